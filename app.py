@@ -5,10 +5,10 @@ from __future__ import annotations
 import streamlit as st
 
 from components.app import state
-from components.app.frame import frame, menu, pages
+from components.app.frame import draw_frame, list_pages, menu_position
 
 st.set_page_config(page_title="Counterpoint", page_icon="components/assets/icon.png", layout="wide")
-page = st.navigation(pages(), position=menu(), expanded=True)
-with frame():
+page = st.navigation(list_pages(), position=menu_position(), expanded=True)
+with draw_frame():
     page.run()
-state.settle()
+state.finish_script_run()

@@ -23,21 +23,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from core.agents.roster_files import LEAST_WINDOW
-from core.agents.rosters import SHIPPED
-from core.debate import NAMES
+from core.agents.rosters import SHIPPED_ROSTERS
+from core.debate import PROTOCOL_NAMES
 from core.evaluation.command_line import add_commands as add_readers
 from core.evaluation.engine_runs import add_commands as add_evaluation
 from core.exchange.command_line import add_commands
 from core.learning.command_line import add_commands as add_learning
-from core.runtime.config import MEGABYTE, PROJECT_ROOT, home_from
+from core.runtime.config import MEGABYTE, PROJECT_ROOT, resolve_home
 from core.runtime.errors import InputError, ReviewError
-from core.schema.reviews import instead_words
-from core.schema.rosters import BUILT_IN, DEBATE_NAMES, MOST_ROUNDS, PARTS, STYLES, DebateOptions
+from core.schema.reviews import introduce_correction
+from core.schema.rosters import (
+    ABLATION_PARTS,
+    BUILT_IN_ROSTER,
+    DEBATE_PROTOCOL_NAMES,
+    JUDGE_STYLES,
+    MAX_ROUNDS,
+    DebateOptions,
+)
 from core.tools.registry import add_commands as add_tools
 
 if TYPE_CHECKING:
     from core.llm.keys import Keys
-    from core.pipeline.streaming_input import Request
+    from core.pipeline.streaming_input import CheckRequest
 
 MOST_TOKENS = 1_000_000_000
 CHECK_WORDS = """\
@@ -150,7 +157,7 @@ def _add_who(parser: argparse.ArgumentParser) -> None:
     who = parser.add_mutually_exclusive_group()
     who.add_argument(
         "--roster", metavar="NAME_OR_FILE",
-        help=f"who checks: {', '.join(SHIPPED)}, "
+        help=f"who checks: {', '.join(SHIPPED_ROSTERS)}, "
         "one kept under Settings, or a roster's .json file (default: builtin)",
     )  # fmt: skip
     who.add_argument(
@@ -179,26 +186,29 @@ def _add_who(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--protocol", default="ceda",
-        help="how they argue: " + ", ".join(NAMES) + "; or audit: statement by statement with "
-        "tools, debate on what stays contested (default: ceda)",
+        help="how they argue: " + ", ".join(PROTOCOL_NAMES) + "; or audit: statement by statement "
+        "with tools, debate on what stays contested (default: ceda)",
     )  # fmt: skip
-    few = _number(1, MOST_ROUNDS)
+    few = _number(1, MAX_ROUNDS)
     parser.add_argument("--rounds", metavar="N", type=few, default=0, help="rounds of debate")
     parser.add_argument(
         "--samples", metavar="N", type=few, default=0, help="judgements, of which most decide"
     )
     parser.add_argument(
-        "--style", choices=STYLES, default="", help="how a single judge is asked (default: plain)"
+        "--style",
+        choices=JUDGE_STYLES,
+        default="",
+        help="how a single judge is asked (default: plain)",
     )
     parser.add_argument(
         "--swap", action="store_true", help="debaters change places; copmad is judged both ways"
     )
     parser.add_argument(
-        "--then", choices=DEBATE_NAMES, default="", metavar="PROTOCOL",
+        "--then", choices=DEBATE_PROTOCOL_NAMES, default="", metavar="PROTOCOL",
         help="what an adaptive check goes on to",
     )  # fmt: skip
     parser.add_argument(
-        "--without", choices=PARTS, action="append", default=[],
+        "--without", choices=ABLATION_PARTS, action="append", default=[],
         help="hold sc_maks without that part, to see what the part is worth; one part at a time",
     )  # fmt: skip
 
@@ -247,7 +257,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         given = parser_of(__doc__).parse_args(arguments)
         require_sense(given)
-        home = home_from(os.environ, given.home)
+        home = resolve_home(os.environ, given.home)
         return COMMANDS[given.command](given, home)
     except ReviewError as error:
         _complain(str(error))
@@ -301,9 +311,9 @@ def _silence(stream: TextIO) -> None:
 
 
 def _doctor(_: argparse.Namespace, home: Path) -> int:
-    from core.pipeline.doctor import report
+    from core.pipeline.doctor import run_doctor
 
-    code, told = report(home)
+    code, told = run_doctor(home)
     _print(told)
     return code
 
@@ -330,13 +340,16 @@ def _reader(given: argparse.Namespace, home: Path) -> int:
 
 def _tools(given: argparse.Namespace, home: Path) -> int:
     """List the tools of an audit, or use one over the home's library and the web it chose."""
-    from core.llm.keys import keys_here
-    from core.pipeline.tool_context import bench_of
-    from core.runtime.concurrency import Stop
+    from core.llm.keys import load_keys
+    from core.pipeline.tool_context import build_tool_context
+    from core.runtime.concurrency import StopSignal
     from core.tools.registry import run_tools
 
     return run_tools(
-        given, bench_of(home, keys_here(os.environ, PROJECT_ROOT), Stop()), _say, _print
+        given,
+        build_tool_context(home, load_keys(os.environ, PROJECT_ROOT), StopSignal()),
+        _say,
+        _print,
     )
 
 
@@ -346,7 +359,7 @@ def _say(words: str) -> None:
 
 
 def _check(given: argparse.Namespace, home: Path) -> int:
-    from core.pipeline.streaming_input import check_once, check_stream, planned
+    from core.pipeline.streaming_input import check_once, check_stream, plan_check
 
     request = _request(
         given,
@@ -357,7 +370,7 @@ def _check(given: argparse.Namespace, home: Path) -> int:
         instruction=given.instruction,
     )
     keys = _keys(request)
-    planned(home, request, keys)  # before the claim is waited for
+    plan_check(home, request, keys)  # before the claim is waited for
     if given.as_it_arrives:
         result, complaints = check_stream(home, request, keys, sys.stdin, _complain)
     else:
@@ -380,16 +393,16 @@ def _evaluate(given: argparse.Namespace, home: Path) -> int:
     return run_evaluate(given, home, _request(given), _keys, _complain, _print)
 
 
-def _request(given: argparse.Namespace, **more: Any) -> Request:
+def _request(given: argparse.Namespace, **more: Any) -> CheckRequest:
     """What is asked for, with whoever is to check it. Raises InputError: two parts are left out."""
-    from core.pipeline.streaming_input import Request
+    from core.pipeline.streaming_input import CheckRequest
 
     parts = list(dict.fromkeys(given.without))
     if len(parts) > 1:
         raise InputError(f"Expected one part after --without, found {', '.join(parts)}: give one.")
-    return Request(
+    return CheckRequest(
         response="",
-        roster=given.roster or BUILT_IN,
+        roster=given.roster or BUILT_IN_ROSTER,
         protocol=given.protocol,
         model=given.model or "",
         api_base=given.api_base or "",
@@ -404,13 +417,13 @@ def _request(given: argparse.Namespace, **more: Any) -> Request:
     )
 
 
-def _keys(request: Request) -> Keys:
+def _keys(request: CheckRequest) -> Keys:
     """The keys of this machine; the built-in engine needs none and never looks."""
-    from core.llm.keys import Keys, keys_here
+    from core.llm.keys import Keys, load_keys
 
-    if request.roster == BUILT_IN and not request.model:
+    if request.roster == BUILT_IN_ROSTER and not request.model:
         return Keys({})
-    return keys_here(os.environ, PROJECT_ROOT)
+    return load_keys(os.environ, PROJECT_ROOT)
 
 
 def _claim(given: argparse.Namespace) -> str:
@@ -421,9 +434,9 @@ def _claim(given: argparse.Namespace) -> str:
             if sys.stdin is None:
                 raise InputError("Expected the claim on standard input, found it closed.")
             return sys.stdin.buffer.read(CLAIM_MEGABYTES * MEGABYTE).decode("utf-8")
-        from core.pipeline.streaming_input import read_whole
+        from core.pipeline.streaming_input import read_file_bytes
 
-        return read_whole(Path(given.claim_file), CLAIM_MEGABYTES).decode("utf-8")
+        return read_file_bytes(Path(given.claim_file), CLAIM_MEGABYTES).decode("utf-8")
     except OSError as error:
         raise InputError(
             f"Expected a file with the claim at {given.claim_file}, found: {error.strerror}."
@@ -437,20 +450,20 @@ def _claim(given: argparse.Namespace) -> str:
 
 def _plainly(result: dict[str, Any]) -> str:
     """The verdict in a few lines, for a person at a terminal; an unknown cost is never a zero."""
-    from core.llm.limits import dollars_words
+    from core.llm.limits import format_dollars
 
     p = result["p_hallucinated"]
     sure = f"  p(hallucinated) = {p:.2f}" if isinstance(p, float) else ""
     lines = [f"{str(result['label'] or result['status']).upper()}{sure}"]
     lines.append(f"{result['rationale'] or result['cause_words']}")
     for span in result["spans"]:
-        leads = instead_words(in_evidence=span["in_evidence"])
+        leads = introduce_correction(in_evidence=span["in_evidence"])
         instead = f": {leads} {span['instead']}" if span["instead"] else ""
         lines.append(f"  wrong: {span['text']}{instead}")
     if result["for_people"]:
         lines.append("For people to decide: below what this project answers by itself.")
     for model, used in result["models"].items():
-        cost = "cost unknown" if used["cost"] is None else dollars_words(used["cost"])
+        cost = "cost unknown" if used["cost"] is None else format_dollars(used["cost"])
         calls = "1 call" if used["calls"] == 1 else f"{used['calls']} calls"
         taken = f" ({used['reused']} more answered by earlier runs)" if used["reused"] else ""
         tokens = used["tokens_in"] + used["tokens_out"]

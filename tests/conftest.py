@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from core.agents.rosters import roster_named
+from core.agents.rosters import make_built_in_roster
 from core.baseline.export import load_multilingual_encoder
-from core.pipeline.review import Resources
+from core.pipeline.review import ReviewResources
 from core.runtime.config import HOME_VARIABLE, Settings
 from core.schema.roles import Roster
 from core.store import Store, open_store
@@ -75,9 +75,9 @@ def store() -> Iterator[Store]:
 
 
 @pytest.fixture
-def resources(home: Path) -> Resources:
+def resources(home: Path) -> ReviewResources:
     """The real encoder and the seed classifier over an empty home."""
-    return Resources(
+    return ReviewResources(
         home=home,
         settings=Settings(),
         encoder=load_multilingual_encoder(),
@@ -89,10 +89,10 @@ def resources(home: Path) -> Resources:
 @pytest.fixture
 def roster() -> Roster:
     """The built-in roster over a reader without weights."""
-    return roster_named("builtin", assessor=paw_assessor())
+    return make_built_in_roster("builtin", assessor=paw_assessor())
 
 
 @pytest.fixture
 def without_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have everything in this process that takes the shipped reader take one without weights."""
-    monkeypatch.setattr("core.baseline.entailment.shared_assessor", paw_assessor)
+    monkeypatch.setattr("core.baseline.entailment.load_shared_assessor", paw_assessor)

@@ -9,15 +9,15 @@ from pathlib import Path
 from core.agents.agent_runner import AgentContext, RunContext
 from core.agents.llm_debater import LlmContextWriter, LlmDebater
 from core.agents.llm_judge import LlmJudge
-from core.agents.rosters import roster_named
+from core.agents.rosters import make_built_in_roster
 from core.debate.state import DebateState
 from core.llm.prompting import PromptBook
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.schema.events import Event, PersonSpoke
-from core.schema.progress import Progress
-from core.schema.records import Context, Judgement, Plan, Turn
+from core.schema.progress import RunState
+from core.schema.records import EvidenceContext, Judgement, Plan, Turn
 from core.schema.roles import CaseView, Debater, Judge, Roster
-from core.schema.rosters import Seat
+from core.schema.rosters import AgentConfig
 from tests.agents.seats import FENCE, SEAT
 from tests.fakes import FakeDesk, ScriptedJudge, ticking
 from tests.readers import word_assessor
@@ -28,7 +28,7 @@ Argue = Callable[[DebateState], Iterator[Event]]
 def seated(debaters: Mapping[str, Debater], judge: Judge | None = None) -> Roster:
     """The built-in roster over a reader without weights, with these debaters and this judge."""
     return replace(
-        roster_named("builtin", assessor=word_assessor()),
+        make_built_in_roster("builtin", assessor=word_assessor()),
         debaters=debaters,
         judge=judge or ScriptedJudge("supported", "It holds."),
     )
@@ -54,16 +54,16 @@ def arguing(
     roster: Roster,
     *,
     plan: Plan | None = None,
-    context: Context | None = None,
+    context: EvidenceContext | None = None,
     past: Sequence[Event] = (),
-    stop: Stop | None = None,
+    stop: StopSignal | None = None,
     heard: Callable[[], tuple[PersonSpoke, ...]] = tuple,
 ) -> Arguing:
     """The protocol before its first word; with a `context` agent C has done its part."""
-    progress = Progress(context=context)
+    progress = RunState(context=context)
     for event in past:
         progress.add(event)
-    run = RunContext(roster, stop or Stop(), ticking())
+    run = RunContext(roster, stop or StopSignal(), ticking())
     return Arguing(argue, DebateState(run, view, progress, plan or Plan(), heard))
 
 
@@ -85,11 +85,11 @@ def judgement_of(events: Sequence[Event]) -> Judgement:
 
 
 def desk_roster(
-    desk: FakeDesk, *, debaters: int = 2, spare: bool = False, seat: Seat = SEAT
+    desk: FakeDesk, *, debaters: int = 2, spare: bool = False, seat: AgentConfig = SEAT
 ) -> Roster:
     """A roster whose debaters, judge and context writer are language models behind that desk."""
     work = AgentContext(desk, PromptBook(), FENCE, Path("nowhere"))
-    own = roster_named("builtin", assessor=word_assessor())
+    own = make_built_in_roster("builtin", assessor=word_assessor())
     names = ("Ada", "Ben", "Cleo", "Dora", "Emil", "Flo", "Gus", "Hana")[:debaters]
     return replace(
         own,
@@ -104,4 +104,4 @@ def desk_roster(
 
 def built_in() -> Roster:
     """The built-in roster over a reader without weights."""
-    return roster_named("builtin", assessor=word_assessor())
+    return make_built_in_roster("builtin", assessor=word_assessor())

@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from core.documents.library import store_file
-from core.llm.call import Asked, Call, Completion, Model, in_silence
+from core.llm.call import Call, Completion, Model, ModelRequest, ignore_piece
 from core.llm.encoder import Matrix
 from core.pipeline.streaming_input import CaseDraft, store_case
-from core.review.people import first_project
-from core.runtime.concurrency import Stop
+from core.review.people import ensure_project
+from core.runtime.concurrency import StopSignal
 from core.runtime.config import Settings
 from core.runtime.errors import ReviewError
 from core.schema.events import Event
@@ -31,19 +31,19 @@ from core.schema.records import (
     Passage,
     Plan,
     Quote,
-    Reply,
     Stance,
     Statement,
     Turn,
+    TurnReply,
 )
-from core.schema.roles import CaseView, DebateView, Evidence, JudgeView, Roster, Speak
+from core.schema.roles import CaseView, DebateView, Evidence, JudgeView, Roster, SpeakCallback
 from core.store import open_store
 
 if TYPE_CHECKING:
-    from core.pipeline.review import Resources
-    from core.pipeline.run_factory import Earlier
+    from core.pipeline.review import ReviewResources
+    from core.pipeline.run_factory import EarlierRun
 
-Line = tuple[Reply, Stance, str]
+Line = tuple[TurnReply, Stance, str]
 
 
 class ScriptedDebater:
@@ -58,7 +58,7 @@ class ScriptedDebater:
         self.views: list[DebateView] = []
         self._chunk = chunk
 
-    def argue(self, view: DebateView, speak: Speak, stop: Stop) -> Turn:
+    def argue(self, view: DebateView, speak: SpeakCallback, stop: StopSignal) -> Turn:
         self.views.append(view)
         if not self.lines:
             raise AssertionError(f"{self.name} has no lines left for turn {view.number}")
@@ -95,7 +95,7 @@ class ScriptedJudge:
         self._judgement = Judgement(self.name, label, text)
         self.views: list[JudgeView] = []
 
-    def decide(self, view: JudgeView, stop: Stop) -> Judgement:
+    def decide(self, view: JudgeView, stop: StopSignal) -> Judgement:
         self.views.append(view)
         return self._judgement
 
@@ -125,7 +125,7 @@ class ScriptedModel:
         self._lock = threading.Lock()
         self.calls: list[Call] = []
 
-    def complete(self, call: Call, speak: Speak, stop: Stop) -> Completion:
+    def complete(self, call: Call, speak: SpeakCallback, stop: StopSignal) -> Completion:
         with self._lock:
             self.calls.append(call)
             reply = self._next(call)
@@ -157,13 +157,15 @@ class FakeDesk:
     Instead of a model it takes a function from what is asked to the reply.
     """
 
-    def __init__(self, model: Model | Callable[[Asked], Scripted]) -> None:
+    def __init__(self, model: Model | Callable[[ModelRequest], Scripted]) -> None:
         self._model = model
         self._made: list[ModelCall] = []
         self._lock = threading.Lock()
-        self.asked: list[Asked] = []
+        self.asked: list[ModelRequest] = []
 
-    def ask(self, asked: Asked, stop: Stop, speak: Speak = in_silence) -> Completion:
+    def ask(
+        self, asked: ModelRequest, stop: StopSignal, speak: SpeakCallback = ignore_piece
+    ) -> Completion:
         with self._lock:
             self.asked.append(asked)
         model = self._model
@@ -182,7 +184,7 @@ class FakeDesk:
             made, self._made = tuple(self._made), []
         return made
 
-    def _keep(self, asked: Asked, done: Completion | None, problem: str) -> None:
+    def _keep(self, asked: ModelRequest, done: Completion | None, problem: str) -> None:
         call = ModelCall(
             id=asked.slot,
             role=asked.role,
@@ -207,7 +209,7 @@ class FakeEmbedder:
     id = "fake-1"
     width = 32
 
-    def encode(self, texts: Sequence[str], stop: Stop | None = None) -> Matrix:
+    def encode(self, texts: Sequence[str], stop: StopSignal | None = None) -> Matrix:
         rows = [self._vector(text) for text in texts]
         return np.stack(rows) if rows else np.zeros((0, self.width), np.float32)
 
@@ -269,7 +271,7 @@ def make_view(case: Case, passages: Sequence[Passage]) -> CaseView:
 def case_of(home: Path, claim: str, *files: tuple[str, bytes], **fields: Any) -> Case:
     """A stored case over stored files."""
     with open_store(home) as store:
-        project = first_project(store, "Mira", 1.0)
+        project = ensure_project(store, "Mira", 1.0)
         entries = [
             store_file(store, home, project.id, name, data, "Mira", 1.0, Settings())
             for name, data in files
@@ -292,14 +294,14 @@ def review(
     case: Case,
     plan: Plan,
     roster: Roster,
-    resources: Resources,
-    stop: Stop,
+    resources: ReviewResources,
+    stop: StopSignal,
     *,
     past: Sequence[Event] = (),
-    earlier: Earlier | None = None,
+    earlier: EarlierRun | None = None,
 ) -> Iterator[Event]:
     """A run's events one by one."""
-    from core.pipeline.review import review_to_store
+    from core.pipeline.review import run_review
 
-    found = review_to_store(case, plan, roster, resources, stop, past=past, earlier=earlier)
+    found = run_review(case, plan, roster, resources, stop, past=past, earlier=earlier)
     return chain.from_iterable(found)

@@ -11,10 +11,21 @@ from functools import lru_cache
 import numpy as np
 
 from core.baseline.assessment import Assessor
-from core.baseline.entailment import Pair, PairReading, Reader, WordDoubt
-from core.baseline.evidence_model import FEATURES, MATERIALS, EvidenceModel, Logistic, Trees
-from core.documents.segmentation import WORD, query_terms, terms
-from core.runtime.concurrency import Stop
+from core.baseline.entailment import (
+    EntailmentReader,
+    EntailmentReading,
+    EvidenceClaimPair,
+    TokenDoubt,
+)
+from core.baseline.evidence_model import (
+    FEATURES,
+    MATERIALS,
+    BoostedTrees,
+    EvidenceModel,
+    LogisticModel,
+)
+from core.documents.segmentation import WORD_TOKEN, extract_query_terms, extract_terms
+from core.runtime.concurrency import StopSignal
 
 Odds = tuple[float, float, float]
 """Supported, contradicted, neutral."""
@@ -36,23 +47,27 @@ class WordReader:
     marks_words = True
     wrong: frozenset[str] = frozenset()
 
-    def read(self, pairs: Sequence[Pair], stop: Stop | None = None) -> list[PairReading]:
-        (stop or Stop()).check()
+    def read(
+        self, pairs: Sequence[EvidenceClaimPair], stop: StopSignal | None = None
+    ) -> list[EntailmentReading]:
+        (stop or StopSignal()).check()
         return [self._reading(evidence, claim) for evidence, claim in pairs]
 
     def knows(self, text: str) -> bool:
         return not set(UNKNOWN_SCRIPT) & set(text)
 
-    def _reading(self, evidence: str, claim: str) -> PairReading:
-        held, wanted = set(terms(evidence)) - self.wrong, query_terms(claim)
+    def _reading(self, evidence: str, claim: str) -> EntailmentReading:
+        held, wanted = set(extract_terms(evidence)) - self.wrong, extract_query_terms(claim)
         share = sum(term in held for term in wanted) / max(1, len(wanted))
         odds = NEUTRAL if share < 0.5 else CONTRADICTS if share < 1.0 else SUPPORTS
         missing = set(wanted) - held
         doubts = (
-            WordDoubt(*m.span(), TRUSTED if missing.isdisjoint(terms(m.group())) else DOUBTED)
-            for m in WORD.finditer(claim)
+            TokenDoubt(
+                *m.span(), TRUSTED if missing.isdisjoint(extract_terms(m.group())) else DOUBTED
+            )
+            for m in WORD_TOKEN.finditer(claim)
         )
-        return PairReading(*odds, words=tuple(doubts))
+        return EntailmentReading(*odds, words=tuple(doubts))
 
 
 class PawReader(WordReader):
@@ -73,19 +88,21 @@ class ScriptedReader(WordReader):
     def __init__(self, said: Mapping[str, Odds] | None = None, doubted: Iterable[str] = ()) -> None:
         self._said = dict(said or {})
         self._doubted = frozenset(doubted)
-        self.pairs: list[Pair] = []
+        self.pairs: list[EvidenceClaimPair] = []
 
-    def read(self, pairs: Sequence[Pair], stop: Stop | None = None) -> list[PairReading]:
+    def read(
+        self, pairs: Sequence[EvidenceClaimPair], stop: StopSignal | None = None
+    ) -> list[EntailmentReading]:
         self.pairs += pairs
         return super().read(pairs, stop)
 
-    def _reading(self, evidence: str, claim: str) -> PairReading:
+    def _reading(self, evidence: str, claim: str) -> EntailmentReading:
         odds = next((odds for words, odds in self._said.items() if words in evidence), NEUTRAL)
         doubts = (
-            WordDoubt(*match.span(), DOUBTED if match.group() in self._doubted else TRUSTED)
-            for match in WORD.finditer(claim)
+            TokenDoubt(*match.span(), DOUBTED if match.group() in self._doubted else TRUSTED)
+            for match in WORD_TOKEN.finditer(claim)
         )
-        return PairReading(*odds, words=tuple(doubts))
+        return EntailmentReading(*odds, words=tuple(doubts))
 
 
 def small_model() -> EvidenceModel:
@@ -96,7 +113,7 @@ def small_model() -> EvidenceModel:
     """
     best = [FEATURES.index(name) for name in ("support_best", "contradiction_best")]
     is_root = np.array([1, 0, 0, 1, 0, 0], bool)
-    trees = Trees(
+    trees = BoostedTrees(
         feature=np.array([best[0], 0, 0, best[1], 0, 0], np.int32),
         threshold=np.where(is_root, 0.0, np.inf),
         left=np.array([1, 1, 2, 4, 4, 5], np.int32),
@@ -108,15 +125,15 @@ def small_model() -> EvidenceModel:
     )
     return EvidenceModel(
         trees=trees,
-        linear=Logistic({}, 0.0),
+        linear=LogisticModel({}, 0.0),
         features=FEATURES,
-        calibration={material: Logistic({"score": 2.0}, 0.0) for material in MATERIALS},
+        calibration={material: LogisticModel({"score": 2.0}, 0.0) for material in MATERIALS},
         parts={
-            "reading": Logistic({"support_best": -0.5, "contradiction_best": 0.5}, 0.0),
-            "values": Logistic({"values_different": 5.0, "values_same": -3.0}, 0.0),
-            "coverage": Logistic({"terms_found": -20.0}, 18.0),
+            "reading": LogisticModel({"support_best": -0.5, "contradiction_best": 0.5}, 0.0),
+            "values": LogisticModel({"values_different": 5.0, "values_same": -3.0}, 0.0),
+            "coverage": LogisticModel({"terms_found": -20.0}, 18.0),
         },
-        addressed=Logistic({"terms_found": 8.0}, -2.0),
+        addressed=LogisticModel({"terms_found": 8.0}, -2.0),
         addressed_from=0.5,
         supported_below=0.3,
         hallucinated_from=0.7,
@@ -124,7 +141,7 @@ def small_model() -> EvidenceModel:
     )
 
 
-def assessor_with(reader: Reader) -> Assessor:
+def assessor_with(reader: EntailmentReader) -> Assessor:
     """An assessor with that reader and the small model."""
     return Assessor(reader, small_model())
 

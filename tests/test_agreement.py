@@ -8,20 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.review.agreement import (
-    FEWEST,
-    Answers,
-    Marks,
+    MIN_ITEMS,
+    ItemAnswers,
+    ItemMarks,
     character_f1,
-    characters,
     cohen_kappa,
-    cohen_of,
-    counted,
-    f1_of,
+    count_answers,
+    count_marked_characters,
     fleiss_kappa,
     krippendorff_alpha,
-    of_counts,
-    raw_agreement,
-    span_alpha,
+    measure_cohen_kappa,
+    measure_counts,
+    measure_marking_f1,
+    measure_raw_agreement,
+    measure_span_alpha,
 )
 
 # Krippendorff 2011, example C: four observers, twelve units, some answers missing.
@@ -48,12 +48,12 @@ def krippendorffs() -> dict[str, dict[str, str]]:
 
 
 def test_krippendorffs_own_example() -> None:
-    assert krippendorff_alpha(counted(krippendorffs())) == pytest.approx(0.743, abs=0.0005)
+    assert krippendorff_alpha(count_answers(krippendorffs())) == pytest.approx(0.743, abs=0.0005)
 
 
 def test_fleiss_example() -> None:
     assert fleiss_kappa(FLEISS) == pytest.approx(0.210, abs=0.0005)
-    assert raw_agreement(FLEISS) == pytest.approx(0.378, abs=0.0005)
+    assert measure_raw_agreement(FLEISS) == pytest.approx(0.378, abs=0.0005)
 
 
 def test_cohens_example() -> None:
@@ -72,7 +72,7 @@ def test_alpha_is_that_of_nltk(rows: list[dict[str, str]]) -> None:
     from nltk.metrics.agreement import AnnotationTask  # type: ignore[import-untyped]
 
     answers = {str(n): own for n, own in enumerate(rows)}
-    ours = krippendorff_alpha(counted(answers))
+    ours = krippendorff_alpha(count_answers(answers))
     told = [(who, item, label) for item, own in answers.items() for who, label in own.items()]
     if ours is None:
         assert len({label for _, _, label in told}) == 1
@@ -87,7 +87,7 @@ def test_cohens_kappa_is_that_of_scikit_learn(pairs: list[tuple[str, str]]) -> N
 
     one, other = [a for a, _ in pairs], [b for _, b in pairs]
     answers = {str(n): {"a": a, "b": b} for n, (a, b) in enumerate(pairs)}
-    ours = cohen_of(answers, "a", "b").value
+    ours = measure_cohen_kappa(answers, "a", "b").value
     if ours is None:
         assert len({*one, *other}) == 1
     else:
@@ -95,11 +95,11 @@ def test_cohens_kappa_is_that_of_scikit_learn(pairs: list[tuple[str, str]]) -> N
 
 
 def test_unlike_numbers_of_answers_have_no_fleiss_kappa_and_one_label_no_chance() -> None:
-    answers: Answers = {"1": {"a": "x", "b": "x"}, "2": {"a": "x", "b": "x", "c": "x"}}
-    assert fleiss_kappa(counted(answers)) is None
-    assert krippendorff_alpha(counted(answers)) is None
-    assert raw_agreement(counted(answers)) == 1.0
-    assert raw_agreement(counted({"1": {"a": "x"}})) is None
+    answers: ItemAnswers = {"1": {"a": "x", "b": "x"}, "2": {"a": "x", "b": "x", "c": "x"}}
+    assert fleiss_kappa(count_answers(answers)) is None
+    assert krippendorff_alpha(count_answers(answers)) is None
+    assert measure_raw_agreement(count_answers(answers)) == 1.0
+    assert measure_raw_agreement(count_answers({"1": {"a": "x"}})) is None
 
 
 def test_figures_stand_with_their_intervals_and_say_when_there_are_too_few() -> None:
@@ -107,21 +107,21 @@ def test_figures_stand_with_their_intervals_and_say_when_there_are_too_few() -> 
         str(n): {"a": "xy"[n % 2], "b": "xy"[n % 2] if n % 5 else "x", "machine": "x"}
         for n in range(50)
     }
-    found = cohen_of(answers, "a", "b")
+    found = measure_cohen_kappa(answers, "a", "b")
     assert found.value is not None
     assert found.low is not None
     assert found.high is not None
     assert found.low <= found.value <= found.high
     assert (found.n, found.is_thin) == (50, False)
-    few = of_counts(counted(krippendorffs()), krippendorff_alpha)
+    few = measure_counts(count_answers(krippendorffs()), krippendorff_alpha)
     assert few.n == 11
     assert few.is_thin
-    assert few.n < FEWEST
-    assert cohen_of(answers, "a", "nobody").value is None
+    assert few.n < MIN_ITEMS
+    assert measure_cohen_kappa(answers, "a", "nobody").value is None
 
 
 def test_marks_are_compared_by_character() -> None:
-    marks: Marks = {
+    marks: ItemMarks = {
         "1": {"a": [(0, 4)], "b": [(2, 6)]},
         "2": {"a": [], "b": []},
         "3": {"a": [(0, 1)]},
@@ -130,11 +130,13 @@ def test_marks_are_compared_by_character() -> None:
     assert character_f1([(0, 4)], [(2, 6)], 10) == pytest.approx(0.5)
     assert character_f1([], [], 10) == 1.0
     assert character_f1([(0, 2), (1, 3)], [(0, 3)], 10) == 1.0
-    assert f1_of(marks, lengths, "a", "b").value == pytest.approx(0.5), "one item has marks"
-    items = characters(marks, lengths)
+    assert measure_marking_f1(marks, lengths, "a", "b").value == pytest.approx(0.5), (
+        "one item has marks"
+    )
+    items = count_marked_characters(marks, lengths)
     assert [len(item) for item in items] == [10, 5]
     assert items[0][:, 1].tolist() == [1, 1, 2, 2, 1, 1, 0, 0, 0, 0]
-    found = span_alpha(items)
+    found = measure_span_alpha(items)
     assert found.value is not None
     assert found.value < 0.75
-    assert span_alpha([]).value is None
+    assert measure_span_alpha([]).value is None

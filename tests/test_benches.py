@@ -12,21 +12,21 @@ from core.agents.agent_runner import AgentContext
 from core.documents.library import store_file
 from core.llm.client import ModelClient
 from core.llm.keys import Keys
-from core.llm.limits import Caps
-from core.llm.metering import Account, MeteredClient
+from core.llm.limits import SpendingCaps
+from core.llm.metering import CallAccount, MeteredClient
 from core.llm.prompting import Fence, PromptBook
-from core.pipeline.jobs import Jobs
-from core.pipeline.tool_context import asker_of, bench_of
-from core.review.people import first_project
-from core.runtime.concurrency import Stop
+from core.pipeline.jobs import JobRunner
+from core.pipeline.tool_context import build_tool_context, make_asker_factory
+from core.review.people import ensure_project
+from core.runtime.concurrency import StopSignal
 from core.runtime.config import Settings
 from core.schema.events import ToolUse
-from core.schema.progress import folded
+from core.schema.progress import fold_events
 from core.schema.records import Case, Plan
-from core.schema.rosters import Seat
+from core.schema.rosters import AgentConfig
 from core.store import open_store
-from core.tools.registry import Bench, read_input, tool_named, use
-from core.tools.web_search import WebChoice, save_web_choice
+from core.tools.registry import ToolContext, get_tool, read_input, use_tool
+from core.tools.web_search import WebSearchChoice, save_web_choice
 from tests.fakes import case_of
 from tests.llm.loopback import Asked, Reply, loopback
 from tests.tools.web.server import as_json, serving
@@ -36,28 +36,28 @@ pytestmark = pytest.mark.usefixtures("without_weights")
 FACTS = b"The Orrin bridge is 412 m long. It was opened in 1931."
 
 
-def bench(home: Path) -> Bench:
-    return bench_of(home, Keys({}), Stop())
+def bench(home: Path) -> ToolContext:
+    return build_tool_context(home, Keys({}), StopSignal())
 
 
-def with_model(home: Path, seat: Seat) -> Bench:
+def with_model(home: Path, seat: AgentConfig) -> ToolContext:
     """What tools reach in the run “call” where a model is in the tool picker's seat."""
     with open_store(home):  # which makes the ledger
-        account, caps = Account("call", "Mira", ""), Caps.of(Settings(), 0)
+        account, caps = CallAccount("call", "Mira", ""), SpendingCaps.of(Settings(), 0)
     desk = MeteredClient(ModelClient(Keys({})), home, account, caps, time.time)
-    ask = asker_of(seat, AgentContext(desk, PromptBook(), Fence.of_run("call"), home))
+    ask = make_asker_factory(seat, AgentContext(desk, PromptBook(), Fence.of_run("call"), home))
     assert ask
-    return Bench(Stop(), ask=ask(Case("call", "", "", language="en"), Stop()))
+    return ToolContext(StopSignal(), ask=ask(Case("call", "", "", language="en"), StopSignal()))
 
 
-def used(tool: str, bench: Bench, **given: object) -> ToolUse:
-    return use(tool_named(tool), read_input(tool_named(tool), json.dumps(given)), bench)
+def used(tool: str, bench: ToolContext, **given: object) -> ToolUse:
+    return use_tool(get_tool(tool), read_input(get_tool(tool), json.dumps(given)), bench)
 
 
 @pytest.fixture
 def library(home: Path) -> Path:
     with open_store(home) as store:
-        project = first_project(store, "Mira", 1.0)
+        project = ensure_project(store, "Mira", 1.0)
         for name, data in (("facts.txt", FACTS), ("broken.pdf", b"%PDF-1.4 nothing")):
             store_file(store, home, project.id, name, data, "Mira", 1.0, Settings())
     return home
@@ -91,7 +91,7 @@ def test_the_web_that_was_chosen_is_asked_and_counted(home: Path) -> None:
     result = {"title": "Orrin", "url": "https://a.org/", "content": "It is 412 m long."}
     with serving(as_json({"results": [result]})) as server:
         with open_store(home) as store:
-            save_web_choice(store, WebChoice("searxng", server.origin))
+            save_web_choice(store, WebSearchChoice("searxng", server.origin))
             store.projects.save_setting("web_searches", 1)
         here = bench(home)
         asked = "How long is the bridge?"
@@ -119,7 +119,7 @@ def test_a_translation_is_checked_by_a_model_within_the_ledger(home: Path) -> No
         "target_language": "German",
     }
     with loopback(answer) as server:
-        seat = Seat("openai/loopback", server.base, window=8192)
+        seat = AgentConfig("openai/loopback", server.base, window=8192)
         found = used("translate", with_model(home, seat), **given)
         again = used("translate", with_model(home, seat), **given)
     assert (found.label, found.p, found.instead) == ("hallucinated", 0.95, "vor")
@@ -138,7 +138,7 @@ def test_a_translation_is_checked_by_a_model_within_the_ledger(home: Path) -> No
 @pytest.mark.parametrize("reply", [Reply("", status=500), Reply("I will not."), Reply("{}")])
 def test_a_model_that_fails_is_no_label(home: Path, reply: Reply) -> None:
     with loopback(lambda _: reply) as server:
-        seat = Seat("openai/loopback", server.base, window=8192, seconds=2)
+        seat = AgentConfig("openai/loopback", server.base, window=8192, seconds=2)
         asking = with_model(home, seat)
         found = used("match", asking, statement="It is 512 m long.", context="It is 412 m long.")
     assert (found.outcome, found.label, found.p) == ("failed", "unclear", None)
@@ -154,12 +154,12 @@ def test_an_audit_without_documents_rests_on_the_web_where_it_was_chosen(
     case = case_of(home, "The Orrin bridge is 512 m long.")
     with serving(as_json({"results": [{**result, "title": "Orrin"}]})) as server:
         with open_store(home) as store:
-            save_web_choice(store, WebChoice(choice, server.origin))
-        jobs = Jobs(home, keys=Keys({}))
+            save_web_choice(store, WebSearchChoice(choice, server.origin))
+        jobs = JobRunner(home, keys=Keys({}))
         run_id = jobs.start(case, Plan("audit"))
         assert jobs.wait(run_id, 100)
     with open_store(home) as store:
-        state = folded(event for _, event in store.runs.events(run_id))
+        state = fold_events(event for _, event in store.runs.events(run_id))
         assert store.web_searches.sent(run_id) == searches == len(server.got)
     label = "hallucinated" if choice else "unclear"
     assert state.verdict

@@ -7,10 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from core.agents.rosters import SHIPPED
+from core.agents.rosters import SHIPPED_ROSTERS
 from core.llm.keys import Keys
-from core.pipeline.streaming_input import CaseDraft, Request, outcome, planned, store_case
-from core.review.people import PERSON_NOTE, draft_of, first_project, keep_draft, rename_person
+from core.pipeline.streaming_input import (
+    CaseDraft,
+    CheckRequest,
+    build_outcome,
+    plan_check,
+    store_case,
+)
+from core.review.people import PERSON_NOTE, ensure_project, load_draft, rename_person, save_draft
 from core.runtime.errors import InputError, KeyMissing
 from core.schema.events import (
     ConsensusWeighed,
@@ -21,7 +27,7 @@ from core.schema.events import (
     RunStarted,
     TurnFinished,
 )
-from core.schema.progress import folded
+from core.schema.progress import fold_events
 from core.schema.records import ModelCall, Plan, Run, RunStatus, Turn
 from core.schema.rosters import DebateOptions
 from core.store import Store
@@ -29,35 +35,35 @@ from tests.fakes import make_case
 
 
 def test_drafts_go_along_to_a_new_name(store: Store) -> None:
-    project = first_project(store, "Mira", 1.0)
-    keep_draft(store, "Mira", "run.1.correct", "half a sentence")
-    keep_draft(store, "Mira", f"new.{project.id}", "a claim")
-    keep_draft(store, "Mira", "gone", "x")
-    keep_draft(store, "Mira", "gone", "")
-    keep_draft(store, "Berg.Mira", "new", "another person, whose name ends like hers")
+    project = ensure_project(store, "Mira", 1.0)
+    save_draft(store, "Mira", "run.1.correct", "half a sentence")
+    save_draft(store, "Mira", f"new.{project.id}", "a claim")
+    save_draft(store, "Mira", "gone", "x")
+    save_draft(store, "Mira", "gone", "")
+    save_draft(store, "Berg.Mira", "new", "another person, whose name ends like hers")
     rename_person(store, "Mira", "Mira Berg", 2.0)
     assert store.projects.note(PERSON_NOTE) == "Mira Berg"
-    assert draft_of(store, "Mira Berg", "run.1.correct") == "half a sentence"
-    assert draft_of(store, "Mira Berg", f"new.{project.id}") == "a claim"
-    assert draft_of(store, "Mira", "run.1.correct") == ""
-    assert draft_of(store, "Berg.Mira", "new") != ""
+    assert load_draft(store, "Mira Berg", "run.1.correct") == "half a sentence"
+    assert load_draft(store, "Mira Berg", f"new.{project.id}") == "a claim"
+    assert load_draft(store, "Mira", "run.1.correct") == ""
+    assert load_draft(store, "Berg.Mira", "new") != ""
     rename_person(store, "Mira Berg", "Mira", 3.0)
-    assert draft_of(store, "Mira", "run.1.correct") == "half a sentence"
+    assert load_draft(store, "Mira", "run.1.correct") == "half a sentence"
 
 
 def test_a_draft_that_the_new_name_has_already_is_not_lost(store: Store) -> None:
-    first_project(store, "Mira", 1.0)
-    keep_draft(store, "Mira", "new", "Mira's")
-    keep_draft(store, "Karl", "new", "Karl's")
+    ensure_project(store, "Mira", 1.0)
+    save_draft(store, "Mira", "new", "Mira's")
+    save_draft(store, "Karl", "new", "Karl's")
     rename_person(store, "Mira", "Karl", 2.0)
-    assert draft_of(store, "Karl", "new") == "Karl's"
-    assert draft_of(store, "Mira", "new") == "Mira's"
+    assert load_draft(store, "Karl", "new") == "Karl's"
+    assert load_draft(store, "Mira", "new") == "Mira's"
     rename_person(store, "Karl", "Karl", 3.0)
-    assert draft_of(store, "Karl", "new") == "Karl's"
+    assert load_draft(store, "Karl", "new") == "Karl's"
 
 
 def test_what_is_submitted_again_is_the_case_that_is_there(store: Store) -> None:
-    project = first_project(store, "Mira", 1.0)
+    project = ensure_project(store, "Mira", 1.0)
     draft = CaseDraft(
         "The tower is 512 m tall.", "How tall?", ("a", "b"), ("c",), "Verifier", "Verify."
     )
@@ -84,25 +90,25 @@ def test_what_is_submitted_again_is_the_case_that_is_there(store: Store) -> None
 
 def test_a_plan_holds_the_sheet_and_the_cap_and_nothing_is_stored(home: Path) -> None:
     base = "http://127.0.0.1:9/v1"
-    request = Request("A claim.", model="openai/x", api_base=base, token_cap=500)
-    plan, notices = planned(home, request, Keys({}))
+    request = CheckRequest("A claim.", model="openai/x", api_base=base, token_cap=500)
+    plan, notices = plan_check(home, request, Keys({}))
     assert (plan.roster, plan.token_cap, notices) == ("openai/x", 500, [])
     assert plan.sheet is not None
     assert {seat.api_base for _, seat in plan.sheet.seats() if seat.model} == {base}
-    built_in, _ = planned(home, Request("A claim."), Keys({}))
+    built_in, _ = plan_check(home, CheckRequest("A claim."), Keys({}))
     assert (built_in.roster, built_in.sheet) == ("builtin", None)
     aws = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION_NAME": "eu-west-3"}
-    ceda, _ = planned(home, Request("A claim.", roster="ceda"), Keys(aws))
-    assert ceda.sheet == SHIPPED["ceda"]
+    ceda, _ = plan_check(home, CheckRequest("A claim.", roster="ceda"), Keys(aws))
+    assert ceda.sheet == SHIPPED_ROSTERS["ceda"]
     assert not home.exists()
 
 
 def test_a_plan_without_its_keys_or_roster_is_refused(home: Path) -> None:
     with pytest.raises(KeyMissing) as missing:
-        planned(home, Request("A claim.", roster="ceda"), Keys({}))
+        plan_check(home, CheckRequest("A claim.", roster="ceda"), Keys({}))
     assert "AWS_ACCESS_KEY_ID" in missing.value.names
     with pytest.raises(InputError, match="titans"):
-        planned(home, Request("A claim.", roster="titans"), Keys({}))
+        plan_check(home, CheckRequest("A claim.", roster="titans"), Keys({}))
     assert not home.exists()
 
 
@@ -116,7 +122,7 @@ def test_what_each_model_did_is_told_and_what_another_run_paid_is_not_counted() 
         replace(call, id="4", model="ollama_chat/y", cost=None),
     ]
     run = Run("r", "case", "project", Plan(), "finished", 100.0)
-    found = outcome(run, folded(ModelCalled(101.0, made) for made in calls))
+    found = build_outcome(run, fold_events(ModelCalled(101.0, made) for made in calls))
     assert found["models"] == {
         "ollama_chat/y": {
             "calls": 1, "reused": 0, "tokens_in": 100, "tokens_out": 20, "cost": None,
@@ -134,7 +140,7 @@ CALL = ModelCall("1", "judge", "verdict", "openai/x", "judge", "abc", 100, 20, 0
 
 def made(*events: Event, status: RunStatus = "finished") -> dict[str, object]:
     run = Run("r", CASE.id, CASE.project_id, Plan(), status, 100.0)
-    return outcome(run, folded([RunStarted(100.0, CASE, Plan(), ()), *events]))
+    return build_outcome(run, fold_events([RunStarted(100.0, CASE, Plan(), ()), *events]))
 
 
 @pytest.mark.parametrize(
@@ -177,7 +183,7 @@ def test_whose_answer_counted_how_much_is_told_with_what_was_chosen() -> None:
     }
     plan = Plan("sc_maks", options=DebateOptions(rounds=1, without="adversary"))
     run = Run("r", CASE.id, CASE.project_id, plan, "finished", 100.0)
-    found = outcome(run, folded([RunStarted(100.0, CASE, plan, ())]))
+    found = build_outcome(run, fold_events([RunStarted(100.0, CASE, plan, ())]))
     assert found["options"] == {"rounds": 1, "without": "adversary"}
 
 

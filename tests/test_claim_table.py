@@ -11,9 +11,15 @@ import pytest
 
 from core.documents.library import store_file
 from core.documents.tables import safe_cell
-from core.pipeline.batch_check import read_claims, results, results_csv, resume_batch, start_batch
-from core.pipeline.jobs import Jobs
-from core.review.people import first_project
+from core.pipeline.batch_check import (
+    format_results_csv,
+    load_batch_results,
+    read_claims,
+    resume_batch,
+    start_batch,
+)
+from core.pipeline.jobs import JobRunner
+from core.review.people import ensure_project
 from core.runtime.config import Settings
 from core.runtime.errors import InputError
 from core.schema.records import Plan
@@ -53,11 +59,11 @@ def test_further_columns_come_back_with_the_results(home: Path) -> None:
     rows = read_claims("t.csv", data, 10)
     assert rows[0].others == (("Ticket", "T-1"), ("label", "old"), ("Ticket", "=SUM(A1)"))
     with open_store(home) as store:
-        project = first_project(store, "Mira", 1.0)
+        project = ensure_project(store, "Mira", 1.0)
         batch = start_batch(
-            store, Jobs(home), project, rows, author="Mira", name="t.csv", plan=Plan()
+            store, JobRunner(home), project, rows, author="Mira", name="t.csv", plan=Plan()
         )
-        text = results_csv(results(store, batch)).decode("utf-8-sig")
+        text = format_results_csv(load_batch_results(store, batch)).decode("utf-8-sig")
     header, one, two = csv.reader(io.StringIO(text))
     assert header[-3:] == ["Ticket", "label (table)", "Ticket"]
     assert one[-3:] == ["T-1", "old", "'=SUM(A1)"]
@@ -88,19 +94,19 @@ def test_bad_tables_are_refused_in_words(data: bytes, message: str) -> None:
 def batch(home: Path) -> str:
     """A batch of four rows, of which two can be checked."""
     with open_store(home) as store:
-        project = first_project(store, "Mira", 1.0)
+        project = ensure_project(store, "Mira", 1.0)
         store_file(store, home, project.id, "cats.txt", CATS.encode(), "Mira", 1.0, Settings())
-        jobs = Jobs(home)
+        jobs = JobRunner(home)
         rows = read_claims("t.csv", TABLE.encode(), 10)
         batch_id = start_batch(store, jobs, project, rows, author="Mira", name="t.csv", plan=Plan())
-        for row, _ in results(store, batch_id):
+        for row, _ in load_batch_results(store, batch_id):
             assert row.run_id is None or jobs.wait(row.run_id, 60)
     return batch_id
 
 
 def test_rows_are_checked_and_bad_ones_say_why(home: Path, batch: str) -> None:
     with open_store(home) as store:
-        found = results(store, batch)
+        found = load_batch_results(store, batch)
     labels = [run.label if run else None for _, run in found]
     assert labels == ["supported", "hallucinated", None, None]
     assert "no file called none.txt" in found[2][0].problem
@@ -109,7 +115,7 @@ def test_rows_are_checked_and_bad_ones_say_why(home: Path, batch: str) -> None:
 
 def test_results_go_out_as_a_table(home: Path, batch: str) -> None:
     with open_store(home) as store:
-        text = results_csv(results(store, batch)).decode("utf-8-sig")
+        text = format_results_csv(load_batch_results(store, batch)).decode("utf-8-sig")
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [row["label"] for row in rows] == ["supported", "hallucinated", "", ""]
     assert rows[0]["claim"] == "Female cats tend to be right pawed."
@@ -126,28 +132,30 @@ def test_a_batch_that_cannot_be_stored_leaves_no_case(
         raise OSError("disk full")
 
     with open_store(home) as store:
-        project = first_project(store, "Mira", 1.0)
+        project = ensure_project(store, "Mira", 1.0)
         monkeypatch.setattr(store.batches, "add", full)
         rows = read_claims("t.csv", b"claim\nOne.\nTwo.", 10)
         with pytest.raises(OSError, match="disk full"):
-            start_batch(store, Jobs(home), project, rows, author="Mira", name="t.csv", plan=Plan())
+            start_batch(
+                store, JobRunner(home), project, rows, author="Mira", name="t.csv", plan=Plan()
+            )
         assert next(store.db.query("SELECT count(*) AS n FROM cases"))["n"] == 0
 
 
 def test_a_row_says_what_it_rests_on(home: Path) -> None:
     with open_store(home) as store:
-        project = first_project(store, "Mira", 1.0)
+        project = ensure_project(store, "Mira", 1.0)
         files = [
             store_file(store, home, project.id, name, name.encode(), "Mira", 1.0, Settings()).id
             for name in ("cats.txt", "more.md")
         ]
         rows = read_claims("t.csv", b"claim,document\nOne.,cats.txt\nTwo.,", 10)
-        jobs = Jobs(home)
+        jobs = JobRunner(home)
         batch = start_batch(
             store, jobs, project, rows, author="Mira", name="t", plan=Plan(), common=files[1:]
         )
-        named = [row.sources for row, _ in results(store, batch)]
-        for row, _ in results(store, batch):
+        named = [row.sources for row, _ in load_batch_results(store, batch)]
+        for row, _ in load_batch_results(store, batch):
             assert row.run_id
             assert jobs.wait(row.run_id, 60)
     assert [set(names) for names in named] == [{"cats.txt", "more.md"}, {"more.md"}]
@@ -155,13 +163,13 @@ def test_a_row_says_what_it_rests_on(home: Path) -> None:
 
 def test_open_rows_are_taken_up_again(home: Path, batch: str) -> None:
     with open_store(home) as store:
-        jobs = Jobs(home)
-        run_id = results(store, batch)[0][0].run_id
+        jobs = JobRunner(home)
+        run_id = load_batch_results(store, batch)[0][0].run_id
         assert run_id
         store.db.execute("UPDATE runs SET status = 'stopped' WHERE id = ?", [run_id])
         assert resume_batch(store, jobs, batch, "Mira") == 1
         assert jobs.wait(run_id, 60)
-        run = results(store, batch)[0][1]
+        run = load_batch_results(store, batch)[0][1]
     assert run
     assert run.status == "finished"
 
@@ -169,17 +177,17 @@ def test_open_rows_are_taken_up_again(home: Path, batch: str) -> None:
 def test_a_row_that_never_started_is_started_once_by_two_who_ask(home: Path, batch: str) -> None:
     """Both have the page open; each presses “Check those that are open”."""
     with open_store(home) as store:
-        row = results(store, batch)[0][0]
+        row = load_batch_results(store, batch)[0][0]
         store.db.execute("UPDATE batch_rows SET run_id = NULL WHERE row = 1")
     barrier = threading.Barrier(2)
     taken: list[int] = []
 
     def ask() -> None:
-        jobs = Jobs(home)
+        jobs = JobRunner(home)
         with open_store(home) as store:
             barrier.wait(10)
             taken.append(resume_batch(store, jobs, batch, "Mira"))
-            for row, _ in results(store, batch):
+            for row, _ in load_batch_results(store, batch):
                 assert row.run_id is None or jobs.wait(row.run_id, 60)
 
     threads = [threading.Thread(target=ask) for _ in range(2)]

@@ -10,49 +10,49 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.llm.limits import Caps
+from core.llm.limits import SpendingCaps
 from core.pipeline.comparison import (
-    MOST_WAYS,
-    Budget,
+    MAX_WAYS,
     ComparedWay,
-    compared,
-    compared_cases,
-    comparison_csv,
-    left_out,
-    letters,
-    needed,
-    same_agent_apart,
-    shared_out,
+    ComparisonBudget,
+    assign_letters,
+    estimate_need,
+    find_differing_sentences,
+    find_differing_words,
+    find_inconsistent_agents,
+    find_stance_changes,
+    format_comparison_csv,
+    group_runs_by_label,
+    load_compared_cases,
+    load_compared_runs,
+    load_skipped_ways,
+    share_budget,
     start_comparison,
-    statements_apart,
-    turned,
-    verdicts,
-    words_apart,
 )
-from core.pipeline.cost_estimate import Expected, Use
-from core.pipeline.jobs import Jobs
+from core.pipeline.cost_estimate import CostEstimate, ModelUsage
+from core.pipeline.jobs import JobRunner
 from core.pipeline.streaming_input import CaseDraft, store_case
-from core.review.people import first_project
+from core.review.people import ensure_project
 from core.runtime.config import Settings
 from core.runtime.errors import InputError
 from core.schema.events import LabelPredicted, SpanAdjudicated, StatementFound, TurnFinished
-from core.schema.progress import Progress
+from core.schema.progress import RunState
 from core.schema.records import Case, Label, Plan, Span, Stance, Statement, Turn, Verdict
-from core.schema.rosters import RosterConfig, Seat
+from core.schema.rosters import AgentConfig, RosterConfig
 from core.store import Store, open_store
 
 pytestmark = pytest.mark.usefixtures("without_weights")
 
-SHEET = RosterConfig("theirs", judge=Seat(model="openai/none", key_name="NO_SUCH_KEY"))
+SHEET = RosterConfig("theirs", judge=AgentConfig(model="openai/none", key_name="NO_SUCH_KEY"))
 
 
 def way(cost: float, tokens: int, protocol: str = "ceda") -> ComparedWay:
-    use = Use(3, tokens, tokens, cost, 1.0)
-    return ComparedWay(Plan(protocol), Expected(use, use, ()))
+    use = ModelUsage(3, tokens, tokens, cost, 1.0)
+    return ComparedWay(Plan(protocol), CostEstimate(use, use, ()))
 
 
 uses = st.lists(
-    st.tuples(st.floats(0.0, 2.0), st.integers(0, 300_000)), min_size=1, max_size=MOST_WAYS
+    st.tuples(st.floats(0.0, 2.0), st.integers(0, 300_000)), min_size=1, max_size=MAX_WAYS
 )
 
 
@@ -60,52 +60,56 @@ uses = st.lists(
 def test_shares_never_pass_the_budget_and_cover_what_is_likely(
     wanted: list[tuple[float, int]], cents: int, tokens: int
 ) -> None:
-    settings, budget = Settings(), Budget(cents, tokens)
-    found = shared_out([way(cost, own) for cost, own in wanted], budget, settings)
+    settings, budget = Settings(), ComparisonBudget(cents, tokens)
+    found = share_budget([way(cost, own) for cost, own in wanted], budget, settings)
     shares = [own.share for own in found if own.share is not None]
     assert sum(share.cents for share in shares) <= cents
     assert sum(share.tokens for share in shares) <= tokens
     for own in found:
-        need = needed(own)
+        need = estimate_need(own)
         assert need is not None
         assert (own.share is None) == bool(own.problem)
         if own.share is not None:
             assert not own.share.lacks(need)
-            assert not Budget(settings.run_cents, settings.run_tokens).lacks(own.share)
+            assert not ComparisonBudget(settings.run_cents, settings.run_tokens).lacks(own.share)
 
 
 def test_what_does_not_fit_is_left_out_and_later_ways_that_fit_are_taken() -> None:
-    found = shared_out([way(0.5, 10), way(0.6, 10), way(0.3, 10)], Budget(100, 1000), Settings())
+    found = share_budget(
+        [way(0.5, 10), way(0.6, 10), way(0.3, 10)], ComparisonBudget(100, 1000), Settings()
+    )
     assert [bool(own.problem) for own in found] == [False, True, False]
     assert "US$0.60" in found[1].problem
     assert [own.share.cents if own.share else 0 for own in found] == [62, 0, 37]
 
 
 def test_a_way_above_the_cap_of_any_run_is_not_started_whatever_the_budget() -> None:
-    found = shared_out([way(1.5, 10)], Budget(2_000, 4_000_000), Settings())
+    found = share_budget([way(1.5, 10)], ComparisonBudget(2_000, 4_000_000), Settings())
     assert "more than a single check may use" in found[0].problem
 
 
 def test_built_in_agents_use_nothing_of_a_budget() -> None:
-    found = shared_out([ComparedWay(Plan()), way(0.9, 10)], Budget(100, 100), Settings())
+    found = share_budget(
+        [ComparedWay(Plan()), way(0.9, 10)], ComparisonBudget(100, 100), Settings()
+    )
     assert found[0].share is None
     assert not found[0].problem
-    assert found[1].share == Budget(100, 100)
+    assert found[1].share == ComparisonBudget(100, 100)
 
 
 def test_a_share_stands_for_the_caps_of_the_run() -> None:
-    caps = Caps.of(Settings(), 500, 7)
+    caps = SpendingCaps.of(Settings(), 500, 7)
     assert (caps.run_cents, caps.run_tokens) == (7, 500)
     assert caps.day_cents == Settings().day_cents
 
 
 def a_case(store: Store) -> Case:
-    project = first_project(store, "Mira", 1.0)
+    project = ensure_project(store, "Mira", 1.0)
     return store_case(store, project, CaseDraft("The tower is 512 m tall."), "Mira", 2.0)
 
 
 def test_ways_become_runs_of_the_case_and_the_others_say_why_not(home: Path) -> None:
-    jobs = Jobs(home)
+    jobs = JobRunner(home)
     ways = [
         ComparedWay(Plan("single")),
         ComparedWay(Plan("ceda")),
@@ -116,15 +120,15 @@ def test_ways_become_runs_of_the_case_and_the_others_say_why_not(home: Path) -> 
         begun = start_comparison(store, jobs, case, ways, by="Mira")
         assert len(begun) == 2
         assert all(jobs.wait(run_id, 120) for run_id in begun)
-        found = compared(store, case.id)
+        found = load_compared_runs(store, case.id)
         assert [own.run.plan.protocol for own in found] == ["single", "ceda"]
         assert {own.run.status for own in found} == {"finished"}
-        left = left_out(store, case.id)
+        left = load_skipped_ways(store, case.id)
         assert [(own.protocol, own.roster) for own in left] == [("ceda", "theirs")]
         assert "NO_SUCH_KEY" in left[0].problem
-        assert compared_cases(store, case.project_id) == [case.id]
-    named = dict(zip(letters(2), found, strict=True))
-    text = comparison_csv(named, left, case.response).decode("utf-8-sig")
+        assert load_compared_cases(store, case.project_id) == [case.id]
+    named = dict(zip(assign_letters(2), found, strict=True))
+    text = format_comparison_csv(named, left, case.response).decode("utf-8-sig")
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [row["way"] for row in rows] == ["A", "B", ""]
     assert [row["label"] for row in rows] == ["unclear", "unclear", ""]
@@ -134,17 +138,17 @@ def test_ways_become_runs_of_the_case_and_the_others_say_why_not(home: Path) -> 
 
 
 def test_the_newest_run_of_a_way_stands_for_it(home: Path) -> None:
-    jobs = Jobs(home)
+    jobs = JobRunner(home)
     with open_store(home) as store:
         case = a_case(store)
         first = start_comparison(store, jobs, case, [ComparedWay(Plan("single"))], by="Mira")
         again = start_comparison(store, jobs, case, [ComparedWay(Plan("single"))], by="Mira")
         assert all(jobs.wait(run_id, 120) for run_id in (*first, *again))
-        assert [own.run.id for own in compared(store, case.id)] == again
+        assert [own.run.id for own in load_compared_runs(store, case.id)] == again
 
 
 def test_nothing_to_start_is_said_and_stores_nothing(home: Path) -> None:
-    jobs = Jobs(home)
+    jobs = JobRunner(home)
     with open_store(home) as store:
         case = a_case(store)
         with pytest.raises(InputError, match="found 0"):
@@ -153,7 +157,7 @@ def test_nothing_to_start_is_said_and_stores_nothing(home: Path) -> None:
             start_comparison(
                 store, jobs, case, [ComparedWay(Plan("ceda", "theirs", sheet=SHEET))], by="Mira"
             )
-        assert not compared_cases(store, case.project_id)
+        assert not load_compared_cases(store, case.project_id)
         assert not store.runs.of_case(case.id, 3.0, 6.0)
 
 
@@ -162,8 +166,8 @@ PARTS = (Statement(0, 0, 17, TEXT[:17], TEXT[:17]), Statement(1, 18, 35, TEXT[18
 Marked = tuple[int, int]
 
 
-def run(label: Label | None, marked: list[Marked], *stances: tuple[str, Stance]) -> Progress:
-    progress = Progress()
+def run(label: Label | None, marked: list[Marked], *stances: tuple[str, Stance]) -> RunState:
+    progress = RunState()
     for statement in PARTS:
         progress.add(StatementFound(1.0, statement))
     for number, (name, stance) in enumerate(stances, start=1):
@@ -178,17 +182,17 @@ def run(label: Label | None, marked: list[Marked], *stances: tuple[str, Stance])
 
 
 def test_a_side_that_a_debater_was_assigned_is_no_change_of_mind() -> None:
-    progress = Progress()
+    progress = RunState()
     sides: tuple[Stance, ...] = ("supported", "hallucinated")
     for number, side in enumerate(sides, start=1):
         turn = Turn("Ada", "Reader", number, number, "deny", side, "So.", assigned=side)
         progress.add(TurnFinished(float(number), turn, 1.0))
-    assert turned({"A": progress}) == []
+    assert find_stance_changes({"A": progress}) == []
     for number, stance in enumerate(sides, start=3):
         progress.add(
             TurnFinished(1.0, Turn("Ada", "Reader", number, 2, "deny", stance, "So."), 1.0)
         )
-    assert [(own.before, own.after) for own in turned({"A": progress})] == [sides]
+    assert [(own.before, own.after) for own in find_stance_changes({"A": progress})] == [sides]
 
 
 def test_words_that_only_some_mark_are_named_with_who_does() -> None:
@@ -197,12 +201,12 @@ def test_words_that_only_some_mark_are_named_with_who_does() -> None:
         "B": run("hallucinated", [(24, 34), (13, 16)]),
         "C": run(None, []),
     }
-    found = words_apart(TEXT, runs)
+    found = find_differing_words(TEXT, runs)
     assert [(own.text, own.marked_by, own.passed_by) for own in found] == [
         ("red", ("B",), ("A",)),
         (" tall", ("B",), ("A",)),
     ]
-    held = statements_apart(runs)
+    held = find_differing_sentences(runs)
     assert [(own.text, dict(own.is_marked)) for own in held] == [
         (TEXT[:17], {"A": False, "B": True})
     ]
@@ -218,7 +222,7 @@ def test_each_character_lies_in_a_stretch_exactly_where_one_run_alone_marks_it(
     first: list[Marked], second: list[Marked]
 ) -> None:
     runs = {"A": run("hallucinated", first), "B": run("hallucinated", second)}
-    found = words_apart(TEXT, runs)
+    found = find_differing_words(TEXT, runs)
     for place in range(len(TEXT)):
         by = {
             name
@@ -229,7 +233,7 @@ def test_each_character_lies_in_a_stretch_exactly_where_one_run_alone_marks_it(
         assert len(over) == (len(by) == 1)
         assert all(set(own.marked_by) == by for own in over)
     assert all(own.text == TEXT[own.start : own.end] for own in found)
-    assert not words_apart(TEXT, {"A": runs["A"], "B": runs["A"]})
+    assert not find_differing_words(TEXT, {"A": runs["A"], "B": runs["A"]})
 
 
 def test_whose_mind_changed_within_a_run_and_between_runs() -> None:
@@ -238,8 +242,10 @@ def test_whose_mind_changed_within_a_run_and_between_runs() -> None:
         "hallucinated", [], ("Ada", "supported"), ("Ben", "supported"), ("Ada", "hallucinated")
     )
     runs = {"A": firm, "B": swayed}
-    assert verdicts(runs) == {"supported": ("A",), "hallucinated": ("B",)}
-    assert [(t.run, t.debater, t.before, t.after, t.round) for t in turned(runs)] == [
+    assert group_runs_by_label(runs) == {"supported": ("A",), "hallucinated": ("B",)}
+    assert [(t.run, t.debater, t.before, t.after, t.round) for t in find_stance_changes(runs)] == [
         ("B", "Ada", "supported", "hallucinated", 2)
     ]
-    assert same_agent_apart(runs) == [("Reader Ada", {"supported": ["A"], "hallucinated": ["B"]})]
+    assert find_inconsistent_agents(runs) == [
+        ("Reader Ada", {"supported": ["A"], "hallucinated": ["B"]})
+    ]

@@ -6,19 +6,19 @@ from dataclasses import replace
 
 from core.review.adjudication import (
     AnswerVersion,
-    ask_again,
-    differ,
-    merged,
-    most_said,
-    open_again,
-    record,
-    settle,
-    version_of,
+    build_answer_version,
+    find_majority_label,
+    merge_answers,
+    rate_difference,
+    record_correction,
+    record_gold,
+    reopen_case,
+    request_new_answers,
 )
 from core.schema.records import Project, Span
-from core.schema.reviews import Correction, Gold, Item
+from core.schema.reviews import Correction, GoldAnswer, QueueItem
 from core.store import open_store
-from core.store.queue import Rules
+from core.store.queue import QueueRules
 from tests.fakes import make_case
 
 RESPONSE = "The bridge is 512 m long and opened in 1932."
@@ -32,10 +32,10 @@ def said(author: str, label: str = "hallucinated", *spans: Span, at: float = 1.0
 
 
 def test_what_all_people_marked_is_agreed_and_the_rest_names_who_marked_it() -> None:
-    mira = version_of(said("Mira", "hallucinated", LENGTH))
-    karl = version_of(said("Karl", "hallucinated", replace(LENGTH, source="Karl"), YEAR))
+    mira = build_answer_version(said("Mira", "hallucinated", LENGTH))
+    karl = build_answer_version(said("Karl", "hallucinated", replace(LENGTH, source="Karl"), YEAR))
     machine = AnswerVersion("the machine", "hallucinated", (YEAR,))
-    whole = merged([mira, karl, machine])
+    whole = merge_answers([mira, karl, machine])
     assert whole.label == "hallucinated"
     assert [(s.text, s.source, round(s.p, 2)) for s in whole.agreed] == [
         ("512", "Mira, Karl", 0.67)
@@ -44,34 +44,34 @@ def test_what_all_people_marked_is_agreed_and_the_rest_names_who_marked_it() -> 
 
 
 def test_the_machine_alone_agrees_on_nothing() -> None:
-    whole = merged([AnswerVersion("the machine", "hallucinated", (YEAR,))])
+    whole = merge_answers([AnswerVersion("the machine", "hallucinated", (YEAR,))])
     assert (whole.label, whole.agreed) == (None, ())
     assert len(whole.open) == 1
-    assert merged([]) == merged([AnswerVersion("an agent", None)])
+    assert merge_answers([]) == merge_answers([AnswerVersion("an agent", None)])
 
 
 def test_one_category_or_another_is_no_agreement() -> None:
     other = replace(LENGTH, category="wrong_entity")
-    whole = merged([version_of(said("A", "hallucinated", LENGTH)),
-                    version_of(said("B", "hallucinated", other))])  # fmt: skip
+    whole = merge_answers([build_answer_version(said("A", "hallucinated", LENGTH)),
+                    build_answer_version(said("B", "hallucinated", other))])  # fmt: skip
     assert whole.agreed == ()
     assert {s.category for s in whole.open} == {"number_or_date", "wrong_entity"}
 
 
 def test_the_label_of_most_people_is_offered_and_a_tie_offers_none() -> None:
-    three = [version_of(said(n, label)) for n, label in
+    three = [build_answer_version(said(n, label)) for n, label in
              (("A", "supported"), ("B", "supported"), ("C", "unclear"))]  # fmt: skip
-    assert most_said(three) == "supported"
-    assert most_said(three[1:]) is None
-    assert most_said([AnswerVersion("the machine", "supported")]) is None
+    assert find_majority_label(three) == "supported"
+    assert find_majority_label(three[1:]) is None
+    assert find_majority_label([AnswerVersion("the machine", "supported")]) is None
 
 
 def test_people_differ_in_labels_or_in_marks_or_not() -> None:
     one = said("A", "hallucinated", LENGTH)
-    assert differ([]) == differ([one]) == 0
-    assert differ([one, said("B", "hallucinated", replace(LENGTH, source="B"))]) == 0
-    assert differ([one, said("B", "hallucinated")]) == 1
-    assert differ([one, said("B", "supported")]) == 2
+    assert rate_difference([]) == rate_difference([one]) == 0
+    assert rate_difference([one, said("B", "hallucinated", replace(LENGTH, source="B"))]) == 0
+    assert rate_difference([one, said("B", "hallucinated")]) == 1
+    assert rate_difference([one, said("B", "supported")]) == 2
 
 
 def test_the_queue_knows_at_once_whether_people_differ_and_what_is_settled() -> None:
@@ -79,24 +79,24 @@ def test_the_queue_knows_at_once_whether_people_differ_and_what_is_settled() -> 
     with open_store(None) as store, store.writing():
         store.projects.save(Project(PROJECT, "House", 1.0))
         store.cases.add(case, ())
-        store.queue.add(Item("case", PROJECT, None, 1.0, "", None, 0.0, "en", 0.5))
-        record(store, said("A", "hallucinated", LENGTH), case)
-        record(store, said("B", "supported", at=2.0), case)
+        store.queue.add(QueueItem("case", PROJECT, None, 1.0, "", None, 0.0, "en", 0.5))
+        record_correction(store, said("A", "hallucinated", LENGTH), case)
+        record_correction(store, said("B", "supported", at=2.0), case)
         item = store.queue.get("case")
         assert item is not None
         assert item.differ == 2
-        record(store, replace(said("B", "supported", at=3.0), withdraws="B2.0"), case)
+        record_correction(store, replace(said("B", "supported", at=3.0), withdraws="B2.0"), case)
         item = store.queue.get("case")
         assert item is not None
         assert item.differ == 0, "what was taken back counts no more"
-        gold = Gold(
+        gold = GoldAnswer(
             "g", "case", "Lena", 4.0, "adjudicated", "hallucinated", (LENGTH,), took=("A1.0",)
         )
-        settle(store, gold, case)
+        record_gold(store, gold, case)
         item = store.queue.get("case")
         assert item is not None
         assert item.state == "adjudicated"
-        open_again(store, "case", "Lena", 5.0)
+        reopen_case(store, "case", "Lena", 5.0)
         item = store.queue.get("case")
         assert item is not None
         assert item.state == "open"
@@ -105,18 +105,18 @@ def test_the_queue_knows_at_once_whether_people_differ_and_what_is_settled() -> 
 
 
 def test_a_case_that_is_asked_about_again_comes_back_to_who_answered_it_with_why() -> None:
-    rules = Rules(people=1, seconds=60.0)
+    rules = QueueRules(people=1, seconds=60.0)
     with open_store(None) as store:
         store.projects.save(Project(PROJECT, "Ours", 1.0))
         case = make_case(RESPONSE, id="case", project_id=PROJECT)
         store.cases.add(case, [])
-        store.queue.add(Item("case", PROJECT, None, 1.0, "hallucinated", 0.5, 0.0, "en", 0.5))
+        store.queue.add(QueueItem("case", PROJECT, None, 1.0, "hallucinated", 0.5, 0.0, "en", 0.5))
         with store.writing():
             store.queue.take("case", "Mira", rules, 2.0)
-            record(store, said("Mira"), case)
+            record_correction(store, said("Mira"), case)
             store.queue.end("case", "Mira", "submitted", 3.0)
             assert store.queue.claim(PROJECT, "Karl", rules, 4.0) is None
-            assert ask_again(store, "case", "Lea", rules, 5.0, why="it looks wrong") == 1
+            assert request_new_answers(store, "case", "Lea", rules, 5.0, why="it looks wrong") == 1
         mine = store.queue.claim(PROJECT, "Mira", rules, 6.0)
         assert mine is not None
         assert (mine.case_id, mine.why) == ("case", "it looks wrong")
@@ -132,10 +132,15 @@ def test_a_settled_case_that_is_asked_about_again_is_open_to_all() -> None:
         store.projects.save(Project(PROJECT, "Ours", 1.0))
         case = make_case(RESPONSE, id="case", project_id=PROJECT)
         store.cases.add(case, [])
-        store.queue.add(Item("case", PROJECT, None, 1.0, "hallucinated", 0.5, 0.0, "en", 0.5))
+        store.queue.add(QueueItem("case", PROJECT, None, 1.0, "hallucinated", 0.5, 0.0, "en", 0.5))
         with store.writing():
-            settle(store, Gold("g", "case", "Lea", 2.0, "adjudicated", "supported"), case)
-            assert ask_again(store, "case", "Lea", Rules(), 5.0, why="it looks wrong") == 0
-            found = store.queue.claim(PROJECT, "Karl", Rules(), 6.0)
+            record_gold(
+                store, GoldAnswer("g", "case", "Lea", 2.0, "adjudicated", "supported"), case
+            )
+            assert (
+                request_new_answers(store, "case", "Lea", QueueRules(), 5.0, why="it looks wrong")
+                == 0
+            )
+            found = store.queue.claim(PROJECT, "Karl", QueueRules(), 6.0)
         assert found is not None
         assert found.case_id == "case"

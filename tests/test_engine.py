@@ -11,13 +11,13 @@ import pytest
 from PIL import Image
 
 from core.documents import library as gather
-from core.documents.library import reindex, remove_file
+from core.documents.library import discard_reading, remove_file
 from core.documents.retrieval import ensure_index
-from core.pipeline.review import Resources
-from core.runtime.concurrency import Stop
+from core.pipeline.review import ReviewResources
+from core.runtime.concurrency import StopSignal
 from core.runtime.errors import InputError, ModelError, ReplyError
-from core.schema.events import TRANSIENT, Event, RunResumed
-from core.schema.progress import folded
+from core.schema.events import TRANSIENT_KINDS, Event, RunResumed
+from core.schema.progress import fold_events
 from core.schema.records import Case, Judgement, Plan, Source
 from core.schema.roles import JudgeView, Roster
 from core.store import Store, open_store
@@ -41,9 +41,9 @@ def photograph() -> bytes:
 
 
 def run(
-    case: Case, roster: Roster, resources: Resources, past: list[Event] | None = None
+    case: Case, roster: Roster, resources: ReviewResources, past: list[Event] | None = None
 ) -> list[Event]:
-    return list(review(case, Plan(), roster, resources, Stop(), past=past or []))
+    return list(review(case, Plan(), roster, resources, StopSignal(), past=past or []))
 
 
 def durable(events: list[Event]) -> list[str]:
@@ -51,11 +51,11 @@ def durable(events: list[Event]) -> list[str]:
     return [event.kind for event in events if event.kind not in passing]
 
 
-def test_the_papers_example_is_supported(roster: Roster, resources: Resources) -> None:
+def test_the_papers_example_is_supported(roster: Roster, resources: ReviewResources) -> None:
     """CEDA A.3, example 1, against a page of our own."""
     case = case_of(resources.home, PAPER_CLAIM, ("cats.txt", CATS.encode()))
     events = run(case, roster, resources)
-    state = folded(events)
+    state = fold_events(events)
     assert state.verdict
     assert state.verdict.label == "supported"
     assert state.verdict.p_hallucinated is not None
@@ -75,11 +75,11 @@ def test_the_papers_example_is_supported(roster: Roster, resources: Resources) -
 
 
 def test_its_opposite_is_hallucinated_with_the_wrong_word_marked(
-    roster: Roster, resources: Resources
+    roster: Roster, resources: ReviewResources
 ) -> None:
     claim = "Female cats tend to be left pawed."
     case = case_of(resources.home, claim, ("cats.txt", CATS.encode()))
-    state = folded(run(case, roster, resources))
+    state = fold_events(run(case, roster, resources))
     assert state.verdict
     assert state.verdict.label == "hallucinated"
     assert [span.text for span in state.spans] == ["left"]
@@ -91,46 +91,46 @@ def test_its_opposite_is_hallucinated_with_the_wrong_word_marked(
     assert "right pawed" in CATS[quote.start : quote.end]
 
 
-def test_a_photograph_without_text_is_unclear(roster: Roster, resources: Resources) -> None:
+def test_a_photograph_without_text_is_unclear(roster: Roster, resources: ReviewResources) -> None:
     files = ("dog.jpg", photograph()), ("cats.txt", CATS.encode())
     case = case_of(resources.home, "The dog in the picture is brown.", *files)
-    state = folded(run(case, roster, resources))
+    state = fold_events(run(case, roster, resources))
     assert state.verdict
     assert (state.verdict.label, state.verdict.cause) == ("unclear", "image_not_readable")
     assert state.verdict.p_hallucinated is None
     assert "dog.jpg" in state.verdict.cause_words
 
 
-def test_without_sources_the_cause_is_said(roster: Roster, resources: Resources) -> None:
-    state = folded(run(case_of(resources.home, PAPER_CLAIM), roster, resources))
+def test_without_sources_the_cause_is_said(roster: Roster, resources: ReviewResources) -> None:
+    state = fold_events(run(case_of(resources.home, PAPER_CLAIM), roster, resources))
     assert state.verdict
     assert (state.verdict.label, state.verdict.cause) == ("unclear", "no_evidence")
 
 
 def test_a_source_that_cannot_be_read_costs_only_itself(
-    roster: Roster, resources: Resources
+    roster: Roster, resources: ReviewResources
 ) -> None:
     files = ("broken.pdf", b"%PDF-1.4\n1 0 obj << truncated"), ("cats.txt", CATS.encode())
     case = case_of(resources.home, PAPER_CLAIM, *files)
-    state = folded(run(case, roster, resources))
+    state = fold_events(run(case, roster, resources))
     assert state.verdict
     assert state.verdict.label == "supported"
     assert [problem.source for problem in state.problems] == ["broken.pdf"]
 
 
-def test_a_deleted_source_is_a_problem_in_words(roster: Roster, resources: Resources) -> None:
+def test_a_deleted_source_is_a_problem_in_words(roster: Roster, resources: ReviewResources) -> None:
     case = case_of(resources.home, PAPER_CLAIM, ("cats.txt", CATS.encode()))
     (resources.home / "documents" / case.documents[0]).unlink()
-    state = folded(run(case, roster, resources))
+    state = fold_events(run(case, roster, resources))
     assert state.verdict
     assert state.verdict.cause == "no_evidence"
     assert "cats.txt" in state.problems[0].message
 
 
-def test_a_second_check_reads_nothing_anew(roster: Roster, resources: Resources) -> None:
+def test_a_second_check_reads_nothing_anew(roster: Roster, resources: ReviewResources) -> None:
     case = case_of(resources.home, PAPER_CLAIM, ("cats.txt", CATS.encode()))
-    first = folded(run(case, roster, resources))
-    second = folded(run(case, roster, resources))
+    first = fold_events(run(case, roster, resources))
+    second = fold_events(run(case, roster, resources))
     assert not next(iter(first.documents.values())).reused
     assert next(iter(second.documents.values())).reused
     assert second.verdict == first.verdict
@@ -138,7 +138,7 @@ def test_a_second_check_reads_nothing_anew(roster: Roster, resources: Resources)
 
 
 def test_a_run_cut_off_anywhere_resumes_to_the_same_end(
-    roster: Roster, resources: Resources
+    roster: Roster, resources: ReviewResources
 ) -> None:
     """After every durable event: three statements, a broken file, a debate, its consensus."""
     agreeing = {name: roster.debaters[name] for name in ("Ada", "Cleo")}
@@ -148,14 +148,14 @@ def test_a_run_cut_off_anywhere_resumes_to_the_same_end(
     )
     files = [("cats.txt", CATS.encode()), ("broken.pdf", b"%PDF-1.7 and no more")]
     case = case_of(resources.home, claim, *files)
-    whole = [e for e in run(case, roster, resources) if e.kind not in TRANSIENT]
-    complete = folded(whole)
+    whole = [e for e in run(case, roster, resources) if e.kind not in TRANSIENT_KINDS]
+    complete = fold_events(whole)
     assert len(complete.statements) == 3
     assert complete.reached_consensus
     assert len(complete.problems) == 1
     for kept in range(len(whole)):
         rest = run(case, roster, resources, past=whole[:kept])
-        joined = folded([*whole[:kept], *rest])
+        joined = fold_events([*whole[:kept], *rest])
         assert joined.verdict == complete.verdict
         assert joined.statements == complete.statements
         assert [t.text for t in joined.turns] == [t.text for t in complete.turns]
@@ -168,32 +168,32 @@ def test_a_run_cut_off_anywhere_resumes_to_the_same_end(
 
 
 def test_a_source_that_went_away_before_resuming_is_missed_aloud(
-    roster: Roster, resources: Resources
+    roster: Roster, resources: ReviewResources
 ) -> None:
     case = case_of(resources.home, PAPER_CLAIM, ("cats.txt", CATS.encode()))
-    whole = [e for e in run(case, roster, resources) if e.kind not in TRANSIENT]
+    whole = [e for e in run(case, roster, resources) if e.kind not in TRANSIENT_KINDS]
     with open_store(resources.home) as store:
         remove_file(store, resources.home, case.project_id, case.documents[0], 1.0)
-    joined = folded([*whole[:2], *run(case, roster, resources, past=whole[:2])])
+    joined = fold_events([*whole[:2], *run(case, roster, resources, past=whole[:2])])
     assert [p.source_id for p in joined.problems] == [case.documents[0]]
     assert joined.documents == {}
 
 
 def test_an_index_that_went_away_before_resuming_is_made_anew(
-    roster: Roster, resources: Resources
+    roster: Roster, resources: ReviewResources
 ) -> None:
     case = case_of(resources.home, PAPER_CLAIM, ("cats.txt", CATS.encode()))
-    whole = [e for e in run(case, roster, resources) if e.kind not in TRANSIENT]
+    whole = [e for e in run(case, roster, resources) if e.kind not in TRANSIENT_KINDS]
     with open_store(resources.home) as store:
-        reindex(store, case.documents[0])
-    joined = folded([*whole[:2], *run(case, roster, resources, past=whole[:2])])
+        discard_reading(store, case.documents[0])
+    joined = fold_events([*whole[:2], *run(case, roster, resources, past=whole[:2])])
     assert joined.problems == []
-    assert joined.verdict == folded(whole).verdict
+    assert joined.verdict == fold_events(whole).verdict
 
 
 @pytest.mark.parametrize("often", [1, 99])
 def test_read_again_during_a_run_costs_at_most_the_source(
-    roster: Roster, resources: Resources, monkeypatch: pytest.MonkeyPatch, often: int
+    roster: Roster, resources: ReviewResources, monkeypatch: pytest.MonkeyPatch, often: int
 ) -> None:
     """Somebody presses it between the reading and the indexing, or keeps on pressing."""
     files = ("cats.txt", CATS.encode()), ("dogs.txt", b"Dogs bark at night.")
@@ -203,11 +203,11 @@ def test_read_again_during_a_run_costs_at_most_the_source(
     def dropped(store: Store, source: Source, *rest: Any) -> bool:
         if source.name == "cats.txt" and len(pressed) < often:
             pressed.append(source.id)
-            reindex(store, source.id)
+            discard_reading(store, source.id)
         return ensure_index(store, source, *rest)
 
     monkeypatch.setattr(gather, "ensure_index", dropped)
-    state = folded(run(case, roster, resources))
+    state = fold_events(run(case, roster, resources))
     assert state.verdict
     if often == 1:
         assert (state.problems, state.verdict.label) == ([], "supported")
@@ -219,28 +219,28 @@ def test_read_again_during_a_run_costs_at_most_the_source(
 
 @pytest.mark.parametrize("drop", ["reindex", "remove_file"])
 def test_a_source_dropped_during_the_search_is_searched_as_it_was(
-    roster: Roster, resources: Resources, drop: str
+    roster: Roster, resources: ReviewResources, drop: str
 ) -> None:
     case = case_of(
         resources.home, f"{PAPER_CLAIM} A female cat is called a queen.", ("a.txt", CATS.encode())
     )
     events: list[Event] = []
     with open_store(resources.home) as store:
-        for event in review(case, Plan(), roster, resources, Stop()):
+        for event in review(case, Plan(), roster, resources, StopSignal()):
             events.append(event)
             if event.kind == "statement_found" and event.statement.index == 0:
                 if drop == "reindex":
-                    reindex(store, case.documents[0])
+                    discard_reading(store, case.documents[0])
                 else:
                     remove_file(store, resources.home, case.project_id, case.documents[0], 1.0)
-    state = folded(events)
+    state = fold_events(events)
     assert all(state.passages.values())
     assert state.verdict
     assert state.verdict.label == "supported"
 
 
 def test_a_file_deleted_while_it_is_indexed_is_missed_aloud(
-    roster: Roster, resources: Resources, monkeypatch: pytest.MonkeyPatch
+    roster: Roster, resources: ReviewResources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = case_of(resources.home, PAPER_CLAIM, ("cats.txt", CATS.encode()))
 
@@ -249,27 +249,29 @@ def test_a_file_deleted_while_it_is_indexed_is_missed_aloud(
         return ensure_index(store, source, *rest)
 
     monkeypatch.setattr(gather, "ensure_index", deleted)
-    state = folded(run(case, roster, resources))
+    state = fold_events(run(case, roster, resources))
     assert [p.source_id for p in state.problems] == [case.documents[0]]
     assert state.verdict
     assert state.verdict.label == "unclear"
 
 
-def test_stop_leaves_what_was_found_and_no_verdict(roster: Roster, resources: Resources) -> None:
+def test_stop_leaves_what_was_found_and_no_verdict(
+    roster: Roster, resources: ReviewResources
+) -> None:
     case = case_of(resources.home, PAPER_CLAIM, ("cats.txt", CATS.encode()))
-    stop = Stop()
+    stop = StopSignal()
     events: list[Event] = []
     for event in review(case, Plan(), roster, resources, stop):
         events.append(event)
         if event.kind == "turn_finished":
             stop.set()
     assert events[-1].kind == "run_stopped"
-    state = folded(events)
+    state = fold_events(events)
     assert len(state.turns) == 1
     assert state.verdict is None
 
 
-def test_the_papers_illusion_ends_hallucinated(roster: Roster, resources: Resources) -> None:
+def test_the_papers_illusion_ends_hallucinated(roster: Roster, resources: ReviewResources) -> None:
     """CEDA A.3, example 2: both agree with each other, and the claim is false."""
     source = ("lines.txt", b"The two horizontal lines are of exactly the same length.")
     case = case_of(resources.home, "The top line is shorter than the bottom line.", source)
@@ -281,7 +283,7 @@ def test_the_papers_illusion_ends_hallucinated(roster: Roster, resources: Resour
     ]
     debaters = {n: ScriptedDebater(n, [line]) for n, line in zip("DE", said, strict=True)}
     cast = replace(roster, debaters=debaters, judge=judge)
-    state = folded(run(case, cast, resources))
+    state = fold_events(run(case, cast, resources))
     assert state.reached_consensus
     assert [turn.reply for turn in state.turns] == ["agree", "agree"]
     assert state.verdict
@@ -292,7 +294,7 @@ def test_the_papers_illusion_ends_hallucinated(roster: Roster, resources: Resour
 class MumblingJudge(ScriptedJudge):
     """Answers, but not with a verdict."""
 
-    def decide(self, view: JudgeView, stop: Stop) -> Judgement:
+    def decide(self, view: JudgeView, stop: StopSignal) -> Judgement:
         raise ReplyError(
             "Expected a last line “Verdict: 1” or “Verdict: 0”, found none.", reply="Hm."
         )
@@ -301,12 +303,12 @@ class MumblingJudge(ScriptedJudge):
 class FailingJudge(ScriptedJudge):
     """Cannot be reached."""
 
-    def decide(self, view: JudgeView, stop: Stop) -> Judgement:
+    def decide(self, view: JudgeView, stop: StopSignal) -> Judgement:
         raise ModelError("The judge could not be reached; try again.")
 
 
 def test_a_failing_judge_leaves_the_run_without_a_verdict_until_it_is_resumed(
-    roster: Roster, resources: Resources
+    roster: Roster, resources: ReviewResources
 ) -> None:
     case = case_of(resources.home, PAPER_CLAIM, ("cats.txt", CATS.encode()))
     events = run(case, replace(roster, judge=FailingJudge("supported", "")), resources)
@@ -315,24 +317,24 @@ def test_a_failing_judge_leaves_the_run_without_a_verdict_until_it_is_resumed(
     assert (verdict.label, verdict.cause) == ("unclear", "agent_failed")
     assert verdict.cause_words == "The judge could not be reached; try again."
     assert verdict.p_hallucinated is None
-    problem = folded(events).problems[-1]
+    problem = fold_events(events).problems[-1]
     assert (problem.stage, problem.cause) == ("judging", "agent_failed")
     past = [*events, RunResumed(1.0, "Mira")]
-    state = folded([*past, *run(case, roster, resources, past=past)])
+    state = fold_events([*past, *run(case, roster, resources, past=past)])
     assert state.verdict
     assert state.verdict.label == "supported"
     assert not state.problems
-    assert len(state.turns) == len(folded(events).turns), "what was said is not said again"
+    assert len(state.turns) == len(fold_events(events).turns), "what was said is not said again"
 
 
 def test_a_judge_that_cannot_be_read_leaves_it_unclear(
-    roster: Roster, resources: Resources
+    roster: Roster, resources: ReviewResources
 ) -> None:
     case = case_of(resources.home, PAPER_CLAIM, ("cats.txt", CATS.encode()))
     events = run(case, replace(roster, judge=MumblingJudge("supported", "")), resources)
     assert events[-1].kind == "run_finished"
     assert (events[-1].verdict.label, events[-1].verdict.cause) == ("unclear", "unreadable_reply")
-    assert folded(events).problems[-1].reply == "Hm."
+    assert fold_events(events).problems[-1].reply == "Hm."
 
 
 def test_an_empty_claim_is_refused(home: Path) -> None:
@@ -345,11 +347,11 @@ def test_too_long_a_response_is_refused(home: Path) -> None:
         case_of(home, "x" * 60_001)
 
 
-def test_the_response_is_kept_to_the_letter(roster: Roster, resources: Resources) -> None:
+def test_the_response_is_kept_to_the_letter(roster: Roster, resources: ReviewResources) -> None:
     claim = "  Female cats 👩‍👩‍👧 tend\r\nto be left pawed.\t"
     case = case_of(resources.home, claim, ("cats.txt", CATS.encode()))
     assert case.response == claim
-    state = folded(run(case, roster, resources))
+    state = fold_events(run(case, roster, resources))
     assert state.case
     assert state.case.response == claim
     for span in state.spans:

@@ -10,23 +10,23 @@ from dataclasses import replace
 
 import pytest
 
-from core.agents.llm_audit import told_tools
-from core.llm.limits import estimated_tokens
+from core.agents.llm_audit import describe_toolbox
+from core.llm.limits import estimate_tokens
 from core.pipeline.cost_estimate import (
     PER_IMAGE_SECONDS,
     PER_MEGABYTE_SECONDS,
-    Size,
-    Use,
-    expected_seconds,
-    expected_use,
-    sizes_of,
-    steps_of,
+    CheckSize,
+    ModelUsage,
+    estimate_seconds,
+    estimate_usage,
+    measure_checks,
+    plan_calls,
 )
 from core.schema.events import DocumentRead, Event, RunFinished, RunResumed, RunStarted, StepsReused
 from core.schema.records import LibraryEntry, Plan, Project, Run, Source, Verdict
-from core.schema.rosters import DebateOptions, RosterConfig, Seat
+from core.schema.rosters import AgentConfig, DebateOptions, RosterConfig
 from core.store import Store
-from core.store.cases import Vectors
+from core.store.cases import PassageVectors
 from tests.fakes import make_case
 
 VERDICT = Verdict("supported", 0.1, 0.9, "It is right.")
@@ -75,7 +75,7 @@ def entry(kind: str = "pdf", size: int = 2_000_000, status: str = "waiting") -> 
 
 
 def test_a_longer_text_takes_longer(shelf: Store) -> None:
-    short, long = (expected_seconds(shelf, [], count) for count in (70, 60_000))
+    short, long = (estimate_seconds(shelf, [], count) for count in (70, 60_000))
     assert short < 1.0
     assert 30.0 < long < 120.0
 
@@ -83,49 +83,49 @@ def test_a_longer_text_takes_longer(shelf: Store) -> None:
 @pytest.mark.parametrize("pace", [0.25, 1.0, 4.0])
 def test_the_pace_is_that_of_the_newest_runs_here(shelf: Store, pace: float) -> None:
     lengths = [70, 700, 7_000]
-    before = [expected_seconds(shelf, [], count) for count in lengths]
+    before = [estimate_seconds(shelf, [], count) for count in lengths]
     for number, (count, usual) in enumerate(zip(lengths, before, strict=True), start=1):
         add_run(shelf, number, count, pace * usual)
-    after = [expected_seconds(shelf, [], count) for count in lengths]
+    after = [estimate_seconds(shelf, [], count) for count in lengths]
     assert after == pytest.approx([pace * usual for usual in before])
 
 
 def test_waiting_and_reading_are_not_the_texts_time(shelf: Store) -> None:
-    usual = expected_seconds(shelf, [], 700)
+    usual = estimate_seconds(shelf, [], 700)
     add_run(shelf, 1, 700, usual, reading=60.0)
-    assert expected_seconds(shelf, [], 700) == pytest.approx(usual)
+    assert estimate_seconds(shelf, [], 700) == pytest.approx(usual)
 
 
 @pytest.mark.parametrize("extra", [StepsReused(1.0, "r0", "judgement"), RunResumed(1.0, "Mira")])
 def test_runs_that_were_no_whole_checks_say_nothing(shelf: Store, extra: Event) -> None:
-    usual = expected_seconds(shelf, [], 700)
+    usual = estimate_seconds(shelf, [], 700)
     add_run(shelf, 1, 700, 50.0, extra=extra)
-    assert expected_seconds(shelf, [], 700) == usual
+    assert estimate_seconds(shelf, [], 700) == usual
 
 
 def test_runs_of_elsewhere_or_of_another_roster_say_nothing(shelf: Store) -> None:
-    usual = expected_seconds(shelf, [], 700)
+    usual = estimate_seconds(shelf, [], 700)
     add_run(shelf, 1, 700, 50.0, origin="imported")
     add_run(shelf, 2, 700, 50.0, roster="other")
-    assert expected_seconds(shelf, [], 700) == usual
-    assert expected_seconds(shelf, [], 700, "other") == pytest.approx(50.0)
+    assert estimate_seconds(shelf, [], 700) == usual
+    assert estimate_seconds(shelf, [], 700, "other") == pytest.approx(50.0)
 
 
 def test_audits_are_paced_by_audits_and_debates_by_debates(shelf: Store) -> None:
-    usual = expected_seconds(shelf, [], 1_500)
+    usual = estimate_seconds(shelf, [], 1_500)
     add_run(shelf, 1, 1_500, 4.0 * usual, protocol="audit")
-    assert expected_seconds(shelf, [], 1_500) == usual
+    assert estimate_seconds(shelf, [], 1_500) == usual
     add_run(shelf, 2, 1_500, 2.0 * usual)
-    assert expected_seconds(shelf, [], 1_500) == pytest.approx(2.0 * usual)
-    assert expected_seconds(shelf, [], 1_500, protocol="audit") == pytest.approx(4.0 * usual)
+    assert estimate_seconds(shelf, [], 1_500) == pytest.approx(2.0 * usual)
+    assert estimate_seconds(shelf, [], 1_500, protocol="audit") == pytest.approx(4.0 * usual)
 
 
 def test_only_what_is_not_read_yet_is_added(shelf: Store) -> None:
-    base = expected_seconds(shelf, [], 70)
-    assert expected_seconds(shelf, [entry(status="ready")], 70) == base
-    document = expected_seconds(shelf, [entry()], 70) - base
+    base = estimate_seconds(shelf, [], 70)
+    assert estimate_seconds(shelf, [entry(status="ready")], 70) == base
+    document = estimate_seconds(shelf, [entry()], 70) - base
     assert document == pytest.approx(2 * PER_MEGABYTE_SECONDS)
-    image = expected_seconds(shelf, [entry("image", status="reading")], 70) - base
+    image = estimate_seconds(shelf, [entry("image", status="reading")], 70) - base
     assert image == pytest.approx(PER_IMAGE_SECONDS)
 
 
@@ -144,15 +144,15 @@ def test_it_stays_quick_with_many_runs(shelf: Store) -> None:
     for number in range(2_000):
         add_run(shelf, number, 70, 0.5)
         if number + 1 in (20, 2_000):
-            steps[number + 1] = work_of(shelf, lambda: expected_seconds(shelf, [], 70))
+            steps[number + 1] = work_of(shelf, lambda: estimate_seconds(shelf, [], 70))
     assert steps[2_000] < 50 * steps[20]
 
 
-SEAT = Seat(model="openai/x", price_in=1.0, price_out=10.0, max_tokens=400, window=100_000)
-UNPRICED = Seat(model="ollama/y", max_tokens=400)
+SEAT = AgentConfig(model="openai/x", price_in=1.0, price_out=10.0, max_tokens=400, window=100_000)
+UNPRICED = AgentConfig(model="ollama/y", max_tokens=400)
 
 
-def sheet_of(seat: Seat) -> RosterConfig:
+def sheet_of(seat: AgentConfig) -> RosterConfig:
     """Every speaking role to one model."""
     sheet = RosterConfig("ours")
     for role, _ in sheet.seats():
@@ -161,13 +161,13 @@ def sheet_of(seat: Seat) -> RosterConfig:
 
 
 def test_the_built_in_engine_costs_nothing() -> None:
-    expected = expected_use(RosterConfig("builtin"), Size(60_000, images=9, sources=10**6))
-    assert expected.likely == expected.most == Use()
+    expected = estimate_usage(RosterConfig("builtin"), CheckSize(60_000, images=9, sources=10**6))
+    assert expected.likely == expected.most == ModelUsage()
     assert (expected.cost, expected.words) == (0.0, "no cost")
 
 
 def test_calls_are_those_that_the_roles_make() -> None:
-    expected = expected_use(sheet_of(SEAT), Size(100, images=4, max_turns=5))
+    expected = estimate_usage(sheet_of(SEAT), CheckSize(100, images=4, max_turns=5))
     # segment, 4 x 2 images, context, 3 turns, judge, spans, 1 vote
     assert expected.likely.calls == 1 + 8 + 1 + 3 + 1 + 1 + 1
     # replies of a certain form twice, the judge's too; 5 turns; two places in one statement
@@ -175,15 +175,15 @@ def test_calls_are_those_that_the_roles_make() -> None:
 
 
 def test_an_audits_calls_are_those_of_its_picker_tools_and_reflector() -> None:
-    size = Size(240, max_turns=3, protocol="audit")  # two statements
-    expected = expected_use(sheet_of(SEAT), size)
+    size = CheckSize(240, max_turns=3, protocol="audit")  # two statements
+    expected = estimate_usage(sheet_of(SEAT), size)
     # segment, 3 steps a statement, each compared once, reflection, spans, 1 vote; no debate
     assert expected.likely.calls == 1 + 2 * 3 + 2 + 1 + 1 + 1
     # 6 steps of 3 places and 2 questions of each step's tool, all twice; two reflections; context,
     # 3 turns, the judge on both statements together and on each alone; spans, 4 votes
     most = 2 + 3 * 6 * 2 + 3 * 6 * 2 * 2 + 2 * 2 + 2 + 3 + 3 * 2 + 2 + 2 * 4
     assert expected.most.calls == most
-    debate = expected_use(sheet_of(SEAT), replace(size, protocol="ceda"))
+    debate = estimate_usage(sheet_of(SEAT), replace(size, protocol="ceda"))
     assert debate.most.cost < expected.most.cost
 
 
@@ -194,7 +194,7 @@ def of_debate(protocol: str, **options: object) -> tuple[int, int]:
         if role.startswith("debater") or role in ("judge", "context writer"):
             sheet = sheet.with_seat(role, SEAT)
     chosen = DebateOptions(**options)  # type: ignore[arg-type]
-    expected = expected_use(sheet, Size(100, max_turns=5, protocol=protocol, options=chosen))
+    expected = estimate_usage(sheet, CheckSize(100, max_turns=5, protocol=protocol, options=chosen))
     return expected.likely.calls, expected.most.calls
 
 
@@ -219,9 +219,9 @@ def test_calls_are_those_of_the_debaters_who_are_seated(protocol: str) -> None:
         sheet = sheet.with_seat(f"debater {name}", seat)
     for is_swapped in (False, True):
         options = DebateOptions(rounds=3, is_swapped=is_swapped)
-        size = Size(100, protocol=protocol, options=options)
+        size = CheckSize(100, protocol=protocol, options=options)
         for is_most in (False, True):
-            asked = {s.seat.model: s.calls for s in steps_of(sheet, size, is_most) if s.calls}
+            asked = {s.seat.model: s.calls for s in plan_calls(sheet, size, is_most) if s.calls}
             asked = {model: asked.get(model, 0) for model in [seat.model for seat in unlike]}
             half = 3 * (1 + (is_swapped and protocol == "copmad"))
             assert list(asked.values())[1:] == [half, 0], "the first may be the judge too"
@@ -230,7 +230,7 @@ def test_calls_are_those_of_the_debaters_who_are_seated(protocol: str) -> None:
 def test_thinking_aloud_costs_more_than_a_plain_answer() -> None:
     sheet = RosterConfig("ours", judge=SEAT)
     plain, thought = (
-        expected_use(sheet, Size(100, protocol="single", options=DebateOptions(style=style)))
+        estimate_usage(sheet, CheckSize(100, protocol="single", options=DebateOptions(style=style)))
         for style in ("plain", "thought")
     )
     assert plain.likely.cost < thought.likely.cost
@@ -239,23 +239,23 @@ def test_thinking_aloud_costs_more_than_a_plain_answer() -> None:
 
 def test_what_a_seat_costs_that_a_check_never_asks_is_not_missing() -> None:
     sheet = RosterConfig("ours", tool_picker=UNPRICED)
-    assert expected_use(sheet, Size(100)).words == "no cost"
-    assert expected_use(sheet, Size(100, protocol="audit")).unpriced == ("ollama/y",)
+    assert estimate_usage(sheet, CheckSize(100)).words == "no cost"
+    assert estimate_usage(sheet, CheckSize(100, protocol="audit")).unpriced == ("ollama/y",)
 
 
 def test_a_panel_extracts_once_each_and_votes_on_all_others() -> None:
-    panel = RosterConfig("ours", span_panel=(SEAT, SEAT, SEAT, Seat(reader="rules")))
-    expected = expected_use(panel, Size(100))
+    panel = RosterConfig("ours", span_panel=(SEAT, SEAT, SEAT, AgentConfig(reader="rules")))
+    expected = estimate_usage(panel, CheckSize(100))
     assert expected.likely.calls == 3 + 3 * 3
     assert expected.most.calls == 2 * (3 + 3 * 3)
-    unseen = expected_use(replace(panel, panel_sees_evidence=False), Size(5_000))
-    assert unseen.likely.tokens < expected_use(panel, Size(5_000)).likely.tokens
+    unseen = estimate_usage(replace(panel, panel_sees_evidence=False), CheckSize(5_000))
+    assert unseen.likely.tokens < estimate_usage(panel, CheckSize(5_000)).likely.tokens
 
 
 def test_a_picker_is_expected_to_read_every_tool() -> None:
-    tools = estimated_tokens("".join(told_tools()))
-    size = Size(240, protocol="audit")
-    picker = [s for s in steps_of(RosterConfig("ours", tool_picker=SEAT), size, False) if s.calls]
+    tools = estimate_tokens("".join(describe_toolbox()))
+    size = CheckSize(240, protocol="audit")
+    picker = [s for s in plan_calls(RosterConfig("ours", tool_picker=SEAT), size, False) if s.calls]
     (picks, asked) = [step for step in picker if not step.seat.is_built_in]
     assert picks.calls == 3 * asked.calls
     assert tools < picks.prompt < 1.5 * tools
@@ -263,28 +263,32 @@ def test_a_picker_is_expected_to_read_every_tool() -> None:
 
 
 def test_a_model_of_ones_own_that_costs_nothing_says_so() -> None:
-    expected = expected_use(sheet_of(replace(SEAT, price_in=0.0, price_out=0.0)), Size(100))
+    expected = estimate_usage(sheet_of(replace(SEAT, price_in=0.0, price_out=0.0)), CheckSize(100))
     assert expected.cost == 0.0
     assert expected.words.startswith("nothing to pay · about ")
 
 
 def test_only_seats_with_models_are_paid() -> None:
     judge_only = RosterConfig("ours", judge=SEAT)
-    expected = expected_use(judge_only, Size(100))
+    expected = estimate_usage(judge_only, CheckSize(100))
     assert (expected.likely.calls, expected.most.calls) == (1, 2)
-    embedding = Seat(model="openai/e", price_in=1.0, price_out=0.0)
+    embedding = AgentConfig(model="openai/e", price_in=1.0, price_out=0.0)
     few, many = (
-        expected_use(RosterConfig("ours", retriever=embedding), Size(100, sources=length)).cost
+        estimate_usage(
+            RosterConfig("ours", retriever=embedding), CheckSize(100, sources=length)
+        ).cost
         for length in (0, 1_000_000)
     )
     assert few is not None
     assert many is not None
     assert many - few > 0.2
-    assert expected_use(RosterConfig("ours", retriever=embedding), Size(9_000)).most.calls == 1
+    assert (
+        estimate_usage(RosterConfig("ours", retriever=embedding), CheckSize(9_000)).most.calls == 1
+    )
 
 
 def test_the_cost_is_that_of_its_tokens() -> None:
-    expected = expected_use(sheet_of(SEAT), Size(500))
+    expected = estimate_usage(sheet_of(SEAT), CheckSize(500))
     assert expected.cost is not None
     tokens = expected.likely.tokens
     assert tokens * 1e-6 < expected.cost < tokens * 1e-5
@@ -296,17 +300,17 @@ def test_the_cost_is_that_of_its_tokens() -> None:
 
 def test_a_tiny_cost_is_not_shown_as_none() -> None:
     cheap = RosterConfig("ours", judge=replace(SEAT, price_in=1e-6, price_out=1e-6))
-    assert "US$0.0000 " not in expected_use(cheap, Size(100)).words
-    assert "US$0.00000" in expected_use(cheap, Size(100)).words
+    assert "US$0.0000 " not in estimate_usage(cheap, CheckSize(100)).words
+    assert "US$0.00000" in estimate_usage(cheap, CheckSize(100)).words
 
 
 def test_an_unknown_price_is_told_with_a_number_of_tokens() -> None:
     mixed = sheet_of(SEAT).with_seat("judge", UNPRICED)
-    expected = expected_use(mixed, Size(500))
+    expected = estimate_usage(mixed, CheckSize(500))
     assert (expected.cost, expected.unpriced) == (None, ("ollama/y",))
     assert 0 < expected.likely.unpriced_tokens < expected.likely.tokens
     assert expected.words.startswith("cost not known for ollama/y, besides about US$0.")
-    alone = expected_use(sheet_of(UNPRICED), Size(500))
+    alone = estimate_usage(sheet_of(UNPRICED), CheckSize(500))
     assert alone.words.startswith("cost not known for ollama/y · about ")
     assert alone.likely.unpriced_tokens == alone.likely.tokens
 
@@ -314,17 +318,17 @@ def test_an_unknown_price_is_told_with_a_number_of_tokens() -> None:
 @pytest.mark.parametrize(
     ("small", "large"),
     [
-        (Size(100), Size(2_000)),
-        (Size(100), Size(100, images=3)),
-        (Size(100, passages=2), Size(100, passages=9)),
-        (Size(100, max_turns=1), Size(100, max_turns=3)),
-        (Size(100), Size(100, question=900)),
-        (Size(100), Size(100, examples=1200)),
-        (Size(5_000, language="en"), Size(5_000, language="zh-Hant")),
+        (CheckSize(100), CheckSize(2_000)),
+        (CheckSize(100), CheckSize(100, images=3)),
+        (CheckSize(100, passages=2), CheckSize(100, passages=9)),
+        (CheckSize(100, max_turns=1), CheckSize(100, max_turns=3)),
+        (CheckSize(100), CheckSize(100, question=900)),
+        (CheckSize(100), CheckSize(100, examples=1200)),
+        (CheckSize(5_000, language="en"), CheckSize(5_000, language="zh-Hant")),
     ],
 )
-def test_more_to_check_is_more_to_pay(small: Size, large: Size) -> None:
-    less, more = (expected_use(sheet_of(SEAT), size) for size in (small, large))
+def test_more_to_check_is_more_to_pay(small: CheckSize, large: CheckSize) -> None:
+    less, more = (estimate_usage(sheet_of(SEAT), size) for size in (small, large))
     assert less.likely.cost < more.likely.cost
     assert less.most.cost < more.most.cost
     assert less.likely.tokens < more.likely.tokens
@@ -340,28 +344,28 @@ def test_a_checks_size_tells_its_language_its_images_and_what_is_yet_to_be_embed
         LibraryEntry(name, "project", name, kind, 1, "ready", "Mira", 1.0, characters=length)
         for name, kind, length in (("a", "text", 900), ("b", "text", 70), ("c", "image", 5))
     ]
-    embedding = Seat(model="openai/e", api_base="http://127.0.0.1:9/v1")
+    embedding = AgentConfig(model="openai/e", api_base="http://127.0.0.1:9/v1")
     shelf.readings.save(Source("a", "a", "text", ""), reader="x", seconds=0.1, now=1.0)
     shelf.readings.save_index(
-        "a", f"{embedding.model}@{embedding.api_base}", [], Vectors(0, 1, b"", b"")
+        "a", f"{embedding.model}@{embedding.api_base}", [], PassageVectors(0, 1, b"", b"")
     )
     asked = [("这座大桥于一九二六年开放。", "何时？"), ("它很长。", "")]
     plan = Plan(sheet=RosterConfig("ours", retriever=embedding), max_turns=3, passages=4)
-    first, second = sizes_of(shelf, entries, asked, plan)
-    assert first == Size(13, 3, 1, 3, 4, sources=75, language="zh")
-    assert second == Size(4, 0, 1, 3, 4, sources=0, language="zh")
+    first, second = measure_checks(shelf, entries, asked, plan)
+    assert first == CheckSize(13, 3, 1, 3, 4, sources=75, language="zh")
+    assert second == CheckSize(4, 0, 1, 3, 4, sources=0, language="zh")
     built_in = replace(plan, sheet=RosterConfig("ours"))
-    assert sizes_of(shelf, entries, asked, built_in)[0].sources == 0
+    assert measure_checks(shelf, entries, asked, built_in)[0].sources == 0
 
 
 def test_no_prompt_is_expected_beyond_a_models_window() -> None:
     narrow = replace(SEAT, window=2_000)
-    expected = expected_use(sheet_of(narrow), Size(60_000))
+    expected = estimate_usage(sheet_of(narrow), CheckSize(60_000))
     assert expected.most.tokens <= expected.most.calls * 2_000
 
 
 def test_images_are_asked_about_side_by_side() -> None:
-    one, eight = (expected_use(sheet_of(SEAT), Size(100, images=count)) for count in (1, 8))
+    one, eight = (estimate_usage(sheet_of(SEAT), CheckSize(100, images=count)) for count in (1, 8))
     assert eight.likely.seconds < one.likely.seconds + 2.0
 
 

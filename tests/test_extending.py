@@ -102,7 +102,7 @@ def test_each_example_is_short(block: str) -> None:
 def test_a_check_by_the_protocol_comes_to_a_verdict(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from components.widgets.wording import protocol_words
+    from components.widgets.wording import format_protocol
     from core.__main__ import main
     from core.debate.protocols import DEBATES, PROTOCOLS
 
@@ -112,7 +112,7 @@ def test_a_check_by_the_protocol_comes_to_a_verdict(
     assert capsys.readouterr().out.startswith("HALLUCINATED")
     assert "poll" in DEBATES, "an adaptive check can go on to it"
     assert PROTOCOLS["poll"].name == "poll"
-    assert protocol_words("poll", short=True) == "Poll"
+    assert format_protocol("poll", short=True) == "Poll"
 
 
 def test_the_debaters_vote_on_the_first_answer() -> None:
@@ -134,18 +134,18 @@ def test_the_debaters_vote_on_the_first_answer() -> None:
 
 
 def test_the_tool_is_called_through_the_registry() -> None:
-    from core.runtime.concurrency import Stop
-    from core.tools.registry import Bench, read_input, tool_named, use
+    from core.runtime.concurrency import StopSignal
+    from core.tools.registry import ToolContext, get_tool, read_input, use_tool
     from tests.fakes import make_case
 
-    tool = tool_named("isbn")
+    tool = get_tool("isbn")
     text = "See ISBN 978-3-16-148410-0 and ISBN 0-306-40615-3."
-    told = use(tool, read_input(tool, f'{{"text": "{text}"}}'), Bench(Stop()))
+    told = use_tool(tool, read_input(tool, f'{{"text": "{text}"}}'), ToolContext(StopSignal()))
     assert (told.outcome, told.label) == ("found", "hallucinated")
     assert text[told.start : told.end] == "0-306-40615-3"
-    assert [use(tool, one.given, Bench(Stop())).label for one in tool.examples] == [
-        one.label for one in tool.examples
-    ]
+    assert [
+        use_tool(tool, one.given, ToolContext(StopSignal())).label for one in tool.examples
+    ] == [one.label for one in tool.examples]
     assert tool.reads is not None
     assert tool.reads(None, make_case(text)) is not None
     assert tool.reads(None, make_case("It has 320 pages.")) is None
@@ -153,9 +153,9 @@ def test_the_tool_is_called_through_the_registry() -> None:
 
 def test_a_file_of_the_new_type_becomes_a_source_with_passages() -> None:
     from core.documents.isolation import read_source
-    from core.documents.readers import endings, kind_of
-    from core.documents.retrieval import passages_of
-    from core.runtime.concurrency import Stop
+    from core.documents.readers import detect_kind, list_endings
+    from core.documents.retrieval import split_passages
+    from core.runtime.concurrency import StopSignal
     from core.runtime.config import Settings
 
     data = (
@@ -163,24 +163,26 @@ def test_a_file_of_the_new_type_becomes_a_source_with_passages() -> None:
         b"2\r\n00:00:03,500 --> 00:00:05,000 X1:1\r\nfifty thousand visitors.\r\n\r\n"
         b"3\r\n00:00:07,000 --> 00:00:09,000\r\n{\\an8}It opened in 1987.\r\n"
     )
-    kind = kind_of("film.srt", data)
-    source = read_source("a" * 64, "film.srt", data, kind, Settings(), Stop(), lambda *_: None)
+    kind = detect_kind("film.srt", data)
+    source = read_source(
+        "a" * 64, "film.srt", data, kind, Settings(), StopSignal(), lambda *_: None
+    )
     said = ["The museum had fifty thousand visitors.", "It opened in 1987."]
-    assert [source.text[one.start : one.end] for one in passages_of(source)] == said
+    assert [source.text[one.start : one.end] for one in split_passages(source)] == said
     assert (source.kind, source.language) == ("subtitles", "en")
-    assert "srt" in endings(), "the page offers it"
+    assert "srt" in list_endings(), "the page offers it"
 
 
 def test_a_row_goes_out_and_in_through_the_registry() -> None:
-    from core.exchange.registry import FORMATS, WRITTEN, recognised
+    from core.exchange.registry import FORMATS, WRITABLE_FORMATS, detect_format
 
     data = (
         b'{"id": 7, "text": "The tower is 512 m tall.", "label": [[13, 18, "number_or_date"]]}\n'
         b'{"id": 8, "text": "It stands in Bergen.", "label": []}\n'
         b'{"id": 9, "text": "It is tall.", "label": [[0, 99, "x"]]}\n'
     )
-    assert recognised("rows.jsonl", data) == "doccano"
-    assert "doccano" in WRITTEN
+    assert detect_format("rows.jsonl", data) == "doccano"
+    assert "doccano" in WRITABLE_FORMATS
     own = FORMATS["doccano"]
     assert own.write is not None
     read = own.read("rows.jsonl", data)
@@ -195,28 +197,31 @@ def test_a_row_goes_out_and_in_through_the_registry() -> None:
 
 def test_a_call_in_the_language_sends_its_prompt() -> None:
     from core.agents.llm_judge import LlmJudge
-    from core.llm.prompting import FIELDS, LANGUAGES, shipped
-    from core.runtime.concurrency import Stop
+    from core.llm.prompting import FIELDS, LANGUAGES, load_shipped_prompt
+    from core.runtime.concurrency import StopSignal
     from tests.agents.seats import SEAT, judge_view, workplace
     from tests.fakes import make_case, make_passage, make_view
 
     place = workplace(["Die Quelle sagt 412 m.\nVerdict: 0"])
     case = make_case("Der Turm ist 512 m hoch.", language="de-AT")
     view = judge_view(make_view(case, [make_passage("Der Turm ist 412 m hoch.")]))
-    judgement = LlmJudge(SEAT, place.work).decide(replace(view, manner="plain"), Stop())
+    judgement = LlmJudge(SEAT, place.work).decide(replace(view, manner="plain"), StopSignal())
     assert judgement.label == "hallucinated"
     assert place.desk.asked[0].prompt == "de/judge_plain"
     assert "Du entscheidest, ob eine Behauptung richtig ist." in place.prompt
     assert LANGUAGES == ("de", "en", "zh")
     assert all(
-        f"${{{name}}}" in shipped("judge_plain", "de").text for name in FIELDS["judge_plain"]
+        f"${{{name}}}" in load_shipped_prompt("judge_plain", "de").text
+        for name in FIELDS["judge_plain"]
     )
-    assert shipped("judge", "de").text == shipped("judge", "en").text, "not translated yet"
+    assert load_shipped_prompt("judge", "de").text == load_shipped_prompt("judge", "en").text, (
+        "not translated yet"
+    )
 
 
 def test_the_agent_answers_in_its_seat() -> None:
-    from core.agents.rosters import seated
-    from core.runtime.concurrency import Stop
+    from core.agents.rosters import build_roster
+    from core.runtime.concurrency import StopSignal
     from core.schema.rosters import RosterConfig
     from tests.agents.seats import SEAT, workplace
     from tests.fakes import make_case, make_passage, make_view
@@ -224,9 +229,11 @@ def test_the_agent_answers_in_its_seat() -> None:
 
     place = workplace(["How tall is the tower?"])
     work = replace(place.work, assessor=word_assessor())
-    writer = seated(RosterConfig("Asking", context_writer=SEAT, judge=SEAT), work).context_writer
+    writer = build_roster(
+        RosterConfig("Asking", context_writer=SEAT, judge=SEAT), work
+    ).context_writer
     view = make_view(make_case("The tower is 512 m tall."), [make_passage("It is 412 m tall.")])
-    context = writer.write(view, ["Ada", "Ben"], Stop())
+    context = writer.write(view, ["Ada", "Ben"], StopSignal())
     assert context.summary == "How tall is the tower?"
     assert [share.passages for share in context.shares] == [context.whole] * 2
     assert place.desk.asked[0].prompt == "en/question"

@@ -15,17 +15,17 @@ from pathlib import Path
 
 import pytest
 
-from core.agents.rosters import roster_named
-from core.pipeline.jobs import Jobs, require_debate
-from core.pipeline.streaming_input import ended
-from core.runtime.concurrency import Stop
+from core.agents.rosters import make_built_in_roster
+from core.pipeline.jobs import JobRunner, require_debate
+from core.pipeline.streaming_input import await_outcome
+from core.runtime.concurrency import StopSignal
 from core.runtime.errors import InputError
 from core.schema.events import PersonSpoke, RunStarted, RunStopped
-from core.schema.progress import Progress
+from core.schema.progress import RunState
 from core.schema.records import Case, Judgement, Plan, Run, Turn
-from core.schema.roles import DebateView, Judge, JudgeView, Roster, Speak
+from core.schema.roles import DebateView, Judge, JudgeView, Roster, SpeakCallback
 from core.store import open_store
-from core.verdict.classifier import Head, save_head, version_folder
+from core.verdict.classifier import ClassifierHead, get_version_folder, save_head
 from tests.fakes import case_of, until
 
 pytestmark = pytest.mark.usefixtures("without_weights")
@@ -48,7 +48,7 @@ class Slow:
         self.gate = threading.Event()
         self.gate.set()
 
-    def argue(self, view: DebateView, speak: Speak, stop: Stop) -> Turn:
+    def argue(self, view: DebateView, speak: SpeakCallback, stop: StopSignal) -> Turn:
         turn: Turn = self._inner.argue(view, lambda _: None, stop)  # type: ignore[attr-defined]
         for word in turn.text.split(" "):
             speak(word + " ")
@@ -61,7 +61,7 @@ class Slow:
 
 def slow_roster(debaters: list[Slow], pause: float = 0.02) -> Callable[[str], Roster]:
     def make(name: str) -> Roster:
-        roster = roster_named(name)
+        roster = make_built_in_roster(name)
         slow = {key: Slow(agent, pause) for key, agent in roster.debaters.items()}
         debaters.extend(slow.values())
         return replace(roster, debaters=slow)
@@ -88,7 +88,7 @@ def kinds(home: Path, run_id: str) -> list[str]:
 
 
 def test_a_run_is_carried_out_and_stored(home: Path, case: Case) -> None:
-    jobs = Jobs(home)
+    jobs = JobRunner(home)
     run_id = jobs.start(case, Plan())
     assert jobs.wait(run_id, PATIENCE)
     run = look(home, run_id)
@@ -100,7 +100,7 @@ def test_a_run_is_carried_out_and_stored(home: Path, case: Case) -> None:
 
 def test_words_are_seen_while_they_are_spoken_and_never_stored(home: Path, case: Case) -> None:
     debaters: list[Slow] = []
-    jobs = Jobs(home, slow_roster(debaters))
+    jobs = JobRunner(home, slow_roster(debaters))
     run_id = jobs.start(case, Plan())
     until(lambda: bool(debaters) and debaters[0].speaking.is_set())
     debaters[0].gate.clear()
@@ -116,7 +116,7 @@ def test_words_are_seen_while_they_are_spoken_and_never_stored(home: Path, case:
 
 def test_stop_takes_effect_in_half_a_second_and_keeps_what_was_said(home: Path, case: Case) -> None:
     debaters: list[Slow] = []
-    jobs = Jobs(home, slow_roster(debaters))
+    jobs = JobRunner(home, slow_roster(debaters))
     run_id = jobs.start(case, Plan())
     until(lambda: len(debaters) > 1 and debaters[1].speaking.is_set())
     debaters[1].gate.clear()
@@ -133,7 +133,7 @@ def test_stop_takes_effect_in_half_a_second_and_keeps_what_was_said(home: Path, 
 
 def test_a_stopped_run_resumes_where_it_was(home: Path, case: Case) -> None:
     debaters: list[Slow] = []
-    jobs = Jobs(home, slow_roster(debaters))
+    jobs = JobRunner(home, slow_roster(debaters))
     run_id = jobs.start(case, Plan())
     until(lambda: len(debaters) > 1 and debaters[1].speaking.is_set())
     jobs.stop(run_id, "Mira")
@@ -158,10 +158,10 @@ def test_a_run_of_a_protocol_that_is_not_known_here_stays_as_it_is(home: Path, c
             ending = RunStopped(2.0, "Mira")
             store.runs.append(run.id, "elsewhere", [RunStarted(1.0, case, run.plan, ()), ending])
     with pytest.raises(InputError, match=r"Expected a protocol of ceda, .*found “tribunal”"):
-        Jobs(home).resume("newer", "Mira")
+        JobRunner(home).resume("newer", "Mira")
     assert look(home, "newer").status == "stopped"
     assert kinds(home, "newer") == ["run_started", "run_stopped"]
-    jobs = Jobs(home)
+    jobs = JobRunner(home)
     with pytest.raises(InputError, match="found “tribunal”"):
         jobs.start(case, Plan("tribunal"))
     with open_store(home) as store:
@@ -177,10 +177,10 @@ def test_a_run_of_a_protocol_that_is_not_known_here_stays_as_it_is(home: Path, c
 
 def test_a_stop_from_another_process_is_heard(home: Path, case: Case) -> None:
     debaters: list[Slow] = []
-    jobs = Jobs(home, slow_roster(debaters))
+    jobs = JobRunner(home, slow_roster(debaters))
     run_id = jobs.start(case, Plan())
     until(lambda: bool(debaters) and debaters[0].speaking.is_set())
-    Jobs(home).stop(run_id, "Karl")
+    JobRunner(home).stop(run_id, "Karl")
     until(lambda: look(home, run_id).status == "stopped")
 
 
@@ -188,7 +188,7 @@ def test_a_run_that_waits_can_be_stopped(home: Path, case: Case) -> None:
     with open_store(home) as store:
         store.projects.save_setting("workers", 1)
     debaters: list[Slow] = []
-    jobs = Jobs(home, slow_roster(debaters))
+    jobs = JobRunner(home, slow_roster(debaters))
     first, second = jobs.start(case, Plan()), jobs.start(case, Plan())
     until(lambda: bool(debaters) and debaters[0].speaking.is_set())
     assert look(home, second).status == "queued"
@@ -201,17 +201,17 @@ def test_a_run_that_waits_can_be_stopped(home: Path, case: Case) -> None:
 
 def test_a_run_of_a_living_process_cannot_be_taken(home: Path, case: Case) -> None:
     debaters: list[Slow] = []
-    jobs = Jobs(home, slow_roster(debaters))
+    jobs = JobRunner(home, slow_roster(debaters))
     run_id = jobs.start(case, Plan())
     until(lambda: bool(debaters) and debaters[0].speaking.is_set())
-    assert not Jobs(home).resume(run_id, "Karl")
+    assert not JobRunner(home).resume(run_id, "Karl")
     assert not jobs.resume(run_id, "Mira")
     jobs.stop(run_id, "Mira")
     assert jobs.wait(run_id, PATIENCE)
 
 
 def test_a_missing_classifier_fails_the_run_in_words(home: Path, case: Case) -> None:
-    jobs = Jobs(home)
+    jobs = JobRunner(home)
     run_id = jobs.start(case, Plan(classifier="v-gone"))
     assert jobs.wait(run_id, PATIENCE)
     assert look(home, run_id).status == "failed"
@@ -224,12 +224,12 @@ def test_a_missing_classifier_fails_the_run_in_words(home: Path, case: Case) -> 
 def test_a_damaged_active_classifier_fails_the_run_in_words_and_gives_no_verdict(
     home: Path, case: Case
 ) -> None:
-    folder = version_folder(home, "v1")
-    save_head(folder, Head((0.0,), 0.0), {})
+    folder = get_version_folder(home, "v1")
+    save_head(folder, ClassifierHead((0.0,), 0.0), {})
     (folder / "head.safetensors").write_bytes(b"something else")
     with open_store(home) as store:
         store.versions.activate("v1", 1.0, "Mira", "")
-    jobs = Jobs(home)
+    jobs = JobRunner(home)
     run_id = jobs.start(case, Plan())
     assert jobs.wait(run_id, PATIENCE)
     run = look(home, run_id)
@@ -247,7 +247,7 @@ def test_a_bug_fails_the_run_and_not_the_worker(
     def broken(name: str) -> Roster:
         raise ZeroDivisionError("a bug")
 
-    jobs = Jobs(home, broken)
+    jobs = JobRunner(home, broken)
     first = jobs.start(case, Plan())
     assert jobs.wait(first, PATIENCE)
     assert look(home, first).status == "failed"
@@ -293,7 +293,7 @@ def killed_run(home: Path, case: Case) -> str:
 
 def test_a_killed_process_leaves_a_run_that_another_resumes(home: Path, killed_run: str) -> None:
     assert look(home, killed_run).status == "running"
-    jobs = Jobs(home)
+    jobs = JobRunner(home)
     assert not jobs.resume(killed_run, "Mira"), "the lease had not run out yet"
     until(lambda: look(home, killed_run).status == "interrupted")
     said = kinds(home, killed_run).count("turn_finished")
@@ -310,7 +310,7 @@ def test_a_killed_process_leaves_a_run_that_another_resumes(home: Path, killed_r
 def test_a_lapsed_lease_gives_no_second_worker_in_the_same_process(home: Path, case: Case) -> None:
     """A laptop slept: the lease ran out, but the worker is still here and goes on."""
     debaters: list[Slow] = []
-    jobs = Jobs(home, slow_roster(debaters))
+    jobs = JobRunner(home, slow_roster(debaters))
     run_id = jobs.start(case, Plan())
     until(lambda: bool(debaters) and debaters[0].speaking.is_set())
     debaters[0].gate.clear()
@@ -325,21 +325,21 @@ def test_a_lapsed_lease_gives_no_second_worker_in_the_same_process(home: Path, c
 def test_a_run_that_cannot_even_be_marked_as_failed_costs_no_worker(
     home: Path, case: Case, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    jobs = Jobs(home)
-    append = Jobs._append
+    jobs = JobRunner(home)
+    append = JobRunner._append
 
-    def full(self: Jobs, *_: object) -> None:
+    def full(self: JobRunner, *_: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr(Jobs, "_append", full)
+    monkeypatch.setattr(JobRunner, "_append", full)
     broken = [jobs.start(case, Plan()) for _ in range(3)]
     assert all(jobs.wait(run_id, PATIENCE) for run_id in broken)
     assert "database or disk is full" in caplog.text
     assert not any(record.exc_info for record in caplog.records)
-    told = ended(home, jobs, jobs.start(case, Plan()), "Mira", time.time)
+    told = await_outcome(home, jobs, jobs.start(case, Plan()), "Mira", time.time)
     assert (told["status"], told["label"]) == ("interrupted", None)
     assert "could not be stored" in told["cause_words"]
-    monkeypatch.setattr(Jobs, "_append", append)
+    monkeypatch.setattr(JobRunner, "_append", append)
     run_id = jobs.start(case, Plan())
     assert jobs.wait(run_id, PATIENCE)
     assert look(home, run_id).status == "finished"
@@ -348,17 +348,17 @@ def test_a_run_that_cannot_even_be_marked_as_failed_costs_no_worker(
 def test_who_interrupts_a_check_stops_it_whoever_first_submitted_its_text(
     home: Path, case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    jobs, pressed, stopped = Jobs(home), [KeyboardInterrupt()], list[str]()
+    jobs, pressed, stopped = JobRunner(home), [KeyboardInterrupt()], list[str]()
 
     def wait(run_id: str) -> bool:
         if pressed:
             raise pressed.pop()
-        return Jobs.wait(jobs, run_id, PATIENCE)
+        return JobRunner.wait(jobs, run_id, PATIENCE)
 
     monkeypatch.setattr(jobs, "wait", wait)
     monkeypatch.setattr(jobs, "stop", lambda _, by: stopped.append(by))
     other = f"not {case.author}"
-    ended(home, jobs, jobs.start(case, Plan(), by=other), other, time.time)
+    await_outcome(home, jobs, jobs.start(case, Plan(), by=other), other, time.time)
     assert stopped == [other]
 
 
@@ -377,7 +377,7 @@ class Hearing(Slow):
 
     heard: list[tuple[tuple[str, str], ...]]
 
-    def argue(self, view: DebateView, speak: Speak, stop: Stop) -> Turn:
+    def argue(self, view: DebateView, speak: SpeakCallback, stop: StopSignal) -> Turn:
         self.heard = [*getattr(self, "heard", []), view.remarks]
         return super().argue(view, speak, stop)
 
@@ -393,7 +393,7 @@ class HearingJudge:
         self.asked, self.gate = threading.Event(), threading.Event()
         self.gate.set()
 
-    def decide(self, view: JudgeView, stop: Stop) -> Judgement:
+    def decide(self, view: JudgeView, stop: StopSignal) -> Judgement:
         self.remarks = view.remarks
         self.asked.set()
         while not self.gate.is_set():
@@ -407,7 +407,7 @@ class Listening:
     def __init__(self, home: Path) -> None:
         self.agents: list[Hearing] = []
         self.judges: list[HearingJudge] = []
-        self.jobs = Jobs(home, self._seated)
+        self.jobs = JobRunner(home, self._seated)
 
     def begin(self, case: Case) -> str:
         """The id of a run whose first debater is about to speak."""
@@ -416,7 +416,7 @@ class Listening:
         return run_id
 
     def _seated(self, name: str) -> Roster:
-        roster = roster_named(name)
+        roster = make_built_in_roster(name)
         debaters = {key: Hearing(agent, 0.0) for key, agent in roster.debaters.items()}
         for debater in debaters.values():
             debater.gate.clear()
@@ -479,7 +479,7 @@ def test_words_that_come_while_the_judge_decides_are_kept_and_said_to_be_too_lat
 )
 def test_empty_and_endless_words_are_refused(home: Path, text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Jobs(home).say("r", "Mira", text)
+        JobRunner(home).say("r", "Mira", text)
 
 
 def test_nobody_speaks_in_another_process_s_run_or_where_nobody_debates(
@@ -488,10 +488,10 @@ def test_nobody_speaks_in_another_process_s_run_or_where_nobody_debates(
     listening = Listening(home)
     run_id = listening.begin(case)
     with pytest.raises(InputError, match="another process"):
-        Jobs(home).say(run_id, "Mira", "Hello.")
+        JobRunner(home).say(run_id, "Mira", "Hello.")
     listening.to_its_end(run_id)
     for protocol in ("single", "audit"):
-        started = Progress(plan=Plan(protocol=protocol))
+        started = RunState(plan=Plan(protocol=protocol))
         with pytest.raises(InputError, match="nobody debates"):
             require_debate(started)
 
@@ -514,7 +514,7 @@ def test_a_resumed_run_still_hears_what_was_said_before_it_was_cut_off(
 
 
 def test_a_callback_that_was_taken_back_is_not_called() -> None:
-    stop, called = Stop(), list[str]()
+    stop, called = StopSignal(), list[str]()
     stop.on_stop(lambda: called.append("first"))
     take_back = stop.on_stop(lambda: called.append("second"))
     take_back()

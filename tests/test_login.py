@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 import core.pipeline.doctor
 from core.__main__ import main
 from core.review.people import (
-    Identity,
-    first_project,
-    identity_from,
-    login_from,
-    login_here,
-    member_name,
-    name_of,
-    project_of,
-    require_reachable,
+    ProviderIdentity,
+    check_provider,
+    ensure_project,
+    find_project,
+    load_login,
+    normalize_member_name,
+    parse_identity,
+    parse_login,
+    resolve_name,
 )
 from core.runtime.config import PROJECT_ROOT
 from core.runtime.errors import ConfigError, NotAllowed
@@ -39,7 +39,7 @@ GOOD: dict[str, Any] = {
     "client_secret": "s3cret-of-the-client",
     "server_metadata_url": "https://id.example.org/.well-known/openid-configuration",
 }
-ANNA = Identity("https://id.example.org", "1", "anna@example.org")
+ANNA = ProviderIdentity("https://id.example.org", "1", "anna@example.org")
 
 
 def claims(**more: object) -> dict[str, object]:
@@ -73,110 +73,116 @@ def joined(store: Store, project_id: str, person: str, role: str = "annotator") 
     ],
 )
 def test_only_a_verified_address_counts(said: dict[str, object], mail: str) -> None:
-    assert identity_from(claims(**said)) == Identity("https://id.example.org", "1", mail)
+    assert parse_identity(claims(**said)) == ProviderIdentity("https://id.example.org", "1", mail)
 
 
 @pytest.mark.parametrize("gone", ["iss", "sub"])
 @pytest.mark.parametrize("value", [None, "", 7])
 def test_without_issuer_and_subject_there_is_no_identity(gone: str, value: object) -> None:
     with pytest.raises(ConfigError, match="“iss” and “sub”"):
-        identity_from(claims() | {gone: value})
+        parse_identity(claims() | {gone: value})
 
 
 @given(st.lists(st.tuples(st.text(min_size=1), st.text(min_size=1)), min_size=2, max_size=4))
 def test_two_identities_never_have_one_name(pairs: list[tuple[str, str]]) -> None:
     known = set(pairs)
-    names = {Identity(*pair).own_name for pair in known}
+    names = {ProviderIdentity(*pair).own_name for pair in known}
     assert len(names) == len(known)
     for name in names:
         assert 0 < len(name) <= 80
-        assert name == name.strip() == member_name(name)
+        assert name == name.strip() == normalize_member_name(name)
 
 
 def test_a_subject_cannot_be_written_so_that_it_reads_as_another() -> None:
-    first = Identity("https://b.org", "a (https://c.org)")
-    second = Identity("https://b.org) (https://c.org", "a")
-    assert len({first.own_name, second.own_name, Identity("https://c.org", "a").own_name}) == 3
-    assert Identity("https://id.org", "anna@example.org").own_name != "anna@example.org"
+    first = ProviderIdentity("https://b.org", "a (https://c.org)")
+    second = ProviderIdentity("https://b.org) (https://c.org", "a")
+    assert (
+        len({first.own_name, second.own_name, ProviderIdentity("https://c.org", "a").own_name}) == 3
+    )
+    assert ProviderIdentity("https://id.org", "anna@example.org").own_name != "anna@example.org"
 
 
 def test_whoever_comes_first_to_an_empty_home_is_admin(store: Store) -> None:
-    assert name_of(store, ANNA, 1.0) == "anna@example.org"
-    project = project_of(store, "anna@example.org", "")
+    assert resolve_name(store, ANNA, 1.0) == "anna@example.org"
+    project = find_project(store, "anna@example.org", "")
     assert store.projects.role_of(project.id, "anna@example.org") == "admin"
-    second = Identity("https://id.example.org", "2", "bo@example.org")
-    assert name_of(store, second, 2.0) == "bo@example.org"
+    second = ProviderIdentity("https://id.example.org", "2", "bo@example.org")
+    assert resolve_name(store, second, 2.0) == "bo@example.org"
     with pytest.raises(NotAllowed, match=r"bo@example.org, who has no role.*Ask anna@example.org"):
-        project_of(store, "bo@example.org", project.id)
+        find_project(store, "bo@example.org", project.id)
     assert len(store.projects.all()) == 1
 
 
 def test_two_who_come_at_once_do_not_both_become_admin(home: Path) -> None:
-    bo = Identity("https://id.example.org", "2", "bo@example.org")
+    bo = ProviderIdentity("https://id.example.org", "2", "bo@example.org")
     with open_store(home) as one, open_store(home) as other:
         looked = one.projects.first()
-        name_of(other, bo, 1.0)
+        resolve_name(other, bo, 1.0)
         assert looked is None
-        name_of(one, ANNA, 2.0)
+        resolve_name(one, ANNA, 2.0)
         (project,) = one.projects.all()
         assert [m.person for m in one.projects.members(project.id)] == ["bo@example.org"]
 
 
 def test_somebody_without_a_role_leaves_nothing_behind(store: Store) -> None:
-    first_project(store, "Mira", 1.0)
+    ensure_project(store, "Mira", 1.0)
     before = list(store.db.conn.iterdump())
-    assert name_of(store, ANNA, 2.0) == "anna@example.org"
+    assert resolve_name(store, ANNA, 2.0) == "anna@example.org"
     with pytest.raises(NotAllowed, match="Ask Mira to add"):
-        project_of(store, "anna@example.org", "")
+        find_project(store, "anna@example.org", "")
     assert list(store.db.conn.iterdump()) == before
 
 
 def test_an_address_stays_with_the_first_identity_that_did_something_under_it(store: Store) -> None:
-    project = first_project(store, "Mira", 1.0)
+    project = ensure_project(store, "Mira", 1.0)
     joined(store, project.id, "anna@example.org")
-    heir = Identity("https://id.example.org", "9", "anna@example.org")
-    elsewhere = Identity("https://other.example.org", "1", "anna@example.org")
-    assert name_of(store, ANNA, 2.0) == "anna@example.org"
+    heir = ProviderIdentity("https://id.example.org", "9", "anna@example.org")
+    elsewhere = ProviderIdentity("https://other.example.org", "1", "anna@example.org")
+    assert resolve_name(store, ANNA, 2.0) == "anna@example.org"
     for stranger in (heir, elsewhere):
-        name = name_of(store, stranger, 3.0)
+        name = resolve_name(store, stranger, 3.0)
         assert name == stranger.own_name
         with pytest.raises(NotAllowed):
-            project_of(store, name, project.id)
-    assert name_of(store, ANNA, 4.0) == "anna@example.org"
+            find_project(store, name, project.id)
+    assert resolve_name(store, ANNA, 4.0) == "anna@example.org"
 
 
 def test_who_gets_another_address_keeps_their_name(store: Store) -> None:
-    project = first_project(store, "Mira", 1.0)
+    project = ensure_project(store, "Mira", 1.0)
     joined(store, project.id, "anna@example.org")
-    name_of(store, ANNA, 2.0)
-    married = Identity(ANNA.issuer, ANNA.subject, "anna.berg@example.org")
-    assert name_of(store, married, 3.0) == "anna@example.org"
-    assert name_of(store, Identity(ANNA.issuer, ANNA.subject), 4.0) == "anna@example.org"
-    taker = Identity(ANNA.issuer, "5", "anna@example.org")
-    assert name_of(store, taker, 5.0) == taker.own_name
+    resolve_name(store, ANNA, 2.0)
+    married = ProviderIdentity(ANNA.issuer, ANNA.subject, "anna.berg@example.org")
+    assert resolve_name(store, married, 3.0) == "anna@example.org"
+    assert (
+        resolve_name(store, ProviderIdentity(ANNA.issuer, ANNA.subject), 4.0) == "anna@example.org"
+    )
+    taker = ProviderIdentity(ANNA.issuer, "5", "anna@example.org")
+    assert resolve_name(store, taker, 5.0) == taker.own_name
 
 
 def test_an_admin_may_type_an_address_in_capitals(store: Store) -> None:
-    assert member_name(" Anna@Example.ORG ") == "anna@example.org"
-    assert member_name("anna@\u2060example.org\u200b") == "anna@example.org"
-    assert member_name("Aa1 (https://id.example.org/A)") == "Aa1 (https://id.example.org/A)"
+    assert normalize_member_name(" Anna@Example.ORG ") == "anna@example.org"
+    assert normalize_member_name("anna@\u2060example.org\u200b") == "anna@example.org"
+    assert (
+        normalize_member_name("Aa1 (https://id.example.org/A)") == "Aa1 (https://id.example.org/A)"
+    )
 
 
 def test_only_projects_in_which_one_is_are_offered(store: Store) -> None:
-    first = first_project(store, "Mira", 1.0)
+    first = ensure_project(store, "Mira", 1.0)
     other = Project("b", "Other", 2.0)
     with store.writing():
         store.projects.save(other)
     joined(store, other.id, "anna@example.org")
     assert store.projects.of("anna@example.org") == [other]
-    assert project_of(store, "anna@example.org", first.id) == other
+    assert find_project(store, "anna@example.org", first.id) == other
     joined(store, first.id, "anna@example.org")
-    assert project_of(store, "anna@example.org", "b") == other
-    assert project_of(store, "anna@example.org", "") == first
+    assert find_project(store, "anna@example.org", "b") == other
+    assert find_project(store, "anna@example.org", "") == first
 
 
 def test_what_holds_for_all_takes_the_role_in_the_first_project(store: Store) -> None:
-    first = first_project(store, "Mira", 1.0)
+    first = ensure_project(store, "Mira", 1.0)
     with store.writing():
         store.projects.save(Project("b", "Other", 2.0))
     joined(store, "b", "Karl", "admin")
@@ -194,7 +200,7 @@ def test_nobody_may_anything_in_an_empty_home(store: Store) -> None:
 
 
 def test_a_whole_section_is_taken() -> None:
-    found = login_from(GOOD)
+    found = parse_login(GOOD)
     assert found.origin == "https://cp.example.org"
     assert list(found.providers) == ["default"]
     assert "s3cret" not in repr(found)
@@ -204,13 +210,16 @@ def test_providers_may_have_names() -> None:
     keys = ("client_id", "client_secret", "server_metadata_url")
     named = {name: GOOD[name] for name in keys}
     rest = {name: value for name, value in GOOD.items() if name not in keys}
-    assert list(login_from(rest | {"google": named, "okta": named}).providers) == ["google", "okta"]
-    both = login_from(GOOD | {"google": named, "client_kwargs": {"prompt": "login"}})
+    assert list(parse_login(rest | {"google": named, "okta": named}).providers) == [
+        "google",
+        "okta",
+    ]
+    both = parse_login(GOOD | {"google": named, "client_kwargs": {"prompt": "login"}})
     assert list(both.providers) == ["default", "google"]
     with pytest.raises(ConfigError, match=r"under \[auth.google\].*no client_id"):
-        login_from(rest | {"google": named | {"client_id": ""}})
+        parse_login(rest | {"google": named | {"client_id": ""}})
     with pytest.raises(ConfigError, match="without underscore"):
-        login_from(rest | {"my_own": named})
+        parse_login(rest | {"my_own": named})
 
 
 @pytest.mark.parametrize(
@@ -232,7 +241,7 @@ def test_an_incomplete_section_is_one_sentence_without_secrets(
     change: dict[str, object], words: str
 ) -> None:
     with pytest.raises(ConfigError, match=words) as raised:
-        login_from(GOOD | change)
+        parse_login(GOOD | change)
     assert "\n" not in str(raised.value)
     for secret in (GOOD["client_secret"], GOOD["cookie_secret"], "short-one"):
         assert secret not in str(raised.value)
@@ -240,17 +249,17 @@ def test_an_incomplete_section_is_one_sentence_without_secrets(
 
 def test_a_section_that_is_no_table_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"table \[auth\]"):
-        login_from("yes")
+        parse_login("yes")
 
 
 @pytest.mark.parametrize("host", ["localhost:8501", "127.0.0.1:8501", "[::1]:8501"])
 def test_this_computer_needs_no_tls(host: str) -> None:
-    found = login_from(GOOD | {"redirect_uri": f"http://{host}/oauth2callback"})
+    found = parse_login(GOOD | {"redirect_uri": f"http://{host}/oauth2callback"})
     assert found.origin == f"http://{host}"
 
 
 def test_a_port_that_only_the_server_knows_is_not_compared() -> None:
-    found = login_from(GOOD | {"redirect_uri": "http://localhost:{port}/oauth2callback"})
+    found = parse_login(GOOD | {"redirect_uri": "http://localhost:{port}/oauth2callback"})
     assert found.origin == ""
 
 
@@ -260,7 +269,7 @@ def test_a_missing_package_is_named(package: str, monkeypatch: pytest.MonkeyPatc
         "importlib.util.find_spec", lambda name: None if name == package else object()
     )
     with pytest.raises(ConfigError, match=f"(?i)package {package}, which login needs"):
-        login_from(GOOD)
+        parse_login(GOOD)
 
 
 def written(folder: Path, text: str) -> None:
@@ -274,11 +283,11 @@ def toml(values: dict[str, Any]) -> str:
 
 def test_the_files_say_whether_login_is_on(tmp_path: Path) -> None:
     mine, ours = tmp_path / "mine", tmp_path / "ours"
-    assert login_here((mine, ours)) is None
+    assert load_login((mine, ours)) is None
     written(ours, 'OPENAI_API_KEY = "sk"\n')
-    assert login_here((mine, ours)) is None
+    assert load_login((mine, ours)) is None
     written(mine, toml(GOOD))
-    found = login_here((mine, ours))
+    found = load_login((mine, ours))
     assert found
     assert found.origin == "https://cp.example.org"
 
@@ -288,7 +297,7 @@ def test_secrets_that_cannot_be_read_let_nobody_in(tmp_path: Path, text: str) ->
     (tmp_path / ".streamlit").mkdir()
     (tmp_path / ".streamlit" / "secrets.toml").write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(ConfigError, match="nobody is let in") as raised:
-        login_here((tmp_path,))
+        load_login((tmp_path,))
     assert "s3cret" not in str(raised.value)
 
 
@@ -315,10 +324,10 @@ def address() -> Iterator[str]:
 
 
 def test_a_provider_is_asked_before_anybody_is_sent_there(address: str) -> None:
-    require_reachable(f"{address}/doc")
+    check_provider(f"{address}/doc")
     for path, words in (("/none", "404"), ("/page", "found"), ("/list", "discovery document")):
         with pytest.raises(ConfigError, match=words) as raised:
-            require_reachable(address + path)
+            check_provider(address + path)
         assert "\n" not in str(raised.value)
         assert address.removeprefix("http://") in str(raised.value)
 
@@ -326,7 +335,7 @@ def test_a_provider_is_asked_before_anybody_is_sent_there(address: str) -> None:
 @pytest.mark.parametrize("place", ["http://127.0.0.1:9/x", "nonsense", "https://", "ftp://a/b"])
 def test_a_provider_that_does_not_answer_is_one_sentence(place: str) -> None:
     with pytest.raises(ConfigError, match=r"identity provider at .* to answer, found"):
-        require_reachable(place)
+        check_provider(place)
 
 
 # What the operator is told
@@ -336,8 +345,8 @@ def test_the_operators_example_is_whole() -> None:
     text = (PROJECT_ROOT / "docs" / "operators.md").read_text(encoding="utf-8")
     example = tomllib.loads(text.split("```toml\n")[1].split("```")[0])["auth"]
     with pytest.raises(ConfigError, match="cookie_secret"):
-        login_from(example)
-    found = login_from(example | {"cookie_secret": GOOD["cookie_secret"]})
+        parse_login(example)
+    found = parse_login(example | {"cookie_secret": GOOD["cookie_secret"]})
     assert found.origin == "https://counterpoint.example.org"
 
 
@@ -349,9 +358,9 @@ def doctor(capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
 @pytest.fixture
 def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The operator's account, where Streamlit looks for secrets too; no other check is made."""
-    looks = tuple(look for look in core.pipeline.doctor.LOOKS if look[0] == "login")
+    looks = tuple(look for look in core.pipeline.doctor.DOCTOR_CHECKS if look[0] == "login")
     assert looks
-    monkeypatch.setattr("core.pipeline.doctor.LOOKS", looks)
+    monkeypatch.setattr("core.pipeline.doctor.DOCTOR_CHECKS", looks)
     monkeypatch.setenv("HOME", str(tmp_path))
     return tmp_path
 

@@ -17,16 +17,16 @@ from PIL import Image
 
 import core.pipeline.doctor
 from core.__main__ import main
-from core.agents.roster_files import roster_file
-from core.agents.rosters import SHIPPED, one_model
+from core.agents.roster_files import write_roster
+from core.agents.rosters import SHIPPED_ROSTERS, make_single_model_roster
 from core.baseline.export import load_multilingual_encoder
 from core.documents.library import store_file
 from core.llm.keys import SEARCH_KEY
-from core.review.people import first_project
+from core.review.people import ensure_project
 from core.runtime.config import Settings
-from core.schema.rosters import Seat
+from core.schema.rosters import AgentConfig
 from core.store import open_store
-from core.tools.web_search import WebChoice, save_web_choice
+from core.tools.web_search import WebSearchChoice, save_web_choice
 from tests.llm.cast import Cast, role_of
 from tests.llm.loopback import Loopback, Reply, loopback
 from tests.tools.web.server import as_json, serving
@@ -322,9 +322,9 @@ def test_a_rosters_file_may_be_given(
 ) -> None:
     path = tmp_path / "mine.json"
     with loopback(Cast()) as server:
-        seat = Seat("openai/loopback", server.base, max_tokens=100)
-        sheet = replace(SHIPPED["builtin"].with_seat("debater Ben", seat), name="mine")
-        path.write_bytes(roster_file(sheet, "0123456789ab"))
+        seat = AgentConfig("openai/loopback", server.base, max_tokens=100)
+        sheet = replace(SHIPPED_ROSTERS["builtin"].with_seat("debater Ben", seat), name="mine")
+        path.write_bytes(write_roster(sheet, "0123456789ab"))
         given = ("--claim", LEFT, "--document", cats, "--roster", str(path))
         code, found, err = check(capsys, *given)
     assert (code, found["roster"]) == (0, "mine")
@@ -340,7 +340,7 @@ def test_a_kept_roster_may_be_given(
 ) -> None:
     with loopback(Cast()) as server:
         with open_store(home) as store:
-            sheet = replace(one_model("openai/loopback", server.base), name="ours")
+            sheet = replace(make_single_model_roster("openai/loopback", server.base), name="ours")
             store.rosters.save(sheet, "Mira", 1.0)
         given = ("--claim", "Cats sleep.", "--document", cats, "--roster", "ours")
         code, found, _ = check(capsys, *given)
@@ -597,7 +597,7 @@ def test_a_tool_searches_the_homes_library(
     page = tmp_path / "facts.txt"
     page.write_text("The Orrin bridge is 412 m long.", encoding="utf-8")
     with open_store(home) as store:
-        project = first_project(store, "Mira", 1.0)
+        project = ensure_project(store, "Mira", 1.0)
         store_file(store, home, project.id, page.name, page.read_bytes(), "Mira", 1.0, Settings())
     given = '{"query": "How long is the Orrin bridge?"}'
     code, out, _ = tools(capsys, "search", "--input", given, "--home", str(home), "--json")
@@ -628,12 +628,12 @@ def test_a_tool_without_sources_and_provider_is_off_and_says_so(
 @pytest.fixture
 def _web_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """No other check is made."""
-    looks = tuple(look for look in core.pipeline.doctor.LOOKS if look[0] == "web search")
+    looks = tuple(look for look in core.pipeline.doctor.DOCTOR_CHECKS if look[0] == "web search")
     assert looks
-    monkeypatch.setattr("core.pipeline.doctor.LOOKS", looks)
+    monkeypatch.setattr("core.pipeline.doctor.DOCTOR_CHECKS", looks)
 
 
-def choose_web(home: Path, choice: WebChoice) -> None:
+def choose_web(home: Path, choice: WebSearchChoice) -> None:
     with open_store(home) as store, store.writing():
         save_web_choice(store, choice)
 
@@ -646,7 +646,7 @@ def test_doctor_says_whether_the_web_can_be_searched(
     assert "ok    web search: off: no provider is chosen" in capsys.readouterr().out
     result = {"title": "Wikipedia", "url": "https://a.org/", "content": "An encyclopedia."}
     with serving(as_json({"results": [result]})) as server:
-        choose_web(home, WebChoice("searxng", server.origin))
+        choose_web(home, WebSearchChoice("searxng", server.origin))
         assert main(["doctor"]) == 0
         assert "ok    web search: on. SearXNG found 1" in capsys.readouterr().out
     assert main(["doctor"]) == 1
@@ -657,7 +657,7 @@ def test_doctor_says_whether_the_web_can_be_searched(
 def test_doctor_shows_no_key(
     capsys: pytest.CaptureFixture[str], home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    choose_web(home, WebChoice("google", cx="engine:1"))
+    choose_web(home, WebSearchChoice("google", cx="engine:1"))
     assert main(["doctor"]) == 1
     assert f"expected {SEARCH_KEY}, found none" in capsys.readouterr().out
     monkeypatch.setenv(SEARCH_KEY, "AIza secret-0123")  # with a blank, so that nobody is asked

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from core.schema.progress import Progress
+from core.schema.progress import RunState
 from core.schema.records import Plan
-from core.schema.rosters import RosterConfig, Seat
+from core.schema.rosters import AgentConfig, RosterConfig
 from tests.llm.loopback import Asked, Loopback, Reply, loopback
 from tests.test_with_models import Bench, bench_in, load_litellm
 
@@ -43,10 +43,10 @@ def is_vote(asked: Asked) -> bool:
     return "Vote on every number" in asked.prompt
 
 
-def run(bench: Bench, answer: Callable[[Asked], Reply]) -> tuple[Progress, Loopback]:
+def run(bench: Bench, answer: Callable[[Asked], Reply]) -> tuple[RunState, Loopback]:
     """The run's end, on the built-in engine with a panel of four models."""
     with loopback(answer) as server:
-        seats = tuple(Seat(f"openai/{m}", server.base, seconds=5) for m in MODELS)
+        seats = tuple(AgentConfig(f"openai/{m}", server.base, seconds=5) for m in MODELS)
         sheet = RosterConfig("four", span_panel=seats, panel_sees_evidence=False)
         ended, progress = bench.run(sheet)
         assert ended.status == "finished"
@@ -123,9 +123,9 @@ def test_models_and_built_in_readers_sit_in_one_panel(bench: Bench) -> None:
 
     with loopback(answer) as server:
         seats = (
-            Seat("openai/one", server.base, seconds=5),
-            Seat(reader="rules"),
-            Seat(reader="overlap"),
+            AgentConfig("openai/one", server.base, seconds=5),
+            AgentConfig(reader="rules"),
+            AgentConfig(reader="overlap"),
         )
         _, progress = bench.run(RosterConfig("mixed panel", span_panel=seats))
     assert len(server.asked) == 3  # one extraction, and votes on two readers' marks
@@ -145,7 +145,7 @@ def test_a_resumed_run_pays_for_no_call_twice_and_tells_nothing_twice(bench: Ben
         return Reply(marked())
 
     with loopback(answer) as server:
-        seats = tuple(Seat(f"openai/{m}", server.base, seconds=30) for m in MODELS)
+        seats = tuple(AgentConfig(f"openai/{m}", server.base, seconds=30) for m in MODELS)
         sheet = RosterConfig("four", span_panel=seats, panel_sees_evidence=False)
         run_id = bench.jobs.start(bench.case, Plan(roster="four", sheet=sheet))
         for _ in range(12):

@@ -9,8 +9,8 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from core.baseline.evidence_model import load_evidence_model
-from core.baseline.examples import EXAMPLES, PreparedCase
-from core.pipeline.streaming_input import Request, check_once
+from core.baseline.examples import PREPARED_CASES, PreparedCase
+from core.pipeline.streaming_input import CheckRequest, check_once
 
 MARKED = {
     "bridge": {"512 m": "412 m"},
@@ -22,14 +22,14 @@ MARKED = {
 }
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+@pytest.mark.parametrize("example", PREPARED_CASES, ids=lambda example: example.name)
 def test_a_prepared_case_marks_the_wrong_words(example: PreparedCase, home: Path) -> None:
     paths = []
     for name, data in example.files():
         path = home.parent / name
         path.write_bytes(data)
         paths.append(path)
-    request = Request(example.response, example.question, documents=paths)
+    request = CheckRequest(example.response, example.question, documents=paths)
     result, complaints = check_once(home, request, time.time)
     assert complaints == []
     assert result["label"] == "hallucinated"
@@ -62,7 +62,7 @@ def test_the_value_of_another_bar_is_wrong(home: Path) -> None:
     path = home.parent / "harvest.png"
     harvest_chart().save(path)
     for value, label in ((385, "supported"), (512, "hallucinated")):
-        request = Request(f"Berga harvested {value} tonnes in 2022.", images=[path])
+        request = CheckRequest(f"Berga harvested {value} tonnes in 2022.", images=[path])
         found, _ = check_once(home, request, time.time)
         assert found["label"] == label, found["rationale"]
     assert any("512" in span["text"] for span in found["spans"])
@@ -86,5 +86,5 @@ COUNCIL = (
 def test_what_is_denied_is_not_supported_among_other_sentences(claim: str, home: Path) -> None:
     path = home.parent / "mill.txt"
     path.write_text(COUNCIL, encoding="utf-8")
-    found, _ = check_once(home, Request(claim, documents=[path]), time.time)
+    found, _ = check_once(home, CheckRequest(claim, documents=[path]), time.time)
     assert found["label"] != "supported", found["rationale"]

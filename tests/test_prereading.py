@@ -11,9 +11,9 @@ import pytest
 
 from core.baseline.export import load_multilingual_encoder
 from core.documents import isolation, library, retrieval
-from core.documents.library import reindex, store_file
-from core.pipeline.jobs import Prereading
-from core.review.people import first_project
+from core.documents.library import discard_reading, store_file
+from core.pipeline.jobs import BackgroundReader
+from core.review.people import ensure_project
 from core.runtime.config import Settings
 from core.runtime.errors import ConfigError
 from core.schema.records import Source
@@ -27,7 +27,7 @@ PATIENCE = 30.0
 
 def stored(home: Path, name: str, data: bytes) -> str:
     with open_store(home) as store:
-        project = first_project(store, "Mira", 1.0)
+        project = ensure_project(store, "Mira", 1.0)
         return store_file(store, home, project.id, name, data, "Mira", 1.0, Settings()).id
 
 
@@ -61,7 +61,7 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> Reader:
 
 def test_a_file_is_read_and_indexed(home: Path, reader: Reader) -> None:
     source = stored(home, "a.txt", b"Cats sleep.")
-    prereading = Prereading(home)
+    prereading = BackgroundReader(home)
     prereading.submit(source, "a.txt")
     until(lambda: prereading.note(source) == "")
     assert is_ready(home, source)
@@ -70,7 +70,7 @@ def test_a_file_is_read_and_indexed(home: Path, reader: Reader) -> None:
 
 def test_it_says_what_it_does_meanwhile(home: Path, reader: Reader) -> None:
     first, second = stored(home, "a.txt", b"Cats sleep."), stored(home, "b.txt", b"Dogs bark.")
-    prereading = Prereading(home)
+    prereading = BackgroundReader(home)
     reader.gate.clear()
     prereading.submit(first, "a.txt")
     prereading.submit(second, "b.txt")
@@ -84,7 +84,7 @@ def test_it_says_what_it_does_meanwhile(home: Path, reader: Reader) -> None:
 def test_a_file_that_is_under_way_is_not_read_twice(home: Path, reader: Reader) -> None:
     """A page that shows it asks again and again."""
     source = stored(home, "a.txt", b"Cats sleep.")
-    prereading = Prereading(home)
+    prereading = BackgroundReader(home)
     reader.gate.clear()
     prereading.submit(source, "a.txt")
     until(lambda: reader.count == 1)
@@ -96,12 +96,12 @@ def test_a_file_that_is_under_way_is_not_read_twice(home: Path, reader: Reader) 
 
 def test_read_again_during_a_read_is_not_swallowed(home: Path, reader: Reader) -> None:
     source = stored(home, "a.txt", b"Cats sleep.")
-    prereading = Prereading(home)
+    prereading = BackgroundReader(home)
     reader.gate.clear()
     prereading.submit(source, "a.txt")
     until(lambda: reader.count == 1)
     with open_store(home) as store:
-        reindex(store, source)
+        discard_reading(store, source)
     prereading.submit(source, "a.txt", anew=True)
     reader.gate.set()
     until(lambda: prereading.note(source) == "")
@@ -111,7 +111,7 @@ def test_read_again_during_a_read_is_not_swallowed(home: Path, reader: Reader) -
 
 def test_read_again_reads_what_is_ready_anew(home: Path, reader: Reader) -> None:
     source = stored(home, "a.txt", b"Cats sleep.")
-    prereading = Prereading(home)
+    prereading = BackgroundReader(home)
     for count in (1, 2):
         prereading.submit(source, "a.txt", anew=True)
         until(lambda: prereading.note(source) == "")
@@ -122,7 +122,7 @@ def test_read_again_reads_what_is_ready_anew(home: Path, reader: Reader) -> None
 def test_a_refused_file_costs_no_worker(home: Path, caplog: pytest.LogCaptureFixture) -> None:
     bad = stored(home, "bad.pdf", b"%PDF-1.7 and no more")
     good = stored(home, "a.txt", b"Cats sleep.")
-    prereading = Prereading(home)
+    prereading = BackgroundReader(home)
     with caplog.at_level(logging.INFO):
         prereading.submit(bad, "bad.pdf")
         prereading.submit(good, "a.txt")
@@ -143,7 +143,7 @@ def test_what_fails_before_it_is_read_is_refused_and_not_tried_for_ever(
 
     monkeypatch.setattr(library, "ensure_read", broken)
     source = stored(home, "a.txt", b"Cats sleep.")
-    prereading = Prereading(home)
+    prereading = BackgroundReader(home)
     prereading.submit(source, "a.txt")
     until(lambda: prereading.note(source) == "")
     with open_store(home) as store:
@@ -160,7 +160,7 @@ def test_a_file_that_was_read_stays_ready_though_its_index_failed(
 
     monkeypatch.setattr(retrieval, "ensure_index", broken)
     source = stored(home, "a.txt", b"Cats sleep.")
-    prereading = Prereading(home)
+    prereading = BackgroundReader(home)
     prereading.submit(source, "a.txt")
     until(lambda: prereading.note(source) == "")
     with open_store(home) as store:

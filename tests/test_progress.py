@@ -8,9 +8,9 @@ from typing import get_args
 import pytest
 
 from core.schema import events as happened
-from core.schema.progress import folded
+from core.schema.progress import fold_events
 from core.schema.records import (
-    Context,
+    EvidenceContext,
     Judgement,
     ModelCall,
     Plan,
@@ -38,8 +38,8 @@ SOFT = happened.SoftLabelled(111.4, (happened.SoftLabel(13, 18, 0.8, 0.8),), 0.7
 USE = happened.ToolUse(
     "calculator", 0, '{"text": "512 m"}', "{}", "found", "hallucinated", "Wrong.", 0.1
 )
-MEMORY = happened.Remembered(0, "hallucinated", 0.9, "Wrong.", ("calculator",))
-CHANGE = happened.Reconsidered(0, "local", "supported", "hallucinated", "The sum is wrong.")
+MEMORY = happened.MemoryEntry(0, "hallucinated", 0.9, "Wrong.", ("calculator",))
+CHANGE = happened.LabelRevision(0, "local", "supported", "hallucinated", "The sum is wrong.")
 WHOLE: list[tuple[happened.Event, happened.Stage]] = [
     (happened.RunStarted(100.0, CASE, Plan(), (), "code"), "reading"),
     (happened.ProgressMade(100.5, "searching", "Indexing facts.txt"), "searching"),
@@ -52,7 +52,10 @@ WHOLE: list[tuple[happened.Event, happened.Stage]] = [
     (happened.ToolCalled(104.6, USE), "auditing"),
     (happened.MemoryUpdated(104.7, MEMORY), "auditing"),
     (happened.ReflectionChanged(104.8, CHANGE), "auditing"),
-    (happened.ContextBuilt(105.0, "Writer", Context((), (PASSAGE.id,), "1 passage.")), "debating"),
+    (
+        happened.ContextBuilt(105.0, "Writer", EvidenceContext((), (PASSAGE.id,), "1 passage.")),
+        "debating",
+    ),
     (happened.TurnStarted(106.0, "Ada", "One", 1, 1), "debating"),
     (happened.TurnFinished(107.0, TURN, 1.0, 0.25), "debating"),
     (happened.ConsensusReached(108.0, "hallucinated", 1), "judging"),
@@ -71,7 +74,7 @@ WHOLE: list[tuple[happened.Event, happened.Stage]] = [
 
 @pytest.mark.parametrize("count", range(len(WHOLE)))
 def test_the_stage_is_what_is_being_done_now(count: int) -> None:
-    assert folded(event for event, _ in WHOLE[: count + 1]).stage == WHOLE[count][1]
+    assert fold_events(event for event, _ in WHOLE[: count + 1]).stage == WHOLE[count][1]
 
 
 def test_every_stage_is_come_to() -> None:
@@ -79,7 +82,7 @@ def test_every_stage_is_come_to() -> None:
 
 
 def test_nothing_that_happened_is_missed() -> None:
-    state = folded(event for event, _ in WHOLE)
+    state = fold_events(event for event, _ in WHOLE)
     assert (state.case, state.plan, state.code) == (CASE, Plan(), "code")
     assert state.source_names == {"d": "facts.txt", "i": "chart.png"}
     assert state.sources_read == {"d", "i"}
@@ -107,8 +110,8 @@ def test_a_pause_before_resuming_is_not_worked_time() -> None:
         happened.RunStopped(110.0, "Mira"),
         happened.RunResumed(1000.0, "Mira"),
     ]
-    assert folded(events[:2]).ending == events[1]
-    state = folded(events)
+    assert fold_events(events[:2]).ending == events[1]
+    state = fold_events(events)
     assert state.ending is None
     assert state.seconds() == 10.0
     assert state.seconds(1005.0) == 15.0
@@ -119,12 +122,12 @@ def test_a_wait_before_it_began_is_no_pause() -> None:
     started = happened.RunStarted(1000.0, CASE, Plan(), ())
     resumed = happened.RunResumed(900.0, "Mira")
     for before in ([resumed], [happened.RunStopped(100.0, "Mira"), resumed]):
-        state = folded([*before, started, happened.RunStopped(1010.0, "Mira")])
+        state = fold_events([*before, started, happened.RunStopped(1010.0, "Mira")])
         assert (state.paused, state.seconds()) == (0.0, 10.0)
 
 
 def test_before_it_began_it_took_no_time() -> None:
-    assert folded([]).seconds(1000.0) == 0.0
+    assert fold_events([]).seconds(1000.0) == 0.0
 
 
 def test_what_is_said_of_a_source_last_counts() -> None:
@@ -132,8 +135,8 @@ def test_what_is_said_of_a_source_last_counts() -> None:
     read = happened.DocumentRead(103.0, "d", "facts.txt", (), 24, 0.5, False)
     gone = happened.ProblemMet(101.0, "reading", "facts.txt is away.", "facts.txt", None, "d")
     other = happened.ProblemMet(102.0, "debating", "Ada could not speak.", "Ada")
-    assert folded([gone, other, read]).problems == [other]
-    state = folded([read, other, gone])
+    assert fold_events([gone, other, read]).problems == [other]
+    state = fold_events([read, other, gone])
     assert (state.documents, state.problems) == ({}, [other, gone])
 
 
@@ -146,7 +149,7 @@ def test_a_dropped_span_is_not_marked_and_the_others_stand_in_order() -> None:
         ),
         happened.SpanAdjudicated(3.0, first, True, "Both agree."),
     ]
-    assert folded(events).spans == (first, SPAN)
+    assert fold_events(events).spans == (first, SPAN)
 
 
 def test_a_problem_that_is_met_again_after_a_resume_is_said_once() -> None:
@@ -154,5 +157,5 @@ def test_a_problem_that_is_met_again_after_a_resume_is_said_once() -> None:
     other = happened.ProblemMet(104.7, "debating", "Ada's turn 1 is lost.")
     events = [event for event, _ in WHOLE[:8]]
     again = replace(met, at=121.0)
-    state = folded([*events, met, other, happened.RunResumed(120.0, "Mira"), again])
+    state = fold_events([*events, met, other, happened.RunResumed(120.0, "Mira"), again])
     assert state.problems == [other, again]

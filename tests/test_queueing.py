@@ -12,27 +12,36 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.learning.reasoning import said_in
+from core.learning.reasoning import collect_agent_answers
 from core.llm.encoder import Matrix
-from core.pipeline.jobs import Jobs
+from core.pipeline.jobs import JobRunner
 from core.pipeline.streaming_input import CaseDraft, store_case
-from core.review.people import first_project
+from core.review.people import ensure_project
 from core.review.queue_ranking import (
-    EVERY_SECONDS,
-    FEWEST,
-    Reordering,
-    disagreement,
-    fill,
-    item_of,
-    offer,
-    stances,
+    CHECK_INTERVAL_SECONDS,
+    MIN_WAITING,
+    QueueRanker,
+    build_item,
+    collect_stances,
+    fill_queue,
+    measure_disagreement,
+    try_enqueue,
 )
-from core.runtime.concurrency import Stop
-from core.schema.progress import Progress
-from core.schema.records import Judgement, Plan, Project, ReaderView, Run, Stance, Turn
-from core.schema.reviews import Item
+from core.runtime.concurrency import StopSignal
+from core.schema.progress import RunState
+from core.schema.records import Judgement, Plan, Project, ReaderStance, Run, Stance, Turn
+from core.schema.reviews import QueueItem
 from core.store import Store, open_store
-from core.store.queue import AT_RANDOM, EVERYTHING, FIRST, SHARES, Rules, unsureness, why_of, worth
+from core.store.queue import (
+    CRITERION_SHARES,
+    NO_ITEM_FILTER,
+    PRIORITY_BONUS,
+    RANDOM_REASON,
+    QueueRules,
+    compute_unsureness,
+    compute_worth,
+    explain_item,
+)
 from tests.fakes import FakeEmbedder, make_case
 from tests.soak import often
 
@@ -46,7 +55,7 @@ def said(*stances: Stance) -> list[Turn]:
 
 
 def judged(*readers: tuple[int, Stance]) -> Judgement:
-    views = tuple(ReaderView(f"R{n}", index, stance) for n, (index, stance) in enumerate(readers))
+    views = tuple(ReaderStance(f"R{n}", index, stance) for n, (index, stance) in enumerate(readers))
     return Judgement("Judge", "unclear", "Words.", readers=views)
 
 
@@ -65,23 +74,23 @@ def judged(*readers: tuple[int, Stance]) -> Judgement:
 def test_how_far_agents_are_apart(
     turns: tuple[Stance, ...], readers: tuple[tuple[int, Stance], ...], apart: float
 ) -> None:
-    progress = Progress(turns=said(*turns), judgement=judged(*readers))
-    assert disagreement(progress) == pytest.approx(apart, abs=1e-3)
+    progress = RunState(turns=said(*turns), judgement=judged(*readers))
+    assert measure_disagreement(progress) == pytest.approx(apart, abs=1e-3)
 
 
 def test_a_debaters_last_word_counts() -> None:
     first, second = said("supported", "hallucinated")
     changed = Turn("D0", "D0", 3, 2, "agree", "hallucinated", "Words.")
-    assert disagreement(Progress(turns=[first, second, changed])) == 0.0
+    assert measure_disagreement(RunState(turns=[first, second, changed])) == 0.0
 
 
 def test_a_side_that_was_assigned_is_nobodys_opinion() -> None:
     """CopMAD has two debaters call a claim right and wrong because they were told to."""
     assigned = [replace(turn, assigned=turn.stance) for turn in said("supported", "hallucinated")]
-    progress = Progress(turns=assigned, judgement=judged())
-    assert disagreement(progress) == 0.0
-    assert stances(progress) == (("Judge", "unclear"),)
-    heard, opening, opener = said_in(progress)
+    progress = RunState(turns=assigned, judgement=judged())
+    assert measure_disagreement(progress) == 0.0
+    assert collect_stances(progress) == (("Judge", "unclear"),)
+    heard, opening, opener = collect_agent_answers(progress)
     assert ([agent.name for agent in heard], opening, opener) == (["Judge"], {}, None)
 
 
@@ -90,14 +99,14 @@ def test_a_side_that_was_assigned_is_nobodys_opinion() -> None:
 )
 def test_the_unsure_teaches_most(p: float | None, unsure: float) -> None:
     run = Run("r", "case", "project", Plan(), "finished", 1.0, p_hallucinated=p, finished_at=2.0)
-    item = item_of(run, make_case("A claim."), Progress())
-    assert item.teaches == pytest.approx(SHARES.unsure * unsure)
-    assert SHARES.unsure > 0.0
+    item = build_item(run, make_case("A claim."), RunState())
+    assert item.teaches == pytest.approx(CRITERION_SHARES.unsure * unsure)
+    assert CRITERION_SHARES.unsure > 0.0
     assert (item.added_at, item.language, item.label) == (2.0, "en", "")
 
 
-def checked(store: Store, jobs: Jobs, claim: str) -> str:
-    project = first_project(store, "Mira", 1.0)
+def checked(store: Store, jobs: JobRunner, claim: str) -> str:
+    project = ensure_project(store, "Mira", 1.0)
     with store.writing():
         case = store_case(store, project, CaseDraft(claim), "Mira", 1.0)
         run_id = jobs.queue(store, case, Plan())
@@ -107,11 +116,16 @@ def checked(store: Store, jobs: Jobs, claim: str) -> str:
 
 
 def test_a_run_that_finishes_is_in_the_queue(home: Path) -> None:
-    jobs = Jobs(home)
+    jobs = JobRunner(home)
     with open_store(home) as store:
         run_id = checked(store, jobs, "Cats are mammals.")
         (item,), _ = store.queue.page(
-            first_project(store, "Mira", 1.0).id, EVERYTHING, ["open"], limit=5, offset=0, now=9.0
+            ensure_project(store, "Mira", 1.0).id,
+            NO_ITEM_FILTER,
+            ["open"],
+            limit=5,
+            offset=0,
+            now=9.0,
         )
         assert (item.run_id, item.label) == (run_id, "unclear")
 
@@ -121,7 +135,7 @@ def test_what_the_queue_missed_is_filled_in_with_each_cases_newest_run(
 ) -> None:
     with monkeypatch.context() as broken:
         broken.setattr("core.pipeline.jobs.offer", lambda *_: None)
-        jobs = Jobs(home)
+        jobs = JobRunner(home)
         with open_store(home) as store:
             runs = [checked(store, jobs, claim) for claim in ("One is one.", "Two is two.")]
             first = store.runs.get(runs[0], 2.0, 60.0)
@@ -133,12 +147,12 @@ def test_what_the_queue_missed_is_filled_in_with_each_cases_newest_run(
             jobs.submit(store, [again], jobs.payer("Mira", {}))
             assert jobs.wait(again, 60)
     with open_store(home) as store:
-        project = first_project(store, "Mira", 1.0)
-        assert fill(store, project.id, 9.0, most=1) == 1
-        assert fill(store, project.id, 9.0) == 1
-        assert fill(store, project.id, 9.0) == 0
+        project = ensure_project(store, "Mira", 1.0)
+        assert fill_queue(store, project.id, 9.0, most=1) == 1
+        assert fill_queue(store, project.id, 9.0) == 1
+        assert fill_queue(store, project.id, 9.0) == 0
         items, total = store.queue.page(
-            project.id, EVERYTHING, ["open"], limit=5, offset=0, now=9.0
+            project.id, NO_ITEM_FILTER, ["open"], limit=5, offset=0, now=9.0
         )
         assert total == 2
         assert {item.run_id for item in items} == {again, runs[1]}
@@ -150,19 +164,19 @@ def test_a_queue_that_cannot_be_written_does_not_undo_a_verdict(
     def locked(*_: object) -> None:
         raise sqlite3.OperationalError("database is locked")
 
-    monkeypatch.setattr("core.review.queue_ranking.enqueue", locked)
-    jobs = Jobs(home)
+    monkeypatch.setattr("core.review.queue_ranking.enqueue_run", locked)
+    jobs = JobRunner(home)
     with open_store(home) as store:
         run_id = checked(store, jobs, "Cats are mammals.")
         run = store.runs.get(run_id, 9.0, 60.0)
         assert run is not None
         assert run.status == "finished"
-        offer(store, run_id, 9.0)
+        try_enqueue(store, run_id, 9.0)
 
 
 PROJECT = "p" * 32
-ONE = Rules(people=1, seconds=1000.0)
-SIZE = FEWEST + 4
+ONE = QueueRules(people=1, seconds=1000.0)
+SIZE = MIN_WAITING + 4
 COPIES = SIZE - 4  # then four that are unlike them and each other
 MORE = " and still it is said to be very tall by all who have seen it" * 3
 OTHERS = ("Rivers flow north.", "Bees make honey.", "Iron rusts slowly.", "Songs were sung.")
@@ -186,7 +200,7 @@ class Counting(FakeEmbedder):
         self.gate = threading.Event()
         self.gate.set()
 
-    def encode(self, texts: Sequence[str], stop: Stop | None = None) -> Matrix:
+    def encode(self, texts: Sequence[str], stop: StopSignal | None = None) -> Matrix:
         assert self.gate.wait(20)
         self.texts += texts
         return super().encode(texts, stop)
@@ -195,8 +209,8 @@ class Counting(FakeEmbedder):
 def put(store: Store, n: int, text: str, p: float, apart: float = 0.0) -> None:
     case = replace(make_case(text), id=f"case{n:03}", project_id=PROJECT)
     store.cases.add(case, ())
-    told = worth(unsureness(p), apart)
-    item = Item(case.id, PROJECT, None, float(n), "hallucinated", p, apart, "en", told)
+    told = compute_worth(compute_unsureness(p), apart)
+    item = QueueItem(case.id, PROJECT, None, float(n), "hallucinated", p, apart, "en", told)
     store.queue.add(item, lot=((n * 7919) % 1000) / 1000)
 
 
@@ -217,13 +231,13 @@ def store() -> Store:
 
 
 def order(store: Store) -> list[str]:
-    items, _ = store.queue.page(PROJECT, EVERYTHING, ["open"], limit=99, offset=0, now=0.0)
+    items, _ = store.queue.page(PROJECT, NO_ITEM_FILTER, ["open"], limit=99, offset=0, now=0.0)
     return [item.case_id for item in items]
 
 
-def reordering(home: Path = Path("nowhere")) -> tuple[Reordering, Counting, Clock]:
+def reordering(home: Path = Path("nowhere")) -> tuple[QueueRanker, Counting, Clock]:
     encoder, clock = Counting(), Clock()
-    return Reordering(home, lambda: encoder, clock), encoder, clock
+    return QueueRanker(home, lambda: encoder, clock), encoder, clock
 
 
 def test_near_copies_no_longer_come_one_after_the_other(store: Store) -> None:
@@ -234,10 +248,10 @@ def test_near_copies_no_longer_come_one_after_the_other(store: Store) -> None:
     assert others <= set(order(store)[:6])
     copy = store.queue.get(order(store)[-1])
     assert copy is not None
-    assert why_of(copy).endswith(", much like another")
+    assert explain_item(copy).endswith(", much like another")
     item = store.queue.get(order(store)[1])
     assert item is not None
-    assert why_of(item).endswith(", unlike any answered")
+    assert explain_item(item).endswith(", unlike any answered")
 
 
 def test_a_claim_follows_the_order_and_a_random_draw_does_not(store: Store) -> None:
@@ -250,7 +264,7 @@ def test_a_claim_follows_the_order_and_a_random_draw_does_not(store: Store) -> N
     assert best.case_id == order(store)[0]
     lots = {n: (n * 7919) % 1000 for n in range(1, SIZE)}
     assert drawn.case_id == f"case{min(lots, key=lambda n: lots[n]):03}"
-    assert drawn.why == AT_RANDOM
+    assert drawn.why == RANDOM_REASON
 
 
 def answer(store: Store, case_id: str) -> None:
@@ -272,7 +286,7 @@ def test_what_is_like_an_answer_moves_down(store: Store) -> None:
     item = store.queue.get(bees)
     assert item is not None
     assert item.teaches == pytest.approx(0.0, abs=1e-5)
-    assert "much like another" in why_of(item)
+    assert "much like another" in explain_item(item)
 
 
 def test_a_text_is_read_once(store: Store) -> None:
@@ -287,31 +301,35 @@ def test_what_a_rule_puts_first_stays_first(store: Store) -> None:
     item = store.queue.get("case005")
     assert item is not None
     with store.writing():
-        store.queue.add(replace(item, p=0.99, teaches=FIRST + worth(unsureness(0.99), 0.0)))
+        store.queue.add(
+            replace(
+                item, p=0.99, teaches=PRIORITY_BONUS + compute_worth(compute_unsureness(0.99), 0.0)
+            )
+        )
     reordering()[0].refresh(store, PROJECT, 1)
     assert order(store)[0] == "case005"
     ruled = store.queue.get("case005")
     assert ruled is not None
-    assert FIRST <= ruled.teaches <= FIRST + 1.0
+    assert PRIORITY_BONUS <= ruled.teaches <= PRIORITY_BONUS + 1.0
 
 
 def test_only_the_items_that_teach_most_are_read_and_what_was_moved_up_goes_back(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reordering()[0].refresh(store, PROJECT, 1)
-    monkeypatch.setattr("core.review.queue_ranking.MOST", FEWEST)
-    monkeypatch.setattr("core.review.queue_ranking.AT_ONCE", 2)
+    monkeypatch.setattr("core.review.queue_ranking.MAX_RANKED", MIN_WAITING)
+    monkeypatch.setattr("core.review.queue_ranking.RESET_BATCH", 2)
     ours, encoder, _ = reordering()
-    assert ours.refresh(store, PROJECT, 1) == FEWEST
+    assert ours.refresh(store, PROJECT, 1) == MIN_WAITING
     assert all(text.startswith("The tower") for text in encoder.texts)
     for n in range(COPIES, SIZE):
         item = store.queue.get(f"case{n:03}")
         assert item is not None
-        assert item.teaches == pytest.approx(worth(unsureness(0.55), 0.0), abs=1e-5)
+        assert item.teaches == pytest.approx(compute_worth(compute_unsureness(0.55), 0.0), abs=1e-5)
 
 
 def test_a_short_queue_needs_no_encoder(store: Store) -> None:
-    for n in range(SIZE - FEWEST + 1):
+    for n in range(SIZE - MIN_WAITING + 1):
         answer(store, f"case{n:03}")
     ours, encoder, _ = reordering()
     assert not ours.ask(store, PROJECT, 1)
@@ -327,14 +345,14 @@ def test_nobody_waits_for_the_order_and_it_is_looked_at_only_when_something_chan
         encoder.gate.clear()
         assert ours.ask(store, PROJECT, 1)
         assert not ours.ask(store, PROJECT, 1), "just begun"
-        clock.now += EVERY_SECONDS
+        clock.now += CHECK_INTERVAL_SECONDS
         assert not ours.ask(store, PROJECT, 2), "still under way"
         encoder.gate.set()
         assert ours.wait(20)
         assert order(store)[1] in {f"case{n:03}" for n in range(COPIES, SIZE)}
-        clock.now += EVERY_SECONDS
+        clock.now += CHECK_INTERVAL_SECONDS
         assert not ours.ask(store, PROJECT, 1), "nothing has changed"
-        clock.now += EVERY_SECONDS
+        clock.now += CHECK_INTERVAL_SECONDS
         assert ours.ask(store, PROJECT, 2), "more people are to answer each item"
         assert ours.wait(20)
         assert len(encoder.texts) == SIZE
@@ -355,7 +373,7 @@ def test_looking_for_what_teaches_most_reads_no_other_projects_items(store: Stor
     asked: list[str] = []
     store.db.conn.set_trace_callback(asked.append)
     reordering()[0].refresh(store, PROJECT, 1)
-    store.queue_order.has(PROJECT, 1, FEWEST)
+    store.queue_order.has(PROJECT, 1, MIN_WAITING)
     store.db.conn.set_trace_callback(None)
     looked = [one for one in asked if " items " in one and one.lstrip().startswith(("SEL", "UPD"))]
     assert len(looked) >= 4
@@ -400,4 +418,4 @@ def snapshot(store: Store) -> list[object]:
     items = [store.queue.get(f"case{n:03}") for n in range(SIZE)]
     people = [store.queue.people_of(f"case{n:03}") for n in range(SIZE)]
     assert all(item is not None and 0.0 <= item.teaches <= 1.0 for item in items)
-    return [[replace(item, teaches=0.0) for item in items if item], people, SHARES]
+    return [[replace(item, teaches=0.0) for item in items if item], people, CRITERION_SHARES]

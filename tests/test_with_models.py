@@ -19,21 +19,21 @@ from pathlib import Path
 
 import pytest
 
-from core.agents.rosters import one_model
-from core.documents.retrieval import SEEN
-from core.llm.call import Call, Message, in_silence
+from core.agents.rosters import make_single_model_roster
+from core.documents.retrieval import DESCRIPTION_SUFFIX
+from core.llm.call import Call, Message, ignore_piece
 from core.llm.client import ModelClient
 from core.llm.keys import Keys
-from core.llm.prompting import Fence, shipped
-from core.pipeline.jobs import Jobs
-from core.pipeline.streaming_input import outcome
-from core.runtime.concurrency import Stop
+from core.llm.prompting import Fence, load_shipped_prompt
+from core.pipeline.jobs import JobRunner
+from core.pipeline.streaming_input import build_outcome
+from core.runtime.concurrency import StopSignal
 from core.runtime.config import PROJECT_ROOT
 from core.runtime.errors import KeyMissing
 from core.schema.events import Event
-from core.schema.progress import Progress, folded
+from core.schema.progress import RunState, fold_events
 from core.schema.records import Case, Plan, Run
-from core.schema.rosters import RosterConfig, Seat
+from core.schema.rosters import AgentConfig, RosterConfig
 from core.store import open_store
 from tests.documents.builders import bar_chart, png
 from tests.fakes import case_of
@@ -55,19 +55,19 @@ class Bench:
 
     home: Path
     case: Case
-    jobs: Jobs
+    jobs: JobRunner
 
-    def run(self, sheet: RosterConfig, **plan: object) -> tuple[Run, Progress]:
+    def run(self, sheet: RosterConfig, **plan: object) -> tuple[Run, RunState]:
         """A whole run by that roster."""
         values: dict[str, object] = {"roster": sheet.name, "sheet": sheet, "max_turns": 3}
         run_id = self.jobs.start(self.case, Plan(**(values | plan)))  # type: ignore[arg-type]
         return self.ended(run_id)
 
-    def ended(self, run_id: str) -> tuple[Run, Progress]:
+    def ended(self, run_id: str) -> tuple[Run, RunState]:
         """The run once it has ended."""
         assert self.jobs.wait(run_id, PATIENCE), "the run did not end"
         run, events = self.stored(run_id)
-        return run, folded(events)
+        return run, fold_events(events)
 
     def stored(self, run_id: str) -> tuple[Run, list[Event]]:
         """The run and its events as they are stored."""
@@ -79,7 +79,7 @@ class Bench:
 
 def bench_in(home: Path) -> Bench:
     """A home with the claim and its facts."""
-    return Bench(home, case_of(home, CLAIM, ("facts.txt", FACTS)), Jobs(home, keys=Keys({})))
+    return Bench(home, case_of(home, CLAIM, ("facts.txt", FACTS)), JobRunner(home, keys=Keys({})))
 
 
 @pytest.fixture
@@ -95,8 +95,8 @@ def _loaded() -> None:
 def load_litellm() -> None:
     """It takes seconds to load, and some of it only with the first call."""
     with loopback(Reply("OK")) as server:
-        call = Call(Seat("openai/loopback", server.base), (Message("user", "Say OK."),))
-        ModelClient(Keys({})).complete(call, in_silence, Stop())
+        call = Call(AgentConfig("openai/loopback", server.base), (Message("user", "Say OK."),))
+        ModelClient(Keys({})).complete(call, ignore_piece, StopSignal())
 
 
 def sheet_at(server: Loopback, *, seconds: int = 2) -> RosterConfig:
@@ -106,7 +106,7 @@ def sheet_at(server: Loopback, *, seconds: int = 2) -> RosterConfig:
 
 def sheet_of_base(base: str, seconds: int) -> RosterConfig:
     """Every speaking role to the model at that address."""
-    sheet = one_model("openai/loopback", base)
+    sheet = make_single_model_roster("openai/loopback", base)
     for role, seat in list(sheet.seats()):
         if not seat.is_built_in:
             sheet = sheet.with_seat(role, replace(seat, seconds=seconds))
@@ -224,13 +224,13 @@ def test_what_a_model_sees_in_an_image_is_evidence(home: Path) -> None:
     charts = [(f"chart{n}.png", png(bar_chart(600 + n, 400, 20))) for n in range(4)]
     case = case_of(home, "Switzerland imported less than China in 2018.", *charts)
     with loopback(Cast()) as server:
-        run, progress = Bench(home, case, Jobs(home, keys=Keys({}))).run(sheet_at(server))
+        run, progress = Bench(home, case, JobRunner(home, keys=Keys({}))).run(sheet_at(server))
     assert run.label == "hallucinated"
     readings = [asked for asked in server.asked if role_of(asked) == "image_reading"]
     assert [len(asked.images) for asked in readings] == [1] * 4
     assert all(asked.body["stream"] for asked in server.asked)
     assert all(asked.images[0].startswith("data:image/png;base64,") for asked in readings)
-    seen = [p for p in progress.evidence.values() if p.source_id.endswith(SEEN)]
+    seen = [p for p in progress.evidence.values() if p.source_id.endswith(DESCRIPTION_SUFFIX)]
     assert len(seen) == 4
     assert "Switzerland" in seen[0].text
     judge = next(asked for asked in server.asked if role_of(asked) == "judge")
@@ -239,7 +239,7 @@ def test_what_a_model_sees_in_an_image_is_evidence(home: Path) -> None:
 
 def test_passages_are_found_by_the_rosters_embedding_model(bench: Bench) -> None:
     with loopback(Cast()) as server:
-        seat = Seat("openai/embedder", server.base, max_tokens=0)
+        seat = AgentConfig("openai/embedder", server.base, max_tokens=0)
         run, progress = bench.run(replace(sheet_at(server), retriever=seat))
     embedded = [asked for asked in server.asked if asked.path.endswith("/embeddings")]
     assert run.label == "hallucinated"
@@ -250,7 +250,7 @@ def test_passages_are_found_by_the_rosters_embedding_model(bench: Bench) -> None
 def test_without_sources_the_models_memory_is_said_to_be_all(home: Path) -> None:
     case = case_of(home, CLAIM)
     with loopback(Cast()) as server:
-        _, progress = Bench(home, case, Jobs(home, keys=Keys({}))).run(sheet_at(server))
+        _, progress = Bench(home, case, JobRunner(home, keys=Keys({}))).run(sheet_at(server))
     assert "argue from what they know" in progress.problems[0].message
 
 
@@ -272,7 +272,9 @@ def test_a_document_that_steers_stays_a_document(home: Path, start: int) -> None
     files = [(f"facts{n}.txt", as_found(n, text).encode()) for n, text in enumerate(texts)]
     case = case_of(home, CLAIM, *files)
     with loopback(Cast()) as server:
-        run, _ = Bench(home, case, Jobs(home, keys=Keys({}))).run(sheet_at(server), passages=30)
+        run, _ = Bench(home, case, JobRunner(home, keys=Keys({}))).run(
+            sheet_at(server), passages=30
+        )
     assert run.label == "hallucinated", "what the judge itself said counts"
     fence = Fence.of_run(run.id)
     judge = next(asked for asked in server.asked if role_of(asked) == "judge")
@@ -283,7 +285,7 @@ def test_a_document_that_steers_stays_a_document(home: Path, start: int) -> None
     for asked in server.asked:
         system, user = (message["content"] for message in asked.body["messages"][:2])
         outside = outside_fences(user, fence.token)
-        ours = shipped(role_of(asked), "en").text
+        ours = load_shipped_prompt(role_of(asked), "en").text
         for words in (text.strip()[:40] for text in texts):
             assert words not in system
             assert words not in outside or words in ours
@@ -411,7 +413,7 @@ def test_no_key_is_stored_or_logged(
     bench: Bench, caplog: pytest.LogCaptureFixture, home: Path
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    jobs = Jobs(home, keys=Keys({"COUNTERPOINT_API_KEY": SECRET}))
+    jobs = JobRunner(home, keys=Keys({"COUNTERPOINT_API_KEY": SECRET}))
     faulty = Reply(status=500, message=f"the key {SECRET} is fine but I am not")
     with loopback(Cast({"judge": faulty})) as server:
         run, progress = Bench(home, bench.case, jobs).run(sheet_at(server))
@@ -421,12 +423,12 @@ def test_no_key_is_stored_or_logged(
     for path in home.rglob("*"):
         assert not path.is_file() or SECRET.encode() not in path.read_bytes(), path
     assert SECRET not in caplog.text
-    assert SECRET not in json.dumps(outcome(run, progress))
+    assert SECRET not in json.dumps(build_outcome(run, progress))
     assert SECRET not in repr(jobs.keys)
 
 
 def test_a_key_typed_for_one_session_is_asked_for_again(bench: Bench) -> None:
-    sheet = one_model("openai/gpt-4o-mini")
+    sheet = make_single_model_roster("openai/gpt-4o-mini")
     with pytest.raises(KeyMissing) as caught:
         bench.run(sheet)
     assert caught.value.names == ("OPENAI_API_KEY",)
@@ -435,7 +437,7 @@ def test_a_key_typed_for_one_session_is_asked_for_again(bench: Bench) -> None:
 
 
 def test_a_providers_key_is_not_sent_to_another_address(bench: Bench, home: Path) -> None:
-    jobs = Jobs(home, keys=Keys({"OPENAI_API_KEY": SECRET}))
+    jobs = JobRunner(home, keys=Keys({"OPENAI_API_KEY": SECRET}))
     with loopback(Cast()) as server:
         Bench(home, bench.case, jobs).run(sheet_at(server))
     assert not [a for a in server.asked if SECRET in str(a.headers)]

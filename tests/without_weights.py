@@ -12,20 +12,22 @@ from collections.abc import Sequence
 
 import core.baseline.entailment
 from core.__main__ import main
-from core.baseline.entailment import Pair, PairReading
-from core.runtime.concurrency import Stop
+from core.baseline.entailment import EntailmentReading, EvidenceClaimPair
+from core.runtime.concurrency import StopSignal
 from tests.readers import PawReader, assessor_with
 
 
 class UnhurriedReader(PawReader):
     """Takes its time, so that a test can step in."""
 
-    def read(self, pairs: Sequence[Pair], stop: Stop | None = None) -> list[PairReading]:
+    def read(
+        self, pairs: Sequence[EvidenceClaimPair], stop: StopSignal | None = None
+    ) -> list[EntailmentReading]:
         time.sleep(float(os.environ.get("PAUSE", "0")))
         return super().read(pairs, stop)
 
 
 if __name__ == "__main__":
     assessor = assessor_with(UnhurriedReader())
-    core.baseline.entailment.shared_assessor = lambda: assessor  # type: ignore[assignment]
+    core.baseline.entailment.load_shared_assessor = lambda: assessor  # type: ignore[assignment]
     sys.exit(main())

@@ -24,21 +24,27 @@ from training.pairs import (
     NEUTRAL,
     NOT_SUPPORTED,
     SUPPORTED,
-    Allowed,
-    Pair,
-    claim_with_question,
+    AllowedClasses,
+    LabelledPair,
+    join_question,
 )
 
-HERE = Path(__file__).parent
-OPPOSITES: dict[str, dict[str, list[str]]] = json.loads((HERE / "opposites.json").read_text())
-TABLES: dict[str, dict[str, list[str]]] = json.loads((HERE / "table_claims.json").read_text())
-UNSPACED = ("zh", "ja", "th")
-PARALLEL = frozenset({"rte3", "xnli"})
+TRAINING_DIR = Path(__file__).parent
+OPPOSITE_WORDS: dict[str, dict[str, list[str]]] = json.loads(
+    (TRAINING_DIR / "opposites.json").read_text()
+)
+TABLE_TEMPLATES: dict[str, dict[str, list[str]]] = json.loads(
+    (TRAINING_DIR / "table_claims.json").read_text()
+)
+UNSPACED_LANGUAGES = ("zh", "ja", "th")
+PARALLEL_SETS = frozenset({"rte3", "xnli"})
 """Sets that have the same pairs in several languages, under the same groups."""
-NUMBER = regex.compile(r"(?<![\p{L}\p{N}])\p{Nd}+(?:[.,]\p{Nd}+)*(?![\p{L}\p{N}])")
-NUMBER_UNSPACED = regex.compile(r"\p{Nd}+(?:[.,]\p{Nd}+)*")
-NAME = regex.compile(r"(?<=[\p{Ll},;]\s)\p{Lu}[\p{L}\p{M}'’-]+(?:\s\p{Lu}[\p{L}\p{M}'’-]+)*")
-WORD = regex.compile(r"[\p{L}\p{N}]{4,}")
+NUMBER_PATTERN = regex.compile(r"(?<![\p{L}\p{N}])\p{Nd}+(?:[.,]\p{Nd}+)*(?![\p{L}\p{N}])")
+NUMBER_PATTERN_UNSPACED = regex.compile(r"\p{Nd}+(?:[.,]\p{Nd}+)*")
+NAME_PATTERN = regex.compile(
+    r"(?<=[\p{Ll},;]\s)\p{Lu}[\p{L}\p{M}'’-]+(?:\s\p{Lu}[\p{L}\p{M}'’-]+)*"
+)
+LONG_WORD = regex.compile(r"[\p{L}\p{N}]{4,}")
 UNIT_GROUPS = (
     ("duration-second", "duration-minute", "duration-hour", "duration-day", "duration-week",
      "duration-month", "duration-year"),
@@ -47,7 +53,7 @@ UNIT_GROUPS = (
     ("volume-liter", "volume-cubic-meter", "volume-milliliter"),
     ("area-hectare", "area-square-kilometer", "area-square-meter"),
 )  # fmt: skip
-SCALES = (
+SCALE_WORDS = (
     ("thousand", "million", "billion", "trillion"), ("Tausend", "Millionen", "Milliarden"),
     ("Mio.", "Mrd."), ("milliers", "millions", "milliards"), ("mil", "millones", "billones"),
     ("mila", "milioni", "miliardi"), ("tusen", "miljoner", "miljarder"),
@@ -55,12 +61,12 @@ SCALES = (
     ("тыс.", "млн", "млрд"), ("bin", "milyon", "milyar"), ("万", "亿"), ("ألف", "مليون", "مليار"),
     ("हजार", "लाख", "करोड़"), ("euros", "dollars", "pounds"), ("Euro", "Dollar", "Franken"),
 )  # fmt: skip
-TRIES = 60
-MOST_CHARACTERS = 700
+MAX_TRIES = 60
+MAX_EVIDENCE_CHARS = 700
 
 
 @dataclass(frozen=True)
-class Reading:
+class QuestionedParagraph:
     """A paragraph with questions and their accepted answers."""
 
     name: str
@@ -71,16 +77,16 @@ class Reading:
 
 
 @lru_cache(maxsize=100_000)
-def sentences_of(text: str, language: str) -> tuple[str, ...]:
+def split_sentences(text: str, language: str) -> tuple[str, ...]:
     """Return the text's sentences of 12 to 400 characters."""
     stripped = (sentence.strip() for sentence in sentencex.segment(language, text))
     return tuple(sentence for sentence in stripped if 12 <= len(sentence) <= 400)
 
 
 @cache
-def replacements(language: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def load_replacements(language: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return interchangeable words of a language: months, weekdays, units and scales."""
-    rows: list[tuple[str, ...]] = list(SCALES)
+    rows: list[tuple[str, ...]] = list(SCALE_WORDS)
     try:
         locale = Locale.parse(language)
     except (UnknownLocaleError, ValueError):
@@ -100,10 +106,10 @@ def replacements(language: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
     )
 
 
-def places_of(word: str, text: str, language: str) -> list[tuple[int, int]]:
+def find_word(word: str, text: str, language: str) -> list[tuple[int, int]]:
     """Return `[start, end)` of each occurrence of the word as a whole word."""
-    before = "" if language in UNSPACED else r"(?<![\p{L}\p{N}\p{M}])"
-    after = "" if language in UNSPACED else r"(?![\p{L}\p{N}\p{M}])"
+    before = "" if language in UNSPACED_LANGUAGES else r"(?<![\p{L}\p{N}\p{M}])"
+    after = "" if language in UNSPACED_LANGUAGES else r"(?![\p{L}\p{N}\p{M}])"
     return [m.span() for m in regex.finditer(before + regex.escape(word) + after, text)]
 
 
@@ -111,16 +117,21 @@ class PairMaker:
     """Constructs pairs; deterministic for a given seed, pairs and readings."""
 
     def __init__(
-        self, pairs: Sequence[Pair], readings: Sequence[Reading], seed: int, *, twins: float = 0.0
+        self,
+        pairs: Sequence[LabelledPair],
+        readings: Sequence[QuestionedParagraph],
+        seed: int,
+        *,
+        twins: float = 0.0,
     ) -> None:
         """`twins` is the share of changes for which the unchanged pair is returned instead."""
         self._random = random.Random(seed)
         self._twins, self._readings = twins, readings
-        by_language: dict[str, list[Pair]] = defaultdict(list)
+        by_language: dict[str, list[LabelledPair]] = defaultdict(list)
         for pair in pairs:
             by_language[pair.language].append(pair)
         for r in readings:
-            pair = Pair(r.context, "", NEUTRAL, r.name, r.group, r.language)
+            pair = LabelledPair(r.context, "", NEUTRAL, r.name, r.group, r.language)
             by_language[r.language].append(pair)
         self._by_language = {k: v for k, v in by_language.items() if len(v) >= 50}
         self._languages = list(self._by_language)
@@ -128,15 +139,15 @@ class PairMaker:
         rest = 1.0 / max(1, len(self._languages) - 1)
         self._shares = [1.5 if language == "en" else rest for language in self._languages]
         self._index = _RareWordIndex(pairs, self._random)
-        by_meaning: dict[tuple[str, Allowed], list[Pair]] = defaultdict(list)
+        by_meaning: dict[tuple[str, AllowedClasses], list[LabelledPair]] = defaultdict(list)
         for pair in pairs:
-            if pair.name in PARALLEL:
+            if pair.name in PARALLEL_SETS:
                 by_meaning[pair.group, pair.allowed].append(pair)
         self._parallel = [group for group in by_meaning.values() if len(group) > 1]
         self._names: dict[str, list[str]] = {}
         for language, group in self._by_language.items():
             sample = self._random.sample(group, min(len(group), 20_000))
-            self._names[language] = [n for p in sample for n in NAME.findall(p.evidence)]
+            self._names[language] = [n for p in sample for n in NAME_PATTERN.findall(p.evidence)]
         changes = {
             "number": (3.0, self.other_number),
             "unit or month": (1.5, self.other_word),
@@ -145,7 +156,7 @@ class PairMaker:
             "denial": (1.0, self.denied),
             "roles": (1.0, self.roles_swapped),
         }
-        self._kinds: dict[str, tuple[float, Callable[[], Pair | None]]] = {
+        self._kinds: dict[str, tuple[float, Callable[[], LabelledPair | None]]] = {
             **{name: (w, partial(self.changed, change)) for name, (w, change) in changes.items()},
             "half-true": (2.0, self.half_true),
             "copied": (2.5, self.copied),
@@ -156,23 +167,23 @@ class PairMaker:
             "across languages": (1.5 if self._parallel else 0.0, self.across_languages),
         }
 
-    def make(self, count: int) -> Iterator[Pair]:
+    def make(self, count: int) -> Iterator[LabelledPair]:
         """Yield that many pairs, each kind in its share."""
         weights = [weight for weight, _ in self._kinds.values()]
         while count > 0:
             name = self._random.choices(list(self._kinds), weights)[0]
             construct = self._kinds[name][1]
-            attempts = (construct() for _ in range(TRIES))
+            attempts = (construct() for _ in range(MAX_TRIES))
             pair = next((p for p in attempts if p is not None), None)
             if pair is not None and len(pair.claim) >= 4:
                 count -= 1
                 yield replace(pair, times=1.0, name=f"constructed {name}")
 
-    def _choose_pair(self) -> Pair:
+    def _choose_pair(self) -> LabelledPair:
         language = self._random.choices(self._languages, self._shares)[0]
         return self._random.choice(self._by_language[language])
 
-    def _choose_true(self) -> Pair | None:
+    def _choose_true(self) -> LabelledPair | None:
         """Return a supported pair: one labelled by people, or a sentence of the evidence itself."""
         pair = self._choose_pair()
         if pair.allowed == SUPPORTED and pair.claim and self._random.random() < 0.6:
@@ -182,7 +193,7 @@ class PairMaker:
             return None
         return replace(pair, claim=self._random.choice(choices), allowed=SUPPORTED, wrong=())
 
-    def changed(self, change: Callable[[Pair], Pair | None]) -> Pair | None:
+    def changed(self, change: Callable[[LabelledPair], LabelledPair | None]) -> LabelledPair | None:
         """Return a true pair with one thing changed, sometimes with a second true sentence."""
         base = self._choose_true()
         pair = change(base) if base else None
@@ -192,14 +203,16 @@ class PairMaker:
             pair = base
         return self._add_sentence(pair) if self._random.random() < 0.25 else pair
 
-    def _add_sentence(self, pair: Pair) -> Pair:
+    def _add_sentence(self, pair: LabelledPair) -> LabelledPair:
         """Add a true sentence of the same evidence before or after the claim."""
         choices = [s for s in _first_sentences(pair) if s not in pair.claim]
         if not choices or len(pair.claim) > 250:
             return pair
         return self._join(pair, self._random.choice(choices), ())
 
-    def _join(self, pair: Pair, other: str, wrong: tuple[tuple[int, int], ...]) -> Pair:
+    def _join(
+        self, pair: LabelledPair, other: str, wrong: tuple[tuple[int, int], ...]
+    ) -> LabelledPair:
         """Join the claim and another sentence in either order, and move their marks."""
         claim_marks = pair.wrong or ()
         first, second = (pair.claim, other), (claim_marks, wrong)
@@ -209,13 +222,15 @@ class PairMaker:
         marks = (*second[0], *((start + begin, end + begin) for start, end in second[1]))
         return replace(pair, claim=f"{first[0]} {first[1]}", wrong=marks)
 
-    def _replace_span(self, base: Pair, start: int, end: int, new: str, allowed: Allowed) -> Pair:
+    def _replace_span(
+        self, base: LabelledPair, start: int, end: int, new: str, allowed: AllowedClasses
+    ) -> LabelledPair:
         claim = base.claim[:start] + new + base.claim[end:]
         return replace(base, claim=claim, allowed=allowed, wrong=((start, start + len(new)),))
 
-    def other_number(self, base: Pair) -> Pair | None:
+    def other_number(self, base: LabelledPair) -> LabelledPair | None:
         """Replace a number that the evidence has by another, often one of the evidence."""
-        pattern = NUMBER_UNSPACED if base.language in UNSPACED else NUMBER
+        pattern = NUMBER_PATTERN_UNSPACED if base.language in UNSPACED_LANGUAGES else NUMBER_PATTERN
         in_evidence = [m.group() for m in pattern.finditer(base.evidence)]
         matches = [m for m in pattern.finditer(base.claim) if m.group() in in_evidence]
         if not matches:
@@ -240,27 +255,27 @@ class PairMaker:
         new = old[:place] + self._random.choice(choices) + old[place + 1 :]
         return None if new in in_evidence else new
 
-    def other_word(self, base: Pair) -> Pair | None:
+    def other_word(self, base: LabelledPair) -> LabelledPair | None:
         """Replace a month, weekday, unit, scale or currency by another of its kind."""
         occurrences = [
             (place, others)
-            for word, others in replacements(base.language)
+            for word, others in load_replacements(base.language)
             if word in base.claim and word in base.evidence and others
-            for place in places_of(word, base.claim, base.language)
+            for place in find_word(word, base.claim, base.language)
         ]
         if not occurrences:
             return None
         (start, end), others = self._random.choice(occurrences)
         return self._replace_span(base, start, end, self._random.choice(others), CONTRADICTED)
 
-    def other_name(self, base: Pair) -> Pair | None:
+    def other_name(self, base: LabelledPair) -> LabelledPair | None:
         """Replace a name by another one of the evidence, or by one from elsewhere."""
-        matches = [m for m in NAME.finditer(base.claim) if m.group() in base.evidence]
+        matches = [m for m in NAME_PATTERN.finditer(base.claim) if m.group() in base.evidence]
         if not matches:
             return None
         match = self._random.choice(matches)
         old = match.group()
-        names = [n for n in NAME.findall(base.evidence) if n not in old and old not in n]
+        names = [n for n in NAME_PATTERN.findall(base.evidence) if n not in old and old not in n]
         if names and self._random.random() < 0.6:
             return self._replace_span(
                 base, *match.span(), self._random.choice(names), NOT_SUPPORTED
@@ -271,21 +286,21 @@ class PairMaker:
             return None
         return self._replace_span(base, *match.span(), stranger, NOT_SUPPORTED)
 
-    def opposite(self, base: Pair) -> Pair | None:
+    def opposite(self, base: LabelledPair) -> LabelledPair | None:
         """Replace a word that the evidence has by its opposite."""
         return self._replace_by_table(base, "opposites")
 
-    def denied(self, base: Pair) -> Pair | None:
+    def denied(self, base: LabelledPair) -> LabelledPair | None:
         """Negate the claim, or remove its negation."""
         return self._replace_by_table(base, "denials")
 
-    def _replace_by_table(self, base: Pair, table: str) -> Pair | None:
+    def _replace_by_table(self, base: LabelledPair, table: str) -> LabelledPair | None:
         occurrences = []
-        for row in OPPOSITES.get(base.language, {}).get(table, []):
+        for row in OPPOSITE_WORDS.get(base.language, {}).get(table, []):
             left, right = row.split("|")
             for old, new in ((left, right), (right, left)):
                 if old in base.claim and (table == "denials" or old in base.evidence):
-                    occurrences += [(p, new) for p in places_of(old, base.claim, base.language)]
+                    occurrences += [(p, new) for p in find_word(old, base.claim, base.language)]
         # of "is not" and "is" at the same place the longer one is meant
         occurrences = [
             item
@@ -299,9 +314,9 @@ class PairMaker:
             new = new[0].upper() + new[1:]
         return self._replace_span(base, start, end, new, CONTRADICTED)
 
-    def roles_swapped(self, base: Pair) -> Pair | None:
+    def roles_swapped(self, base: LabelledPair) -> LabelledPair | None:
         """Swap two names; some relations are symmetric, hence only "not supported"."""
-        names = [m for m in NAME.finditer(base.claim) if m.group() in base.evidence]
+        names = [m for m in NAME_PATTERN.finditer(base.claim) if m.group() in base.evidence]
         opening = regex.match(r"\p{Lu}[\p{L}\p{M}'’-]+(?:\s\p{Lu}[\p{L}\p{M}'’-]+)*", base.claim)
         if opening and opening.group() in base.evidence:
             names.insert(0, opening)
@@ -317,7 +332,7 @@ class PairMaker:
         marks = ((left.start(), len(head)), (second, second + len(left.group())))
         return replace(base, claim=claim, allowed=NOT_SUPPORTED, wrong=marks)
 
-    def half_true(self) -> Pair | None:
+    def half_true(self) -> LabelledPair | None:
         """Join a true sentence with another true one, or with one from a related text."""
         base = self._choose_true()
         if base is None or len(base.claim) > 250:
@@ -333,7 +348,7 @@ class PairMaker:
             return None
         return self._join(replace(base, allowed=NOT_SUPPORTED), text, ((0, len(text)),))
 
-    def copied(self) -> Pair | None:
+    def copied(self) -> LabelledPair | None:
         """Use a sentence or clause of the evidence, sometimes removing it from the evidence."""
         pair = self._choose_pair()
         choices = _first_sentences(pair)
@@ -349,10 +364,10 @@ class PairMaker:
             return replace(pair, evidence=rest, claim=text, allowed=NOT_SUPPORTED, wrong=marks)
         return replace(pair, claim=text, allowed=SUPPORTED, wrong=())
 
-    def among_others(self) -> Pair | None:
+    def among_others(self) -> LabelledPair | None:
         """Place the evidence among sentences of other texts; the label stays."""
         pair = self._choose_pair()
-        if not pair.claim or len(pair.evidence) > MOST_CHARACTERS:
+        if not pair.claim or len(pair.evidence) > MAX_EVIDENCE_CHARS:
             return None
         parts: list[str] = []
         for _ in range(self._random.randint(1, 4)):
@@ -365,10 +380,10 @@ class PairMaker:
         wrong = () if pair.allowed == SUPPORTED else pair.wrong
         return replace(pair, evidence=" ".join(parts), wrong=wrong)
 
-    def beside_the_point(self) -> Pair | None:
+    def beside_the_point(self) -> LabelledPair | None:
         """Pair a claim, right or wrong, with another text that shares its rare words."""
         pair = self._choose_pair()
-        parts = sentences_of(pair.evidence, pair.language) if not pair.claim else ()
+        parts = split_sentences(pair.evidence, pair.language) if not pair.claim else ()
         claim = pair.claim or self._random.choice(parts or [""])
         other = self._index.other(replace(pair, claim=claim))
         if other is None or not claim or other.group == pair.group:
@@ -376,7 +391,7 @@ class PairMaker:
         marks, evidence = ((0, len(claim)),), other.evidence
         return replace(pair, claim=claim, evidence=evidence, allowed=NEUTRAL, wrong=marks)
 
-    def answered(self) -> Pair | None:
+    def answered(self) -> LabelledPair | None:
         """Pair a question with its answer, or with another of its kind from the same text."""
         reading = self._random.choice(self._readings)
         question, answers = self._random.choice(reading.questions)
@@ -384,7 +399,7 @@ class PairMaker:
         evidence = reading.context
         if self._random.random() < 0.5:
             evidence = _cut_around(reading.context, right, reading.language, self._random)
-        base = Pair(
+        base = LabelledPair(
             evidence=evidence,
             claim="",
             allowed=SUPPORTED,
@@ -394,11 +409,11 @@ class PairMaker:
             question=" ".join(question.split()),
         )
         if self._random.random() < 0.45:
-            return replace(base, claim=claim_with_question(question, right), wrong=())
+            return replace(base, claim=join_question(question, right), wrong=())
         wrong = self._wrong_answer(reading, right, answers)
         if wrong is None:
             return None
-        claim = claim_with_question(question, wrong)
+        claim = join_question(question, wrong)
         base = replace(base, claim=claim, wrong=((len(claim) - len(wrong), len(claim)),))
         if evidence == reading.context and self._random.random() < 0.2:
             other = self._random.choice(self._readings)
@@ -406,11 +421,15 @@ class PairMaker:
                 return replace(base, evidence=other.context, allowed=NEUTRAL)
         return replace(base, allowed=NOT_SUPPORTED)
 
-    def _wrong_answer(self, reading: Reading, right: str, answers: Sequence[str]) -> str | None:
+    def _wrong_answer(
+        self, reading: QuestionedParagraph, right: str, answers: Sequence[str]
+    ) -> str | None:
         """Return a wrong answer, number or name of the text that resembles the right one."""
         others = [a for _, accepted in reading.questions for a in accepted]
-        others += [m.group() for m in NAME.finditer(reading.context)]
-        pattern = NUMBER_UNSPACED if reading.language in UNSPACED else NUMBER
+        others += [m.group() for m in NAME_PATTERN.finditer(reading.context)]
+        pattern = (
+            NUMBER_PATTERN_UNSPACED if reading.language in UNSPACED_LANGUAGES else NUMBER_PATTERN
+        )
         has_digit = any(char.isdigit() for char in right)
         others = [o for o in others if any(char.isdigit() for char in o) == has_digit]
         match = pattern.search(right) if has_digit else None
@@ -427,7 +446,7 @@ class PairMaker:
         ]
         return " ".join(self._random.choice(fitting).split()) if fitting else None
 
-    def across_languages(self) -> Pair | None:
+    def across_languages(self) -> LabelledPair | None:
         """Pair evidence in one language with the claim in another."""
         one, other = self._random.sample(self._random.choice(self._parallel), 2)
         if self._random.random() < 0.5 and "en" not in (one.language, other.language):
@@ -435,10 +454,10 @@ class PairMaker:
         wrong = () if other.allowed == SUPPORTED else None
         return replace(other, evidence=one.evidence, wrong=wrong)
 
-    def of_table(self, language: str = "") -> Pair | None:
+    def of_table(self, language: str = "") -> LabelledPair | None:
         """Construct a claim about a table that is written row by row with its headers."""
-        language = language or self._random.choice(list(TABLES))
-        words, rng = TABLES[language], self._random
+        language = language or self._random.choice(list(TABLE_TEMPLATES))
+        words, rng = TABLE_TEMPLATES[language], self._random
         years = sorted(rng.sample(range(1995, 2027), rng.randint(2, 4)), reverse=True)
         rows = rng.sample(words["rows"], rng.randint(2, 5))
         size = rng.choice((10, 100, 1000, 100_000))
@@ -472,7 +491,9 @@ class PairMaker:
         claim = rng.choice(words[wrong if is_wrong else right])
         text = " ".join(claim.format(**values).split()).replace(" .", ".").replace(" 。", "。")
         evidence = " ".join(f"{line}." for line in lines)
-        base = Pair(evidence, text, SUPPORTED, "constructed", f"table {text}", language, wrong=())
+        base = LabelledPair(
+            evidence, text, SUPPORTED, "constructed", f"table {text}", language, wrong=()
+        )
         start = text.find(values["v"]) if kind == "value" else -1
         # None if the direction of the change is wrong
         marks = ((start, start + len(values["v"])),) if start >= 0 else None
@@ -484,28 +505,28 @@ class _RareWordIndex:
 
     MOST = 200
 
-    def __init__(self, pairs: Sequence[Pair], chance: random.Random) -> None:
+    def __init__(self, pairs: Sequence[LabelledPair], chance: random.Random) -> None:
         self._random = chance
         self._count: Counter[str] = Counter()
-        self._by_word: dict[str, list[Pair]] = defaultdict(list)
+        self._by_word: dict[str, list[LabelledPair]] = defaultdict(list)
         for pair in pairs:
-            for word in set(WORD.findall(pair.evidence)):
+            for word in set(LONG_WORD.findall(pair.evidence)):
                 self._count[word] += 1
                 if len(self._by_word[word]) < self.MOST:
                     self._by_word[word].append(pair)
 
-    def other(self, pair: Pair) -> Pair | None:
+    def other(self, pair: LabelledPair) -> LabelledPair | None:
         """Return a pair of another group that shares one of the claim's rarest words, if any."""
-        words = {w for w in WORD.findall(pair.claim or pair.evidence) if self._count[w] > 3}
+        words = {w for w in LONG_WORD.findall(pair.claim or pair.evidence) if self._count[w] > 3}
         rarest = sorted(words, key=lambda w: (self._count[w], w))[:4]
         pool = [p for w in rarest for p in self._by_word[w]]
         pool = [p for p in pool if p.group != pair.group and p.evidence != pair.evidence]
         return self._random.choice(pool) if pool else None
 
 
-def _first_sentences(pair: Pair) -> tuple[str, ...]:
+def _first_sentences(pair: LabelledPair) -> tuple[str, ...]:
     """Return the sentences at the evidence's beginning."""
-    return sentences_of(pair.evidence[:MOST_CHARACTERS], pair.language)
+    return split_sentences(pair.evidence[:MAX_EVIDENCE_CHARS], pair.language)
 
 
 def _is_within(place: tuple[int, int], other: tuple[int, int]) -> bool:
@@ -515,7 +536,7 @@ def _is_within(place: tuple[int, int], other: tuple[int, int]) -> bool:
 
 
 def _cut_around(context: str, answer: str, language: str, chance: random.Random) -> str:
-    parts = sentences_of(context, language)
+    parts = split_sentences(context, language)
     index = next((i for i, part in enumerate(parts) if answer in part), None)
     if index is None:
         return context

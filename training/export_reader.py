@@ -17,15 +17,20 @@ from typing import Any
 
 import numpy as np
 
-from core.baseline.entailment import MULTILINGUAL_DIR, WEIGHTS, MultilingualReader, Reader
-from core.baseline.export import CARD, write_card, write_layers
-from core.baseline.tokens import open_packed, weights_file
-from training.pairs import SHARED, Pair, provenance_of, shared_pairs
-from training.reader_pairs import labelled_pairs, sample_of
-from training.reader_training import figures_of, load_weights
-from training.train_reader import new_model
+from core.baseline.entailment import (
+    MULTILINGUAL_DIR,
+    MULTILINGUAL_MODEL_FILE,
+    EntailmentReader,
+    MultilingualReader,
+)
+from core.baseline.export import CARD_FILE, export_onnx, write_card
+from core.baseline.tokens import find_weights_file, open_packed_model
+from training.pairs import SHARED_SETS, LabelledPair, describe_provenance, load_shared_pairs
+from training.reader_pairs import load_labelled_pairs, sample_pairs
+from training.reader_training import load_weights, measure_by_set
+from training.train_reader import make_model
 
-SAMPLE_OF_A_SET = 60
+ROWS_PER_SET = 60
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,13 +42,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--history", required=True, help="how the weights came about, in words")
     parser.add_argument("--out", type=Path, default=MULTILINGUAL_DIR)
     options = parser.parse_args(arguments)
-    packed = open_packed(weights_file())
-    model = new_model(packed.state(), 0, attention="eager")
+    packed = open_packed_model(find_weights_file())
+    model = make_model(packed.state(), 0, attention="eager")
     load_weights(model, options.weights)
     options.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=options.out) as temporary:
         folder = Path(temporary)
-        write_layers(_make_layers(model), ["classes", "words"], folder / WEIGHTS, packed.width)
+        export_onnx(
+            _make_layers(model),
+            ["classes", "words"],
+            folder / MULTILINGUAL_MODEL_FILE,
+            packed.width,
+        )
         card: dict[str, Any] = {
             "name": "multilingual-reader",
             "purpose": "Says whether evidence supports, contradicts or does not decide a claim, "
@@ -52,23 +62,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "vectors are used as they lie there",
             "temperature": 1.0,
             "history": options.history,
-            "trained_on": trained_on(options.shared, options.collected),
+            "trained_on": list_training_sets(options.shared, options.collected),
             "left_out": "Every set kept for measuring only (halueval, qags, faithbench, bamboo, "
             "refchecker), and sets whose label shows in the claim alone.",
             "splits": "by hash of the group: 70 % train, 10 % calibration, 20 % dev",
         }
-        write_card(folder, WEIGHTS, card)
-        calibration = sample_of(
-            list(shared_pairs(options.shared, ["calibration"])), SAMPLE_OF_A_SET
+        write_card(folder, MULTILINGUAL_MODEL_FILE, card)
+        calibration = sample_pairs(
+            list(load_shared_pairs(options.shared, ["calibration"])), ROWS_PER_SET
         )
-        card["temperature"] = temperature_of(MultilingualReader(folder), calibration)
-        write_card(folder, WEIGHTS, card)
-        _, dev, _ = labelled_pairs(options.shared, options.collected)
-        dev_figures = figures_as_shipped(
-            MultilingualReader(folder), sample_of(dev, SAMPLE_OF_A_SET)
+        card["temperature"] = fit_temperature(MultilingualReader(folder), calibration)
+        write_card(folder, MULTILINGUAL_MODEL_FILE, card)
+        _, dev, _ = load_labelled_pairs(options.shared, options.collected)
+        dev_figures = measure_shipped(MultilingualReader(folder), sample_pairs(dev, ROWS_PER_SET))
+        written = write_card(
+            folder, MULTILINGUAL_MODEL_FILE, card | {"dev_as_shipped": dev_figures}
         )
-        written = write_card(folder, WEIGHTS, card | {"dev_as_shipped": dev_figures})
-        for name in (WEIGHTS, CARD):
+        for name in (MULTILINGUAL_MODEL_FILE, CARD_FILE):
             shutil.move(folder / name, options.out / name)
     mean = np.mean([line["auroc"] for line in dev_figures.values()])
     sys.stdout.write(f"{written['id']}: temperature {card['temperature']}, mean AUROC {mean:.4f}\n")
@@ -93,7 +103,7 @@ def _make_layers(model: Any) -> Any:
     return Layers()
 
 
-def temperature_of(reader: Reader, pairs: Sequence[Pair]) -> float:
+def fit_temperature(reader: EntailmentReader, pairs: Sequence[LabelledPair]) -> float:
     """Return the temperature at which the allowed classes are least surprising."""
     readings = reader.read([(pair.evidence, pair.claim) for pair in pairs])
     shares = np.array([(r.supported, r.contradicted, r.neutral) for r in readings])
@@ -108,18 +118,20 @@ def temperature_of(reader: Reader, pairs: Sequence[Pair]) -> float:
     return min((round(0.5 + 0.05 * step, 2) for step in range(60)), key=surprise)
 
 
-def figures_as_shipped(reader: Reader, pairs: Sequence[Pair]) -> dict[str, dict[str, float]]:
+def measure_shipped(
+    reader: EntailmentReader, pairs: Sequence[LabelledPair]
+) -> dict[str, dict[str, float]]:
     """Return the int8 model's figures on each set: ranking, and labels at one half."""
     readings = reader.read([(pair.evidence, pair.claim) for pair in pairs])
-    return figures_of(pairs, np.array([1.0 - reading.supported for reading in readings]))
+    return measure_by_set(pairs, np.array([1.0 - reading.supported for reading in readings]))
 
 
-def trained_on(shared: Path, collected: Path | None) -> list[dict[str, Any]]:
+def list_training_sets(shared: Path, collected: Path | None) -> list[dict[str, Any]]:
     """Return the sets that the weights were trained on, with licences and file checksums."""
     sets: list[dict[str, Any]] = []
-    for source in SHARED:
+    for source in SHARED_SETS:
         title = f"{source.name} {source.task or ''}".strip()
-        sets.append({"set": title, **provenance_of(shared, source.name, source.task)})
+        sets.append({"set": title, **describe_provenance(shared, source.name, source.task)})
     for path in sorted(collected.glob("sources.d/*.json")) if collected else []:
         entry = json.loads(path.read_text(encoding="utf-8"))
         place = f"{entry['repository']}@{entry['commit'][:12]}"

@@ -17,31 +17,31 @@ from typing import Any
 
 import sentencex
 
-from core.evaluation.datasets import load, rule_of
-from core.evaluation.files import Part, normalised, part_of
+from core.evaluation.datasets import get_task_rule, load_dataset_rows
+from core.evaluation.files import SplitPart, assign_part, normalize_key
 
-Allowed = tuple[int, int, int]
-SUPPORTED: Allowed = (1, 0, 0)
-CONTRADICTED: Allowed = (0, 1, 0)
-NEUTRAL: Allowed = (0, 0, 1)
-NOT_SUPPORTED: Allowed = (0, 1, 1)
-ALLOWED = {
+AllowedClasses = tuple[int, int, int]
+SUPPORTED: AllowedClasses = (1, 0, 0)
+CONTRADICTED: AllowedClasses = (0, 1, 0)
+NEUTRAL: AllowedClasses = (0, 0, 1)
+NOT_SUPPORTED: AllowedClasses = (0, 1, 1)
+ALLOWED_BY_LABEL = {
     "supported": SUPPORTED,
     "contradicted": CONTRADICTED,
     "neutral": NEUTRAL,
     "not_supported": NOT_SUPPORTED,
 }
-Marks = tuple[tuple[int, int], ...]
+WrongMarks = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
-class Pair:
+class LabelledPair:
     """One claim over one evidence text."""
 
     evidence: str
     claim: str
     """The claim, after its question if it answers one."""
-    allowed: Allowed
+    allowed: AllowedClasses
     """Flags for supported, contradicted and neutral: the classes it may be."""
     name: str
     """The name of the set."""
@@ -51,7 +51,7 @@ class Pair:
     """Number of times it is seen in an epoch."""
     question: str = ""
     """The question with which `claim` begins, if it answers one."""
-    wrong: Marks | None = None
+    wrong: WrongMarks | None = None
     """`[start, end)` in `claim` of the wrong words; None if nobody marked them."""
 
 
@@ -62,14 +62,14 @@ class SharedSet:
     name: str
     times: float = 1.0
     task: str | None = None
-    hallucinated: Allowed = CONTRADICTED
-    unclear: Allowed = NEUTRAL
+    hallucinated: AllowedClasses = CONTRADICTED
+    unclear: AllowedClasses = NEUTRAL
 
 
 # Left out are sets that are measured whole (qags, halueval, bamboo, faithbench, mushroom), sets
 # whose licence forbids commercial use (anli, averitec, ocnli, scifact_rte, sick), and sets whose
 # claims alone reveal the label (breaking_nli, conjnli, help, begin).
-SHARED = (
+SHARED_SETS = (
     SharedSet("entailment_lingnli"),
     SharedSet("entailment_sanli"),
     SharedSet("entailment_cad_nli"),
@@ -87,10 +87,10 @@ SHARED = (
     SharedSet("fever_symmetric", 2.0),
     SharedSet("factcheck_gpt", task="subtask3"),
 )
-UNSPACED = ("zh", "ja", "th")
-MOST_CHARACTERS = 800
+UNSPACED_LANGUAGES = ("zh", "ja", "th")
+MAX_EVIDENCE_CHARS = 800
 """Characters of evidence; with a claim it stays within the reader's 256 tokens."""
-MEASURED = (
+MEASURED_SETS = (
     ("fever_symmetric", None),
     ("entailment_fm2", None),
     ("entailment_healthver", None),
@@ -100,14 +100,14 @@ MEASURED = (
 )
 
 
-def claim_with_question(question: str, answer: str) -> str:
+def join_question(question: str, answer: str) -> str:
     """Join question and answer; a claim has no question. Whitespace becomes single spaces."""
     return " ".join(f"{question} {answer}".split())
 
 
-def fitting_evidence(evidence: str, claim: str, language: str) -> str:
+def fit_evidence(evidence: str, claim: str, language: str) -> str:
     """Return the evidence, or of long evidence the sentences nearest to the claim."""
-    limit = MOST_CHARACTERS // 3 if language in UNSPACED else MOST_CHARACTERS
+    limit = MAX_EVIDENCE_CHARS // 3 if language in UNSPACED_LANGUAGES else MAX_EVIDENCE_CHARS
     if len(evidence) <= limit:
         return evidence
     words = _content_words(claim, language)
@@ -125,23 +125,27 @@ def fitting_evidence(evidence: str, claim: str, language: str) -> str:
 
 
 def _content_words(text: str, language: str) -> frozenset[str]:
-    if language in UNSPACED:
+    if language in UNSPACED_LANGUAGES:
         return frozenset(text[i : i + 2] for i in range(len(text) - 1))
     return frozenset(word[:6] for word in re.findall(r"\w{3,}", text.casefold()))
 
 
-def shared_pairs(folder: Path, parts: Iterable[Part]) -> Iterator[Pair]:
+def load_shared_pairs(folder: Path, parts: Iterable[SplitPart]) -> Iterator[LabelledPair]:
     """Yield the labelled rows of the shared training sets whose group is in one of the parts."""
     allowed_parts = frozenset(parts)
-    for source in SHARED:
+    for source in SHARED_SETS:
         labels = {"supported": SUPPORTED, "hallucinated": source.hallucinated}
-        for row in load(source.name, folder, task=source.task):
-            if part_of(row.group) not in allowed_parts or not row.documents or row.label is None:
+        for row in load_dataset_rows(source.name, folder, task=source.task):
+            if (
+                assign_part(row.group) not in allowed_parts
+                or not row.documents
+                or row.label is None
+            ):
                 continue
-            claim = claim_with_question(row.question, row.response)
+            claim = join_question(row.question, row.response)
             text = " ".join(" ".join(row.documents).split())
-            yield Pair(
-                evidence=fitting_evidence(text, claim, row.language),
+            yield LabelledPair(
+                evidence=fit_evidence(text, claim, row.language),
                 claim=claim,
                 allowed=labels.get(row.label, source.unclear),
                 name=source.name,
@@ -152,9 +156,9 @@ def shared_pairs(folder: Path, parts: Iterable[Part]) -> Iterator[Pair]:
             )
 
 
-def collected_pairs(
-    folder: Path, parts: Iterable[Part], taboo: frozenset[str], *, is_whole: bool = False
-) -> Iterator[Pair]:
+def load_collected_pairs(
+    folder: Path, parts: Iterable[SplitPart], taboo: frozenset[str], *, is_whole: bool = False
+) -> Iterator[LabelledPair]:
     """Yield the collected rows without claims in `taboo`; `is_whole` keeps evidence in full."""
     allowed_parts = frozenset(parts)
     for path in sorted(folder.glob("*.jsonl.gz")):
@@ -163,17 +167,17 @@ def collected_pairs(
                 group = row["group"]
                 if not group.startswith("t:"):
                     group = f"{row['set']}:{group}"
-                if part_of(group) not in allowed_parts or normalised(row["claim"]) in taboo:
+                if assign_part(group) not in allowed_parts or normalize_key(row["claim"]) in taboo:
                     continue
                 question, language = row.get("question", ""), row["language"]
-                claim = claim_with_question(question, row["claim"])
+                claim = join_question(question, row["claim"])
                 evidence = " ".join(row["evidence"].split())
                 if not is_whole:
-                    evidence = fitting_evidence(evidence, claim, language)
-                yield Pair(
+                    evidence = fit_evidence(evidence, claim, language)
+                yield LabelledPair(
                     evidence=evidence,
                     claim=claim,
-                    allowed=ALLOWED[row["label"]],
+                    allowed=ALLOWED_BY_LABEL[row["label"]],
                     name=row["set"],
                     group=group,
                     language=language,
@@ -181,11 +185,11 @@ def collected_pairs(
                 )
 
 
-def provenance_of(
+def describe_provenance(
     folder: Path, name: str, task: str | None = None, used: str = ""
 ) -> dict[str, Any]:
     """Return a shared set's licence, and checksums of the files that the pattern `used` finds."""
-    rule = rule_of(name, task)
+    rule = get_task_rule(name, task)
     files = {
         path.relative_to(folder).as_posix(): path for path in sorted((folder / name).rglob("*"))
     }
@@ -197,11 +201,11 @@ def provenance_of(
     return {"licence": rule.licence, "permits": rule.permits, "files": digests}
 
 
-def measured_claims(folder: Path) -> frozenset[str]:
+def load_measured_claims(folder: Path) -> frozenset[str]:
     """Return the normalised claims of all sets that the product's figures are measured on."""
     return frozenset(
-        normalised(row.response)
-        for name, task in MEASURED
-        for row in load(name, folder, task=task)
-        if part_of(row.group) == "dev" or name in ("qags", "halueval", "bamboo")
+        normalize_key(row.response)
+        for name, task in MEASURED_SETS
+        for row in load_dataset_rows(name, folder, task=task)
+        if assign_part(row.group) == "dev" or name in ("qags", "halueval", "bamboo")
     )

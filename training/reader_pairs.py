@@ -17,41 +17,47 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from core.evaluation.files import Part, part_of
-from training.constructed import PairMaker, Reading
-from training.pairs import SUPPORTED, Pair, collected_pairs, measured_claims, shared_pairs
+from core.evaluation.files import SplitPart, assign_part
+from training.constructed import PairMaker, QuestionedParagraph
+from training.pairs import (
+    SUPPORTED,
+    LabelledPair,
+    load_collected_pairs,
+    load_measured_claims,
+    load_shared_pairs,
+)
 
-LARGE_SET, SMALL_SET = 10_000, 2_000
-SHOWN_OF_A_SET = 150
+LARGE_SET_ROWS, SMALL_SET_ROWS = 10_000, 2_000
+DEV_ROWS_PER_SET = 150
 
 
-def labelled_pairs(
+def load_labelled_pairs(
     shared: Path, collected: Path | None
-) -> tuple[list[Pair], list[Pair], list[Reading]]:
+) -> tuple[list[LabelledPair], list[LabelledPair], list[QuestionedParagraph]]:
     """Return training pairs, pairs of the dev parts, and paragraphs with questions."""
-    seen, dev = list(shared_pairs(shared, ["train"])), list(shared_pairs(shared, ["dev"]))
+    seen, dev = list(load_shared_pairs(shared, ["train"])), list(load_shared_pairs(shared, ["dev"]))
     if collected is None:
         return seen, dev, []
-    measured, data = measured_claims(shared), collected / "data"
-    seen += collected_pairs(data, ["train", "calibration"], measured)
-    dev += collected_pairs(data, ["dev"], measured)
-    return weighed(seen), dev, readings_of(collected / "qa", ["train", "calibration"])
+    measured, data = load_measured_claims(shared), collected / "data"
+    seen += load_collected_pairs(data, ["train", "calibration"], measured)
+    dev += load_collected_pairs(data, ["dev"], measured)
+    return weigh_pairs(seen), dev, load_paragraphs(collected / "qa", ["train", "calibration"])
 
 
-def weighed(pairs: Sequence[Pair]) -> list[Pair]:
+def weigh_pairs(pairs: Sequence[LabelledPair]) -> list[LabelledPair]:
     """Return the pairs with `times` scaled, so that large sets do not dominate small ones."""
     count = Counter((pair.name, pair.language) for pair in pairs)
 
-    def factor(pair: Pair) -> float:
+    def factor(pair: LabelledPair) -> float:
         size = count[pair.name, pair.language]
-        if size > LARGE_SET:
-            return float((LARGE_SET / size) ** 0.5)
-        return 1.5 if size < SMALL_SET else 1.0
+        if size > LARGE_SET_ROWS:
+            return float((LARGE_SET_ROWS / size) ** 0.5)
+        return 1.5 if size < SMALL_SET_ROWS else 1.0
 
     return [replace(pair, times=round(pair.times * factor(pair), 3)) for pair in pairs]
 
 
-def readings_of(folder: Path, parts: Sequence[Part]) -> list[Reading]:
+def load_paragraphs(folder: Path, parts: Sequence[SplitPart]) -> list[QuestionedParagraph]:
     """Load paragraphs with questions from those parts of the collected question-answering sets."""
     by_context: dict[tuple[str, str, str, str], list[tuple[str, tuple[str, ...]]]] = {}
     for path in sorted(folder.glob("*.jsonl.gz")):
@@ -59,24 +65,24 @@ def readings_of(folder: Path, parts: Sequence[Part]) -> list[Reading]:
             for row in map(json.loads, lines):
                 key = (row["set"], row["language"], f"{row['set']}:{row['group']}", row["context"])
                 answers = tuple(answer for answer in row["answers"] if answer.strip())
-                if answers and part_of(key[2]) in parts:
+                if answers and assign_part(key[2]) in parts:
                     by_context.setdefault(key, []).append((row["question"], answers))
     return [
-        Reading(name, language, group, " ".join(context.split()), tuple(questions))
+        QuestionedParagraph(name, language, group, " ".join(context.split()), tuple(questions))
         for (name, language, group, context), questions in by_context.items()
     ]
 
 
-def sample_of(pairs: Sequence[Pair], most: int, seed: int = 3) -> list[Pair]:
+def sample_pairs(pairs: Sequence[LabelledPair], most: int, seed: int = 3) -> list[LabelledPair]:
     """Draw a seeded sample of at most `most` pairs from each set and language."""
     rng = random.Random(seed)
-    by_set: dict[tuple[str, str], list[Pair]] = defaultdict(list)
+    by_set: dict[tuple[str, str], list[LabelledPair]] = defaultdict(list)
     for pair in pairs:
         by_set[pair.name, pair.language].append(pair)
     return [p for group in by_set.values() for p in rng.sample(group, min(most, len(group)))]
 
 
-def write_pairs(path: Path, seen: Iterable[Pair], dev: Iterable[Pair]) -> None:
+def write_pairs(path: Path, seen: Iterable[LabelledPair], dev: Iterable[LabelledPair]) -> None:
     """Write xz-compressed JSON lines; a text is a string at first and its number from then on."""
     numbers: dict[str, int] = {}
 
@@ -105,12 +111,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(arguments)
-    labelled, dev, readings = labelled_pairs(options.shared, options.collected)
+    labelled, dev, readings = load_labelled_pairs(options.shared, options.collected)
     constructed = list(PairMaker(labelled, readings, options.seed).make(options.constructed))
     sys.stderr.write(
         f"{len(labelled)} labelled, {len(constructed)} constructed, {len(readings)} readings\n"
     )
-    write_pairs(options.out, [*labelled, *constructed], sample_of(dev, SHOWN_OF_A_SET))
+    write_pairs(options.out, [*labelled, *constructed], sample_pairs(dev, DEV_ROWS_PER_SET))
     return 0
 
 

@@ -25,13 +25,13 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int64]
-CHUNK = 20_000  # pairs sorted by length together
-STEP = 16  # lengths are padded up to a multiple
+SORTED_CHUNK_PAIRS = 20_000  # pairs sorted by length together
+PADDING_MULTIPLE = 16  # lengths are padded up to a multiple
 LEAST = 1e-6
 
 
 @dataclass(frozen=True)
-class Recipe:
+class TrainingRecipe:
     """The settings of a training run. `views` is the total number of pairs seen."""
 
     views: int = 2_000_000
@@ -67,14 +67,14 @@ def add_recipe(parser: argparse.ArgumentParser, *names: str) -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--workers", type=int, default=0)
     for name in names:
-        default = getattr(Recipe, name)
+        default = getattr(TrainingRecipe, name)
         flags = dict.fromkeys((f"--{name.replace('_', '-')}", f"--{name}"))
         parser.add_argument(*flags, type=type(default), default=default)
 
 
-def recipe_of(given: argparse.Namespace, *names: str) -> Recipe:
+def build_recipe(given: argparse.Namespace, *names: str) -> TrainingRecipe:
     """Return the recipe with the options that were given."""
-    return replace(Recipe(), **{name: getattr(given, name) for name in names})
+    return replace(TrainingRecipe(), **{name: getattr(given, name) for name in names})
 
 
 def read_pairs(path: Path) -> tuple[list[TrainingPair], list[TrainingPair]]:
@@ -97,7 +97,7 @@ def read_pairs(path: Path) -> tuple[list[TrainingPair], list[TrainingPair]]:
 
 
 @dataclass(frozen=True)
-class Layout:
+class PairLayout:
     """A model's encoding of a pair: `<begin> evidence <between> claim <end>`, and other tokens."""
 
     tokenizer: Any
@@ -115,7 +115,7 @@ class Layout:
 class EncodedPairs:
     """All pairs as token ids; each distinct text is encoded once."""
 
-    def __init__(self, pairs: Sequence[TrainingPair], layout: Layout) -> None:
+    def __init__(self, pairs: Sequence[TrainingPair], layout: PairLayout) -> None:
         self.pairs, self.layout = pairs, layout
         texts = list(dict.fromkeys(t for pair in pairs for t in (pair.evidence, pair.claim)))
         number = {text: position for position, text in enumerate(texts)}
@@ -139,7 +139,7 @@ class EncodedPairs:
         """Return padded arrays; evidence is truncated so that the claim stays nearly whole."""
         layout = self.layout
         joints = 2 + len(layout.between)
-        length = -(-int(self.lengths[list(rows)].max()) // STEP) * STEP
+        length = -(-int(self.lengths[list(rows)].max()) // PADDING_MULTIPLE) * PADDING_MULTIPLE
         ids = np.full((len(rows), length), layout.pad, np.int64)
         sides = np.zeros((len(rows), length), np.int64)
         mask = np.zeros((len(rows), length), bool)
@@ -179,7 +179,7 @@ class EncodedBatch:
     wrong: npt.NDArray[np.int8]
 
 
-def batch_rows(encoded: EncodedPairs, recipe: Recipe) -> Iterator[list[int]]:
+def iterate_batch_rows(encoded: EncodedPairs, recipe: TrainingRecipe) -> Iterator[list[int]]:
     """Yield the rows of each batch: pairs of similar length, in random order, epoch by epoch."""
     rng = random.Random(recipe.seed)
     remaining = recipe.views
@@ -192,14 +192,16 @@ def batch_rows(encoded: EncodedPairs, recipe: Recipe) -> Iterator[list[int]]:
         rng.shuffle(epoch)
         epoch = epoch[:remaining]
         remaining -= len(epoch)
-        for begin in range(0, len(epoch), CHUNK):
-            rows = sorted(epoch[begin : begin + CHUNK], key=lambda row: int(encoded.lengths[row]))
-            batches = filled(rows, encoded.lengths, recipe.tokens_per_batch)
+        for begin in range(0, len(epoch), SORTED_CHUNK_PAIRS):
+            rows = sorted(
+                epoch[begin : begin + SORTED_CHUNK_PAIRS], key=lambda row: int(encoded.lengths[row])
+            )
+            batches = fill_batches(rows, encoded.lengths, recipe.tokens_per_batch)
             rng.shuffle(batches)
             yield from batches
 
 
-def filled(rows: list[int], lengths: Integers, tokens: int) -> list[list[int]]:
+def fill_batches(rows: list[int], lengths: Integers, tokens: int) -> list[list[int]]:
     """Split rows, sorted by length, into batches of about `tokens` tokens, the longest first."""
     batches: list[list[int]] = []
     while rows:
@@ -209,7 +211,7 @@ def filled(rows: list[int], lengths: Integers, tokens: int) -> list[list[int]]:
     return batches
 
 
-def prepared_batches(
+def iterate_batches(
     encoded: EncodedPairs, wanted: Sequence[Sequence[int]], workers: int
 ) -> Iterator[EncodedBatch]:
     """Yield the batches of these rows, made by worker processes."""
@@ -230,14 +232,14 @@ def prepared_batches(
     yield from loader
 
 
-def has_bfloat16(device: str) -> bool:
+def is_bfloat16_supported(device: str) -> bool:
     """Return True if the device multiplies in bfloat16, which trains twice as fast."""
     import torch
 
     return device == "cuda" or bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
-def forward(model: Any, ids: Any, mask: Any, sides: Any) -> tuple[Any, Any]:
+def compute_logits(model: Any, ids: Any, mask: Any, sides: Any) -> tuple[Any, Any]:
     """Return the logits of the classes (n, 3) and of the words (n, length)."""
     import torch
 
@@ -249,8 +251,8 @@ def forward(model: Any, ids: Any, mask: Any, sides: Any) -> tuple[Any, Any]:
     return model["classes"](model["drop"](pooled)).float(), words.float()
 
 
-def loss_of(
-    classes: Any, words: Any, allowed: Any, wrong: Any, taught: Any | None, recipe: Recipe
+def compute_loss(
+    classes: Any, words: Any, allowed: Any, wrong: Any, taught: Any | None, recipe: TrainingRecipe
 ) -> Any:
     """Return the loss over allowed classes, the teachers' probabilities and the word marks."""
     import torch
@@ -266,10 +268,10 @@ def loss_of(
     return loss + recipe.word_loss * (word_losses * known).sum() / known.sum().clamp(min=1)
 
 
-def train(
+def train_model(
     model: Any,
     encoded: EncodedPairs,
-    recipe: Recipe,
+    recipe: TrainingRecipe,
     *,
     device: str = "cpu",
     workers: int = 0,
@@ -286,8 +288,8 @@ def train(
     layout = encoded.layout
     special = torch.tensor([layout.begin, *layout.between, layout.end, layout.pad], device=device)
     last_loss, seen, started, last_report = 0.0, 0, time.monotonic(), 0.0
-    batches = list(batch_rows(encoded, recipe))
-    for step, batch in enumerate(prepared_batches(encoded, batches, workers)):
+    batches = list(iterate_batch_rows(encoded, recipe))
+    for step, batch in enumerate(iterate_batches(encoded, batches, workers)):
         share = max(seen / recipe.views, (time.monotonic() - started) / 60 / recipe.minutes)
         if share >= 1:
             break
@@ -303,9 +305,9 @@ def train(
         is_masked &= (sides == 0) & ~torch.isin(ids, special)
         ids = torch.where(is_masked, layout.mask, ids)
         targets = None if teachers is None else torch.from_numpy(teachers[batch.rows]).to(device)
-        with torch.autocast(device, torch.bfloat16, enabled=has_bfloat16(device)):
-            classes, words = forward(model, ids, mask, sides)
-        loss = loss_of(classes, words, allowed, wrong, targets, recipe)
+        with torch.autocast(device, torch.bfloat16, enabled=is_bfloat16_supported(device)):
+            classes, words = compute_logits(model, ids, mask, sides)
+        loss = compute_loss(classes, words, allowed, wrong, targets, recipe)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(trainable, 1.0)
@@ -327,7 +329,7 @@ def train(
     _write_line(f"{seen} views in {time.monotonic() - started:.0f} s, loss {last_loss:.3f}")
 
 
-def probabilities(
+def predict_probabilities(
     model: Any, encoded: EncodedPairs, *, device: str = "cpu", workers: int = 0, tokens: int = 8192
 ) -> Floats:
     """Return the class probabilities of each pair in order, (n, 3)."""
@@ -335,18 +337,21 @@ def probabilities(
 
     model.to(device).eval()
     order = np.argsort(encoded.lengths, kind="stable").tolist()
-    batches = filled(order, encoded.lengths, tokens)
+    batches = fill_batches(order, encoded.lengths, tokens)
     probabilities = np.zeros((len(encoded.pairs), 3), np.float32)
-    for batch in prepared_batches(encoded, batches, workers):
+    for batch in iterate_batches(encoded, batches, workers):
         parts = (batch.ids, batch.mask, batch.sides)
         ids, mask, sides = (torch.from_numpy(part).to(device) for part in parts)
-        with torch.no_grad(), torch.autocast(device, torch.bfloat16, enabled=has_bfloat16(device)):
-            classes, _ = forward(model, ids, mask, sides)
+        with (
+            torch.no_grad(),
+            torch.autocast(device, torch.bfloat16, enabled=is_bfloat16_supported(device)),
+        ):
+            classes, _ = compute_logits(model, ids, mask, sides)
         probabilities[batch.rows] = torch.softmax(classes, dim=-1).cpu().numpy()
     return probabilities
 
 
-def mean_of(told: Sequence[Floats]) -> Floats:
+def average_teachers(told: Sequence[Floats]) -> Floats:
     """Return the readers' normalised geometric mean, (n, 3); rows of zeros are ignored."""
     weights = [(reader.sum(axis=1, keepdims=True) > 0).astype(np.float32) for reader in told]
     logs = sum(
@@ -356,7 +361,9 @@ def mean_of(told: Sequence[Floats]) -> Floats:
     return np.asarray(shares / shares.sum(axis=1, keepdims=True), dtype=np.float32)
 
 
-def figures_of(pairs: Sequence[Any], wrong: npt.NDArray[np.float64]) -> dict[str, dict[str, float]]:
+def measure_by_set(
+    pairs: Sequence[Any], wrong: npt.NDArray[np.float64]
+) -> dict[str, dict[str, float]]:
     """Return by set and language: rows, AUROC of not supported, balanced accuracy at one half."""
     from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
@@ -373,7 +380,7 @@ def figures_of(pairs: Sequence[Any], wrong: npt.NDArray[np.float64]) -> dict[str
     return figures
 
 
-def show(found: dict[str, dict[str, float]]) -> None:
+def print_figures(found: dict[str, dict[str, float]]) -> None:
     """Write a line for each set to stderr, and the means over all and over the English sets."""
     for name, line in found.items():
         _write_line(f"  {name} {line['n']} {line['auroc']} {line['balanced']}")
@@ -382,7 +389,7 @@ def show(found: dict[str, dict[str, float]]) -> None:
     _write_line(f"  mean AUROC {mean:.4f}, of English sets {english:.4f}")
 
 
-def save(model: Any, path: Path, kept: Callable[[str], bool]) -> None:
+def save_weights(model: Any, path: Path, kept: Callable[[str], bool]) -> None:
     """Write the weights whose names `kept` accepts, as float16 safetensors."""
     import torch
     from safetensors.torch import save_file

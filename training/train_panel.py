@@ -21,46 +21,54 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from core.agents.rosters import panel_reader
-from core.baseline.entailment import load_reader, shared_assessor
+from core.agents.rosters import make_panel_reader
+from core.baseline.entailment import load_reader, load_shared_assessor
 from core.baseline.export import load_multilingual_encoder
-from core.baseline.panel import WEIGHTS, WordPanelist
-from core.baseline.span_features import FOLDER
+from core.baseline.panel import PANEL_WEIGHTS_FILE, WordPanelist
+from core.baseline.span_features import SPAN_READER_DIR
 from core.baseline.span_reader import load_span_reader
-from core.evaluation.datasets import load
+from core.evaluation.datasets import load_dataset_rows
 from core.evaluation.files import GoldRow, GoldSpan
-from core.evaluation.metrics import figures, measures
-from core.evaluation.outcomes import Outcomes, Prediction, digest_of, mark_all
-from core.learning.bench import BenchHome, BenchMaterial, opened_bench
-from core.learning.evidence_calibration import code_digest_of, observed_staff
-from core.learning.metrics import Numbers
-from core.learning.span_threshold import best, iou_at
-from core.learning.span_tuning import cut
-from core.pipeline.span_stage import KEPT_FROM, VotedRun, hard_places, rotate, soft_labels
-from core.runtime.concurrency import Stop
+from core.evaluation.metrics import build_measures, estimate_figures
+from core.evaluation.outcomes import Outcomes, Prediction, compute_row_digest, predict_all_marked
+from core.learning.bench import BenchHome, BenchMaterial, open_bench
+from core.learning.evidence_calibration import build_observed_agents, compute_folder_digest
+from core.learning.metrics import FloatArray
+from core.learning.span_threshold import choose_threshold, compute_iou_curve
+from core.learning.span_tuning import build_scored_case
+from core.pipeline.span_stage import (
+    DEFAULT_VOTE_THRESHOLD,
+    VotedRun,
+    compute_soft_labels,
+    find_hard_spans,
+    rotate_panel,
+)
+from core.runtime.concurrency import StopSignal
 from core.runtime.config import Settings
 from core.schema.events import SoftLabel
 from core.schema.records import Judgement, Plan, WordScore
 from core.schema.roles import CaseView, JudgeView
 from core.schema.rosters import PANEL_READERS
 from training.train_span_reader import (
-    CHOSEN_ON,
-    FOLDS,
-    SETS,
+    FOLD_COUNT,
+    MARKED_SETS,
+    THRESHOLD_SET,
     MarkedRow,
-    every,
-    marked_rows,
-    marked_shares,
-    out_of_fold,
+    compute_marked_shares,
+    iterate_marked_rows,
+    log_every,
+    predict_out_of_fold,
 )
 
-DEPENDS_ON = ("baseline", "documents", "pipeline")
-Runs = tuple[VotedRun, ...]
-Pairs = tuple[tuple[str, str], ...]
-Weights = tuple[tuple[str, str, float], ...]
-Said = list[Prediction]
-NEAR = 0.38  # of equally good thresholds the one nearest to the span reader's own is chosen
-MOST_ROWS = 10**6
+CACHE_DEPENDS_ON = ("baseline", "documents", "pipeline")
+PanelRuns = tuple[VotedRun, ...]
+VoterPairs = tuple[tuple[str, str], ...]
+VoteWeights = tuple[tuple[str, str, float], ...]
+Predictions = list[Prediction]
+PREFERRED_THRESHOLD = (
+    0.38  # of equally good thresholds the one nearest to the span reader's own is chosen
+)
+MAX_ROWS = 10**6
 log = logging.getLogger(__name__)
 
 
@@ -70,15 +78,15 @@ class PanelRow:
 
     row: GoldRow
     fold: int
-    runs: Runs
+    runs: PanelRuns
 
 
 class _CachedRuns(msgspec.Struct, frozen=True):
     row: str
-    runs: Runs
+    runs: PanelRuns
 
 
-LINES = msgspec.json.Decoder(_CachedRuns)
+CACHE_DECODER = msgspec.json.Decoder(_CachedRuns)
 
 
 class _RecordingJudge:
@@ -91,7 +99,7 @@ class _RecordingJudge:
     def __init__(self) -> None:
         self.seen: CaseView | None = None
 
-    def decide(self, view: JudgeView, stop: Stop) -> Judgement:
+    def decide(self, view: JudgeView, stop: StopSignal) -> Judgement:
         """Record the view and leave the case undecided."""
         self.seen = view.view
         return Judgement(self.name, "unclear", "Watched.", cause="not_addressed")
@@ -101,10 +109,10 @@ class _UnseenWords(WordPanelist):
     """The span reader with scores from readers that were not trained on the row's fold."""
 
     def __init__(self) -> None:
-        super().__init__(shared_assessor())
+        super().__init__(load_shared_assessor())
         self.scores: tuple[WordScore, ...] = ()
 
-    def score_words(self, view: CaseView, stop: Stop) -> tuple[WordScore, ...]:
+    def score_words(self, view: CaseView, stop: StopSignal) -> tuple[WordScore, ...]:
         """Return the scores set for the current row."""
         return self.scores
 
@@ -114,42 +122,49 @@ class _PanelRunner:
 
     def __init__(self, bench: BenchHome) -> None:
         self._watcher, self._words = _RecordingJudge(), _UnseenWords()
-        self._panel = [panel_reader(name) for name in PANEL_READERS if name != "words"]
-        self._bench, self._staff = bench, observed_staff(bench, self._watcher)
+        self._panel = [make_panel_reader(name) for name in PANEL_READERS if name != "words"]
+        self._bench, self._staff = bench, build_observed_agents(bench, self._watcher)
 
-    def runs(self, row: GoldRow, scores: tuple[WordScore, ...]) -> Runs:
+    def runs(self, row: GoldRow, scores: tuple[WordScore, ...]) -> PanelRuns:
         """Return the members' spans in the row with the votes of all others."""
         self._watcher.seen, self._words.scores = None, scores
         material = BenchMaterial(row.response, row.question, row.documents)
-        self._bench.check(material, self._staff, Plan(max_turns=1), Stop())
+        self._bench.check(material, self._staff, Plan(max_turns=1), StopSignal())
         if self._watcher.seen is None:
             return ()
-        rotation = rotate([*self._panel, self._words], self._watcher.seen, Stop(), lambda: 0.0)
+        rotation = rotate_panel(
+            [*self._panel, self._words], self._watcher.seen, StopSignal(), lambda: 0.0
+        )
         try:
             while True:
                 next(rotation)
         except StopIteration as end:
-            runs: Runs = end.value
+            runs: PanelRuns = end.value
             return runs
 
 
-def panel_rows(
-    marked: Sequence[MarkedRow], told: Sequence[Numbers], cache: Path, tell: Callable[[int], None]
+def iterate_panel_rows(
+    marked: Sequence[MarkedRow],
+    told: Sequence[FloatArray],
+    cache: Path,
+    tell: Callable[[int], None],
 ) -> Iterator[PanelRow]:
     """Yield the rows with their runs; `told` are shares by readers not trained on its fold."""
     cache.mkdir(parents=True, exist_ok=True)
     # the name changes whenever the same row could get other votes
     readers = f"{load_multilingual_encoder().id} {load_reader().id}"
-    version = hashlib.sha256(f"{readers} {code_digest_of(DEPENDS_ON)}".encode()).hexdigest()[:12]
+    version = hashlib.sha256(
+        f"{readers} {compute_folder_digest(CACHE_DEPENDS_ON)}".encode()
+    ).hexdigest()[:12]
     path = cache / f"panel-{version}.jsonl"
     cached = _load_cache(path)
-    with opened_bench(Settings()) as bench, path.open("ab") as file:
+    with open_bench(Settings()) as bench, path.open("ab") as file:
         runner: _PanelRunner | None = None
         for number, (row, shares) in enumerate(zip(marked, told, strict=True)):
             pairs = zip(row.places, shares.tolist(), strict=True)
             scores = tuple(WordScore(*place, round(p, 3)) for place, p in pairs)
             words = msgspec.json.encode([(score.start, score.p) for score in scores])
-            digest = digest_of(row.row) + hashlib.sha256(words).hexdigest()[:12]
+            digest = compute_row_digest(row.row) + hashlib.sha256(words).hexdigest()[:12]
             runs = cached.get(digest)
             if runs is None:
                 runner = runner or _PanelRunner(bench)
@@ -160,12 +175,12 @@ def panel_rows(
             yield PanelRow(row.row, row.fold, runs)
 
 
-def _load_cache(path: Path) -> Mapping[str, Runs]:
+def _load_cache(path: Path) -> Mapping[str, PanelRuns]:
     """Load the cached runs by the row's digest; a truncated line is ignored."""
-    runs: dict[str, Runs] = {}
+    runs: dict[str, PanelRuns] = {}
     for line in path.read_bytes().split(b"\n") if path.is_file() else ():
         try:
-            entry = LINES.decode(line)
+            entry = CACHE_DECODER.decode(line)
         except msgspec.MsgspecError:
             continue
         runs[entry.row] = entry.runs
@@ -176,7 +191,7 @@ def _load_cache(path: Path) -> Mapping[str, Runs]:
 class FittedVote:
     """A weighted vote: the weight of each pair of extractor and adjudicator, and the threshold."""
 
-    weights: Weights
+    weights: VoteWeights
     threshold: float
 
     @property
@@ -185,13 +200,13 @@ class FittedVote:
         return {"weights": [list(one) for one in self.weights], "threshold": self.threshold}
 
 
-def pairs_of(rows: Sequence[PanelRow], *, is_adjudicated: bool) -> Pairs:
+def list_voter_pairs(rows: Sequence[PanelRow], *, is_adjudicated: bool) -> VoterPairs:
     """Return all pairs of extractor and adjudicator; without adjudication each with itself."""
     names = dict.fromkeys(run.extractor for row in rows for run in row.runs)
     return tuple((e, a) for e in names for a in names if is_adjudicated or e == a)
 
 
-def fit(rows: Sequence[PanelRow], pairs: Pairs) -> FittedVote:
+def fit_vote(rows: Sequence[PanelRow], pairs: VoterPairs) -> FittedVote:
     """Fit weights by least squares to the annotators' shares, then choose the best threshold."""
     from scipy.optimize import nnls
 
@@ -205,17 +220,17 @@ def fit(rows: Sequence[PanelRow], pairs: Pairs) -> FittedVote:
     solution, _ = nnls(np.concatenate(votes), np.concatenate(shares))
     fitted = zip(pairs, solution.tolist(), strict=True)
     weights = tuple((e, a, round(w, 4)) for (e, a), w in fitted if round(w, 4) > 0)
-    return FittedVote(weights, threshold_of(rows, weights))
+    return FittedVote(weights, choose_vote_threshold(rows, weights))
 
 
-def _split_pieces(row: PanelRow, pairs: Pairs) -> tuple[Numbers, Numbers, Numbers]:
+def _split_pieces(row: PanelRow, pairs: VoterPairs) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return (lengths, votes by pair, mean annotator share) of pieces with constant votes."""
     parts = [(s.span.start, s.span.end) for run in row.runs for s in run.spans]
     parts += [(score.start, score.end) for run in row.runs for score in run.scores]
     length = len(row.row.response)
     cuts = sorted({0, length, *(cut for part in parts for cut in part)})
     by_name = {run.extractor: run for run in row.runs}
-    shares = marked_shares(row.row.soft, length)
+    shares = compute_marked_shares(row.row.soft, length)
     starts, ends = cuts[:-1], cuts[1:]
     votes = [
         [by_name[e].by(a, start) if e in by_name else 0.0 for e, a in pairs] for start in starts
@@ -224,27 +239,31 @@ def _split_pieces(row: PanelRow, pairs: Pairs) -> tuple[Numbers, Numbers, Number
     return np.diff(cuts).astype(float), np.array(votes).reshape(-1, len(pairs)), np.array(gold)
 
 
-def threshold_of(rows: Sequence[PanelRow], weights: Weights = ()) -> float:
+def choose_vote_threshold(rows: Sequence[PanelRow], weights: VoteWeights = ()) -> float:
     """Return the threshold with the greatest mean IoU, smoothed over its neighbours."""
     curves = []
     for row in rows:
-        gold, labels = row.row, soft_labels(row.runs, weights)
+        gold, labels = row.row, compute_soft_labels(row.runs, weights)
         levels = ((label.level, label.start, label.end) for label in labels)
         places = [(span.start, span.end) for span in gold.spans or ()]
         length = len(gold.response)
-        curves.append(iou_at(cut(gold.id, gold.group, gold.language, levels, places, length)))
-    return best(np.mean(curves, axis=0), NEAR)
+        curves.append(
+            compute_iou_curve(
+                build_scored_case(gold.id, gold.group, gold.language, levels, places, length)
+            )
+        )
+    return choose_threshold(np.mean(curves, axis=0), PREFERRED_THRESHOLD)
 
 
-def said_by(row: PanelRow, labels: Sequence[SoftLabel], threshold: float) -> Prediction:
+def predict_row(row: PanelRow, labels: Sequence[SoftLabel], threshold: float) -> Prediction:
     """Return the row's wrong words and soft labels."""
-    places = hard_places(labels, threshold, row.row.response)
+    places = find_hard_spans(labels, threshold, row.row.response)
     spans = tuple(GoldSpan(start, end) for start, end in places)
     soft = tuple(GoldSpan(label.start, label.end, label.p) for label in labels)
     return Prediction("hallucinated", spans=spans, soft=soft)
 
 
-def alone(row: PanelRow, name: str) -> Prediction:
+def predict_alone(row: PanelRow, name: str) -> Prediction:
     """Return one member's own prediction: its spans, and its p of every character."""
     run = next((run for run in row.runs if run.extractor == name), VotedRun(name, ()))
     spans = tuple(GoldSpan(s.span.start, s.span.end, s.span.p) for s in run.spans)
@@ -252,35 +271,41 @@ def alone(row: PanelRow, name: str) -> Prediction:
     return Prediction("hallucinated", spans=spans, soft=soft)
 
 
-def in_folds(
+def predict_in_folds(
     rows: Sequence[PanelRow], rule: Callable[[Sequence[PanelRow]], FittedVote]
-) -> tuple[Said, list[FittedVote]]:
+) -> tuple[Predictions, list[FittedVote]]:
     """Predict each row by a rule fitted without its fold; return predictions and rules."""
-    rules = [rule([row for row in rows if row.fold != fold]) for fold in range(FOLDS)]
+    rules = [rule([row for row in rows if row.fold != fold]) for fold in range(FOLD_COUNT)]
     predictions = [
-        said_by(row, soft_labels(row.runs, vote.weights), vote.threshold)
+        predict_row(row, compute_soft_labels(row.runs, vote.weights), vote.threshold)
         for row, vote in ((row, rules[row.fold]) for row in rows)
     ]
     return predictions, rules
 
 
-def report(rows: Sequence[PanelRow]) -> dict[str, Any]:
+def compare_systems(rows: Sequence[PanelRow]) -> dict[str, Any]:
     """Return every system's figures, and the weighted vote's gain over the best member."""
     gold = [row.row for row in rows]
     names = list(dict.fromkeys(run.extractor for row in rows for run in row.runs))
-    majority = [said_by(row, soft_labels(row.runs), KEPT_FROM) for row in rows]
-    systems: dict[str, Said] = {
-        "mark all": list(mark_all(gold).said),
-        **{f"{name} alone": [alone(row, name) for row in rows] for name in names},
-        f"most runs, {KEPT_FROM}": majority,
+    majority = [
+        predict_row(row, compute_soft_labels(row.runs), DEFAULT_VOTE_THRESHOLD) for row in rows
+    ]
+    systems: dict[str, Predictions] = {
+        "mark all": list(predict_all_marked(gold).said),
+        **{f"{name} alone": [predict_alone(row, name) for row in rows] for name in names},
+        f"most runs, {DEFAULT_VOTE_THRESHOLD}": majority,
     }
-    fitted, _ = in_folds(rows, lambda others: FittedVote((), threshold_of(others)))
-    single_pairs, all_pairs = (pairs_of(rows, is_adjudicated=is_both) for is_both in (False, True))
-    systems["most runs, fitted threshold"] = fitted
-    systems["weighted, nobody adjudicates"], _ = in_folds(
-        rows, lambda others: fit(others, single_pairs)
+    fitted, _ = predict_in_folds(rows, lambda others: FittedVote((), choose_vote_threshold(others)))
+    single_pairs, all_pairs = (
+        list_voter_pairs(rows, is_adjudicated=is_both) for is_both in (False, True)
     )
-    systems["weighted vote"], rules = in_folds(rows, lambda others: fit(others, all_pairs))
+    systems["most runs, fitted threshold"] = fitted
+    systems["weighted, nobody adjudicates"], _ = predict_in_folds(
+        rows, lambda others: fit_vote(others, single_pairs)
+    )
+    systems["weighted vote"], rules = predict_in_folds(
+        rows, lambda others: fit_vote(others, all_pairs)
+    )
     outcomes = {name: Outcomes(gold, said) for name, said in systems.items()}
     table = {name: _figures(one) for name, one in outcomes.items()}
     ranked = sorted((f"{name} alone" for name in names), key=lambda n: -table[n]["iou"]["value"])
@@ -301,14 +326,14 @@ def report(rows: Sequence[PanelRow]) -> dict[str, Any]:
 
 def _figures(one: Outcomes, less: Outcomes | None = None) -> dict[str, Any]:
     """Return IoU and correlation with intervals; with `less`, the paired differences."""
-    own, subtracted = measures(one), measures(less) if less else None
+    own, subtracted = build_measures(one), build_measures(less) if less else None
 
-    def difference(kind: str) -> Callable[[Numbers], Numbers]:
+    def difference(kind: str) -> Callable[[FloatArray], FloatArray]:
         if subtracted is None:
             return own[kind]
         return lambda weights: own[kind](weights) - subtracted[kind](weights)
 
-    return dict(figures({k: difference(k) for k in ("iou", "correlation")}, one.groups, 0))
+    return dict(estimate_figures({k: difference(k) for k in ("iou", "correlation")}, one.groups, 0))
 
 
 def _by_language(found: Outcomes) -> dict[str, Any]:
@@ -320,21 +345,25 @@ def _by_language(found: Outcomes) -> dict[str, Any]:
     return figures_by_language
 
 
-def rows_of(data: Path, cache: Path, limit: int) -> list[PanelRow]:
+def load_panel_rows(data: Path, cache: Path, limit: int) -> list[PanelRow]:
     """Load the set's rows with their runs; `limit` thins the rows evenly over the languages."""
     card = load_span_reader().card
-    lists = json.loads((FOLDER / "common_terms.json").read_text(encoding="utf-8"))
+    lists = json.loads((SPAN_READER_DIR / "common_terms.json").read_text(encoding="utf-8"))
     rows = [
-        replace(row, is_chosen_on=name == CHOSEN_ON)
-        for name, task in SETS
-        for row in marked_rows(load(name, data, task=task), lists, lambda _: None)
+        replace(row, is_chosen_on=name == THRESHOLD_SET)
+        for name, task in MARKED_SETS
+        for row in iterate_marked_rows(
+            load_dataset_rows(name, data, task=task), lists, lambda _: None
+        )
     ]
     columns = np.array([rows[0].names.index(name) for name in card["features"]])
-    shares = out_of_fold(rows, columns)
+    shares = predict_out_of_fold(rows, columns)
     indices = [i for i, row in enumerate(rows) if row.is_chosen_on]
     chosen = indices[:: max(1, len(indices) // limit)][:limit]
-    tell = every(50, len(chosen))
-    return list(panel_rows([rows[i] for i in chosen], [shares[i] for i in chosen], cache, tell))
+    tell = log_every(50, len(chosen))
+    return list(
+        iterate_panel_rows([rows[i] for i in chosen], [shares[i] for i in chosen], cache, tell)
+    )
 
 
 def main() -> None:
@@ -342,17 +371,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--path", type=Path, required=True, help="the folder of the data sets")
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "span-voting")
-    parser.add_argument("--rows", type=int, default=MOST_ROWS, help="only so many")
+    parser.add_argument("--rows", type=int, default=MAX_ROWS, help="only so many")
     parser.add_argument("--write", action="store_true", help="fit on all rows, and keep")
     options = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    rows = rows_of(options.path, options.cache, options.rows)
-    figures_found = report(rows)
+    rows = load_panel_rows(options.path, options.cache, options.rows)
+    figures_found = compare_systems(rows)
     if options.write:
-        rule = fit(rows, pairs_of(rows, is_adjudicated=True))
-        card = {**rule.body, "fitted_on": CHOSEN_ON, **figures_found}
+        rule = fit_vote(rows, list_voter_pairs(rows, is_adjudicated=True))
+        card = {**rule.body, "fitted_on": THRESHOLD_SET, **figures_found}
         text = json.dumps(card, indent=1, ensure_ascii=False)
-        WEIGHTS.write_text(text + "\n", encoding="utf-8")
+        PANEL_WEIGHTS_FILE.write_text(text + "\n", encoding="utf-8")
     json.dump(figures_found, sys.stdout, indent=1, ensure_ascii=False)
 
 

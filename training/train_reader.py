@@ -16,37 +16,37 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.baseline.tokens import Q4_0, open_packed, unpack, weights_file
+from core.baseline.tokens import Q4_0, find_weights_file, open_packed_model, unpack_q4
 from training.reader_training import (
     EncodedPairs,
-    Layout,
+    PairLayout,
     add_recipe,
-    figures_of,
+    average_teachers,
+    build_recipe,
     load_weights,
-    mean_of,
-    probabilities,
+    measure_by_set,
+    predict_probabilities,
+    print_figures,
     read_pairs,
-    recipe_of,
-    save,
-    show,
-    train,
+    save_weights,
+    train_model,
 )
 
-BEGIN, PAD, END, MASK = 0, 1, 2, 250_001
-WORDS = "embeddings.word_embeddings.weight"
+BEGIN_ID, PAD_ID, END_ID, MASK_ID = 0, 1, 2, 250_001
+WORD_VECTORS = "embeddings.word_embeddings.weight"
 DROPOUT = 0.1
-HEADS = 12
-SETTINGS = ("views", "minutes", "rate", "seed", "tokens_per_batch", "averaging")
+HEAD_COUNT = 12
+RECIPE_OPTIONS = ("views", "minutes", "rate", "seed", "tokens_per_batch", "averaging")
 
 
 def write_base(pairs: Path, out: Path) -> None:
     """Write the package's weights, reduced to the pairs' tokens; matrices stay as 4-bit blocks."""
-    from core.baseline.tokens import MATRICES, build_tokenizer
+    from core.baseline.tokens import MATRIX_NAMES, build_tokenizer
 
-    packed = open_packed(weights_file())
+    packed = open_packed_model(find_weights_file())
     tokenizer = build_tokenizer(packed)
     used = np.zeros(packed.vocabulary, bool)
-    used[[BEGIN, PAD, END, 3, MASK]] = True
+    used[[BEGIN_ID, PAD_ID, END_ID, 3, MASK_ID]] = True
     train_pairs, dev_pairs = read_pairs(pairs)
     texts = list({t for pair in (*train_pairs, *dev_pairs) for t in (pair.evidence, pair.claim)})
     for begin in range(0, len(texts), 4096):
@@ -58,7 +58,7 @@ def write_base(pairs: Path, out: Path) -> None:
     arrays["word_blocks"] = np.frombuffer(words.tobytes(), np.uint8)
     arrays |= packed.state(words=False)
     for layer in range(packed.layers):
-        for short, long in MATRICES:
+        for short, long in MATRIX_NAMES:
             name = f"encoder.layer.{layer}.{long}.weight"
             arrays.pop(name)
             blocks = packed.blocks(f"l{layer}.{short}.w")
@@ -69,7 +69,7 @@ def write_base(pairs: Path, out: Path) -> None:
     sys.stderr.write(f"{len(kept)} of {packed.vocabulary} tokens, {out.stat().st_size} bytes\n")
 
 
-def read_base(path: Path) -> tuple[dict[str, Any], Layout]:
+def read_base(path: Path) -> tuple[dict[str, Any], PairLayout]:
     """Return the encoder's weights by their names in a BertModel, and the layout of its pairs."""
     from tokenizers import Tokenizer
 
@@ -77,22 +77,22 @@ def read_base(path: Path) -> tuple[dict[str, Any], Layout]:
     kept, width = stored["kept"], stored["embeddings.LayerNorm.weight"].shape[0]
     state: dict[str, Any] = {}
     for name in (file for file in stored.files if file != "kept"):
-        weight_name = WORDS if name == "word_blocks" else name.removesuffix(":blocks")
+        weight_name = WORD_VECTORS if name == "word_blocks" else name.removesuffix(":blocks")
         state[weight_name] = stored[name]
         if weight_name != name:
             is_wide = (
                 weight_name.endswith(".output.dense.weight") and ".attention." not in weight_name
             )
-            flat = unpack(np.frombuffer(stored[name].tobytes(), Q4_0))
+            flat = unpack_q4(np.frombuffer(stored[name].tobytes(), Q4_0))
             state[weight_name] = flat.reshape(-1, 4 * width if is_wide else width)
-    ids = np.full(MASK + 1, -1, np.int32)
+    ids = np.full(MASK_ID + 1, -1, np.int32)
     ids[kept] = np.arange(len(kept), dtype=np.int32)
     tokenizer = Tokenizer.from_file(str(path.with_suffix(".tokenizer.json")))
-    begin, pad, end, mask = (int(ids[i]) for i in (BEGIN, PAD, END, MASK))
-    return state, Layout(tokenizer, begin, (end, end), end, pad, mask, ids=ids)
+    begin, pad, end, mask = (int(ids[i]) for i in (BEGIN_ID, PAD_ID, END_ID, MASK_ID))
+    return state, PairLayout(tokenizer, begin, (end, end), end, pad, mask, ids=ids)
 
 
-def new_model(
+def make_model(
     state: dict[str, Any], seed: int, *, attention: str = "sdpa", frozen_layers: int = 0
 ) -> Any:
     """Return the encoder with new heads; its first `frozen_layers` layers are not trained."""
@@ -100,13 +100,13 @@ def new_model(
     from transformers import BertConfig, BertModel
 
     torch.manual_seed(seed)
-    vocabulary, width = state[WORDS].shape
+    vocabulary, width = state[WORD_VECTORS].shape
     layers = 1 + max(int(n.split(".")[2]) for n in state if n.startswith("encoder.layer."))
     config = BertConfig(
         vocab_size=vocabulary,
         hidden_size=width,
         num_hidden_layers=layers,
-        num_attention_heads=HEADS,
+        num_attention_heads=HEAD_COUNT,
         intermediate_size=4 * width,
         max_position_embeddings=state["embeddings.position_embeddings.weight"].shape[0],
         type_vocab_size=2,
@@ -122,10 +122,10 @@ def new_model(
     if frozen_layers:
         for part in (encoder.embeddings, *encoder.encoder.layer[:frozen_layers]):
             part.requires_grad_(False)
-    return with_heads(encoder, width)
+    return add_heads(encoder, width)
 
 
-def with_heads(encoder: Any, width: int) -> Any:
+def add_heads(encoder: Any, width: int) -> Any:
     """Return the encoder and new heads as the parts that `train` expects."""
     import torch
 
@@ -147,29 +147,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--teachers", type=Path, nargs="*", default=[])
     parser.add_argument("--out", type=Path, help="weights, as safetensors")
     parser.add_argument("--frozen-layers", type=int, default=0)
-    add_recipe(parser, *SETTINGS)
+    add_recipe(parser, *RECIPE_OPTIONS)
     options = parser.parse_args(arguments)
     if options.write_base:
         write_base(options.pairs, options.base)
         return 0
-    recipe = recipe_of(options, *SETTINGS)
+    recipe = build_recipe(options, *RECIPE_OPTIONS)
     train_pairs, dev_pairs = read_pairs(options.pairs)
     state, layout = read_base(options.base)
     sys.stderr.write(f"{len(train_pairs)} pairs, {len(dev_pairs)} of dev, {asdict(recipe)}\n")
     encoded, encoded_dev = EncodedPairs(train_pairs, layout), EncodedPairs(dev_pairs, layout)
-    model = new_model(state, recipe.seed, frozen_layers=options.frozen_layers)
+    model = make_model(state, recipe.seed, frozen_layers=options.frozen_layers)
     if options.start:
         load_weights(model, options.start)
-    teachers = mean_of([np.load(path) for path in options.teachers]) if options.teachers else None
-    train(model, encoded, recipe, device=options.device, workers=options.workers, teachers=teachers)
+    teachers = (
+        average_teachers([np.load(path) for path in options.teachers]) if options.teachers else None
+    )
+    train_model(
+        model, encoded, recipe, device=options.device, workers=options.workers, teachers=teachers
+    )
     if options.out:
-        save(model, options.out, lambda name: not name.endswith(WORDS))
-    dev_probabilities = probabilities(
+        save_weights(model, options.out, lambda name: not name.endswith(WORD_VECTORS))
+    dev_probabilities = predict_probabilities(
         model, encoded_dev, device=options.device, workers=options.workers
     )
-    show(figures_of(dev_pairs, 1.0 - dev_probabilities[:, 0].astype(np.float64)))
+    print_figures(measure_by_set(dev_pairs, 1.0 - dev_probabilities[:, 0].astype(np.float64)))
     if options.teach:
-        train_probabilities = probabilities(
+        train_probabilities = predict_probabilities(
             model, encoded, device=options.device, workers=options.workers
         )
         np.save(options.teach, train_probabilities.astype(np.float32))

@@ -18,23 +18,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.agents.llm_judge import verdict_text
-from core.evaluation.datasets import load
-from core.evaluation.files import fold_of
-from core.learning.bench import JudgedClaim, LabelledClaim, judged
-from core.learning.head_fit import encoded, fit_head
-from core.learning.metrics import reliability, scores
-from core.learning.options import Options
-from core.learning.training_set import Lesson
+from core.baseline.wording import frame_verdict
+from core.evaluation.datasets import load_dataset_rows
+from core.evaluation.files import assign_fold
+from core.learning.bench import JudgedClaim, LabelledClaim, judge_claims
+from core.learning.head_fit import encode_rows, fit_head
+from core.learning.metrics import compute_classifier_figures, compute_reliability
+from core.learning.options import TrainingOptions
+from core.learning.training_set import LabelledText
 from core.llm.encoder import Embedder, load_encoder
 from core.runtime.config import ENCODER_DIR
 from core.runtime.errors import InputError, ReviewError
-from core.verdict.classifier import SEED_FOLDER, logit_of, save_head, sigmoid
-from training.pairs import provenance_of
+from core.verdict.classifier import SEED_FOLDER, compute_logit, save_head, sigmoid
+from training.pairs import describe_provenance
 
 # The most rows of each set. The entailment reader was not trained on them, since the judge would be
 # more certain of such rows. Sets whose claims reveal the label are left out: the texts repeat them.
-SETS = {
+ROWS_BY_SET = {
     "fever_symmetric": 200,
     "entailment_fm2": 200,
     "entailment_healthver": 200,
@@ -44,10 +44,10 @@ SETS = {
     "entailment_cad_nli": 400,
     "entailment_sanli": 300,
 }
-SPLIT: str | None = "calibration10"
-FOLDS = 5
+CALIBRATION_SPLIT: str | None = "calibration10"
+FOLD_COUNT = 5
 SEED = 11
-RECIPE = Options(regularisation=0.2)
+HEAD_OPTIONS = TrainingOptions(regularisation=0.2)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -58,9 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     started = time.time()
     try:
-        samples = labelled_sample(options.path, options.limit)
+        samples = draw_labelled_sample(options.path, options.limit)
         encoder = load_encoder(ENCODER_DIR)
-        judged_claims = judged([row for rows in samples.values() for row in rows], encoder)
+        judged_claims = judge_claims([row for rows in samples.values() for row in rows], encoder)
         decided = [item for item in judged_claims if item.judgement.label != "unclear"]
         text_log_odds = _predict_out_of_fold(decided, encoder)
     except ReviewError as error:
@@ -73,28 +73,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "seconds": round(time.time() - started),
         "fitted_shares": {"text_gain": gain, "judge_weight": judge_weight},
     }
-    by_text = fit_head(encoded(_make_lessons(decided), encoder), RECIPE)
+    by_text = fit_head(encode_rows(_make_lessons(decided), encoder), HEAD_OPTIONS)
     save_head(SEED_FOLDER, replace(by_text, text_gain=0.0, judge_weight=1.0), card)
     sys.stdout.write(f"{card['text_alone']}\n{card['judge_alone']}\n{card['fitted_shares']}\n")
     return 0
 
 
-def _make_lessons(decided: Iterable[JudgedClaim]) -> list[Lesson]:
+def _make_lessons(decided: Iterable[JudgedClaim]) -> list[LabelledText]:
     """Return each verdict's text as the built-in judge words it, and as a language model's is."""
     lessons = []
     for judgement, label in ((item.judgement, item.row.label) for item in decided):
         reasons = ". ".join(judgement.text.split(". ")[1:-1])
         lessons += [
-            Lesson(text, label) for text in (judgement.text, verdict_text(judgement.label, reasons))
+            LabelledText(text, label)
+            for text in (judgement.text, frame_verdict(judgement.label, reasons))
         ]
     return lessons
 
 
 def _predict_out_of_fold(decided: Sequence[JudgedClaim], encoder: Embedder) -> list[float]:
     """Return each row's log odds by its text, from a head that has not seen its evidence."""
-    folds = [fold_of(item.row.group, FOLDS) for item in decided]
+    folds = [assign_fold(item.row.group, FOLD_COUNT) for item in decided]
     log_odds = [0.0] * len(decided)
-    for fold in range(FOLDS):
+    for fold in range(FOLD_COUNT):
         others = _make_lessons(
             item for item, its_fold in zip(decided, folds, strict=True) if its_fold != fold
         )
@@ -103,10 +104,10 @@ def _predict_out_of_fold(decided: Sequence[JudgedClaim], encoder: Embedder) -> l
                 "Expected rows of both labels in every fold, found too few; "
                 "give more rows with --limit, or leave it out."
             )
-        head = fit_head(encoded(others, encoder), RECIPE)
+        head = fit_head(encode_rows(others, encoder), HEAD_OPTIONS)
         for index in (i for i, its_fold in enumerate(folds) if its_fold == fold):
             vector = encoder.encode([decided[index].judgement.text])
-            log_odds[index] = logit_of(head.probability(vector)[0])
+            log_odds[index] = compute_logit(head.probability(vector)[0])
     return log_odds
 
 
@@ -116,7 +117,7 @@ def _fit_shares(
     """Fit (gain of the text, weight of the judge's p), neither below zero."""
     from scipy.optimize import minimize
 
-    judge_log_odds = np.array([logit_of(item.judgement.p) for item in decided])
+    judge_log_odds = np.array([compute_logit(item.judgement.p) for item in decided])
     signs = np.array([1.0 if item.row.label == "hallucinated" else -1.0 for item in decided])
     values = np.column_stack([text_log_odds, judge_log_odds])
 
@@ -142,25 +143,27 @@ def _make_card(
         "name": "seed",
         "author": "Counterpoint",
         "trained_on": {
-            name: provenance_of(folder, name) | {"rows": len(sample)}
+            name: describe_provenance(folder, name) | {"rows": len(sample)}
             for name, sample in samples.items()
         },
         "rows": rows,
         "unclear": rows - len(decided),
-        "text_alone": scores(labels, probabilities),
-        "judge_alone": scores(labels, judged_p),
-        "reliability": reliability(labels, judged_p),  # the shipped head passes the judge's p on
-        "folds": FOLDS,
+        "text_alone": compute_classifier_figures(labels, probabilities),
+        "judge_alone": compute_classifier_figures(labels, judged_p),
+        "reliability": compute_reliability(
+            labels, judged_p
+        ),  # the shipped head passes the judge's p on
+        "folds": FOLD_COUNT,
     }
 
 
-def labelled_sample(folder: Path, limit: int | None) -> dict[str, list[LabelledClaim]]:
+def draw_labelled_sample(folder: Path, limit: int | None) -> dict[str, list[LabelledClaim]]:
     """Draw a seeded sample of each set, balanced by label, without undecided rows."""
     chosen: dict[str, list[LabelledClaim]] = {}
-    for name, wanted in SETS.items():
+    for name, wanted in ROWS_BY_SET.items():
         rows = [
             LabelledClaim(row.response, row.documents, row.label, row.group, row.question)
-            for row in load(name, folder, split=SPLIT)
+            for row in load_dataset_rows(name, folder, split=CALIBRATION_SPLIT)
             if row.label is not None and row.label != "unclear"
         ]
         random.Random(SEED).shuffle(rows)

@@ -13,9 +13,9 @@ import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
 from components.app import login, state
-from components.app.login import remember
-from components.widgets.controls import ASSETS, component, problem_shown
-from components.widgets.wording import escaped
+from components.app.login import remember_name
+from components.widgets.controls import ASSETS, get_component, show_problems
+from components.widgets.wording import escape_markdown
 from core.runtime.errors import NotAllowed, ReviewError
 
 # By section: each page's script, title and icon name.
@@ -49,10 +49,10 @@ MENU: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("pages/setup/settings.py", "Settings", "settings"),
     ),
 }
-FIRST = "pages/check/new.py"
+DEFAULT_PAGE = "pages/check/new.py"
 
 
-def pages() -> dict[str, list[StreamlitPage]]:
+def list_pages() -> dict[str, list[StreamlitPage]]:
     """Return the pages by section for `st.navigation`; those without an icon are hidden."""
     return {
         section: [
@@ -60,7 +60,7 @@ def pages() -> dict[str, list[StreamlitPage]]:
                 path,
                 title=title,
                 icon=f":material/{icon}:" if icon else None,
-                default=path == FIRST,
+                default=path == DEFAULT_PAGE,
                 visibility="visible" if icon else "hidden",
             )
             for path, title, icon in entries
@@ -69,56 +69,56 @@ def pages() -> dict[str, list[StreamlitPage]]:
     }
 
 
-def menu() -> Literal["sidebar", "hidden"]:
+def menu_position() -> Literal["sidebar", "hidden"]:
     """Return where the menu is drawn; it is hidden from people who may see no page."""
-    return "sidebar" if state.is_admitted() else "hidden"
+    return "sidebar" if state.has_access() else "hidden"
 
 
 @contextlib.contextmanager
-def frame() -> Iterator[None]:
+def draw_frame() -> Iterator[None]:
     """Draw everything around the page; stop for people who are not logged in or have no role."""
     st.html(ASSETS / "app.css")
     st.logo(ASSETS / "logo.svg", size="large", icon_image=ASSETS / "icon.png")
     if not _draw_login_or_sidebar():
         st.stop()
-    with problem_shown():
+    with show_problems():
         yield
 
 
 def _draw_login_or_sidebar() -> bool:
     """Return True if the person may see pages; else draw the login or say why not."""
     try:
-        if login.is_outside():
-            login.draw_door()
+        if login.is_logged_out():
+            login.draw_login()
             return False
         with state.open_store() as store:
-            person = state.person(store)
-            project = state.project(store)
+            person = state.get_person(store)
+            project = state.get_project(store)
     except NotAllowed as error:
         st.title("Counterpoint", anchor=False)
-        st.info(escaped(str(error)), icon=":material/group:")
-        login.draw_log_out()
+        st.info(escape_markdown(str(error)), icon=":material/group:")
+        login.draw_logout()
         return False
     except ReviewError as error:
         st.title("Counterpoint", anchor=False)
-        st.error(escaped(str(error)), icon=":material/error:")
+        st.error(escape_markdown(str(error)), icon=":material/error:")
         with contextlib.suppress(ReviewError):  # a provider may let in a person without a name
-            login.draw_log_out()
+            login.draw_logout()
         return False
     with st.sidebar:
-        st.caption(escaped(f"{project.name} · {person}"))
-        if not login.is_on():
-            remember(person)
-        login.draw_log_out()
+        st.caption(escape_markdown(f"{project.name} · {person}"))
+        if not login.is_login_required():
+            remember_name(person)
+        login.draw_logout()
     return True
 
 
-def draw_keys(keys: Mapping[str, str], key: str, place: str) -> None:
+def draw_shortcut_list(keys: Mapping[str, str], key: str, place: str) -> None:
     """Draw the button that lists keyboard shortcuts; a new `place` scrolls the page to its top."""
-    component("keys")(key=key, data={"keys": list(keys.items()), "place": place})
+    get_component("keys")(key=key, data={"keys": list(keys.items()), "place": place})
 
 
-def page_title(title: str, words: str = "") -> None:
+def draw_page_title(title: str, words: str = "") -> None:
     """Draw the page's heading with a line under it."""
     st.title(title, anchor=False)
     if words:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from core.runtime.concurrency import without
+from core.runtime.concurrency import block_import
 
 APP = Path(__file__).resolve().parent.parent.parent / "app.py"
 HOST = "127.0.0.1"
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def serve(port: int, app: Path = APP) -> None:
     """Run Streamlit in this process."""
-    with without("plotly"):  # Streamlit would load it for its theme: a third of a second
+    with block_import("plotly"):  # Streamlit would load it for its theme: a third of a second
         from streamlit import config
     from streamlit.runtime.pages_manager import PagesManager
     from streamlit.web import bootstrap

@@ -15,83 +15,85 @@ from typing import Any
 import streamlit as st
 
 from components.app import login
-from components.app.login import remembered
-from core.llm.keys import Keys, keys_here
-from core.pipeline.jobs import Jobs, Prereading, warm_up
-from core.review.people import first_project, name_of, person_here, project_of
-from core.review.queue_ranking import Reordering
-from core.runtime.config import PROJECT_ROOT, home_from
+from components.app.login import read_remembered_name
+from core.llm.keys import Keys, load_keys
+from core.pipeline.jobs import BackgroundReader, JobRunner, warm_up
+from core.review.people import current_person, ensure_project, find_project, resolve_name
+from core.review.queue_ranking import QueueRanker
+from core.runtime.config import PROJECT_ROOT, resolve_home
 from core.runtime.errors import ReviewError
 from core.schema.records import PersonRole, Project
-from core.schema.rosters import Seat
+from core.schema.rosters import AgentConfig
 from core.store import Store
 from core.store import open_store as open_store_in
-from core.store.sqlite import Mark
+from core.store.sqlite import ChangeMark
 
-KEY_FIELD = "keys.typed."
-HEAVY = "litellm numpy pandas pyarrow onnxruntime tokenizers plotly PIL rapidfuzz mapie".split()
-WARM_AFTER_SECONDS = 0.5
-MOST_RESULTS = 20
+KEY_FIELD_PREFIX = "keys.typed."
+HEAVY_MODULES = (
+    "litellm numpy pandas pyarrow onnxruntime tokenizers plotly PIL rapidfuzz mapie".split()
+)
+WARM_UP_DELAY_SECONDS = 0.5
+MAX_RESULTS = 20
 
 
-def home() -> Path:
+def home_folder() -> Path:
     """Return the folder that holds all data."""
-    return home_from(os.environ)
+    return resolve_home(os.environ)
 
 
 def open_store() -> Store:
     """Open a store for this script run, for a `with` block. Raises NotAllowed without a login."""
-    login.require_inside()
-    return open_store_in(home())
+    login.require_logged_in()
+    return open_store_in(home_folder())
 
 
 @st.cache_resource
-def jobs() -> Jobs:
+def get_jobs() -> JobRunner:
     """Return the runs of this server process."""
-    return Jobs(home(), keys=keys_here(os.environ, PROJECT_ROOT))
+    return JobRunner(home_folder(), keys=load_keys(os.environ, PROJECT_ROOT))
 
 
-def typed_keys() -> dict[str, str]:
+def get_typed_keys() -> dict[str, str]:
     """Return the keys typed in this session by name; they are stored nowhere else."""
     return {
-        str(name).removeprefix(KEY_FIELD): key
+        str(name).removeprefix(KEY_FIELD_PREFIX): key
         for name, value in st.session_state.items()
-        if str(name).startswith(KEY_FIELD) and (key := str(value or "").strip())
+        if str(name).startswith(KEY_FIELD_PREFIX) and (key := str(value or "").strip())
     }
 
 
-def keys() -> Keys:
+def get_keys() -> Keys:
     """Return the keys available in this session: typed ones first, then the server's."""
-    return replace(jobs().keys, typed=typed_keys())
+    return replace(get_jobs().keys, typed=get_typed_keys())
 
 
 @st.cache_resource
-def prereading() -> Prereading:
+def get_prereading() -> BackgroundReader:
     """Return the background reader of this server process."""
-    return Prereading(home())
+    return BackgroundReader(home_folder())
 
 
 @st.cache_resource
-def reordering() -> Reordering:
+def get_reordering() -> QueueRanker:
     """Return the object that keeps this server's review queues in order."""
-    return Reordering(home())
+    return QueueRanker(home_folder())
 
 
-def person(store: Store) -> str:
+def get_person(store: Store) -> str:
     """Return the current person: with login always who is logged in.
 
     Without login it is the name given in this session, else the one that this browser remembers,
     else the last one used here, else the system's user name.
     """
-    identity = login.identity()
+    identity = login.get_identity()
     if identity is not None:
-        return name_of(store, identity, time.time())
-    name = str(st.session_state.get("person") or remembered() or person_here(store))
+        return resolve_name(store, identity, time.time())
+    name = str(st.session_state.get("person") or read_remembered_name() or current_person(store))
     st.session_state["person"] = name
     return name
 
 
-def begin_as(name: str) -> None:
+def start_session_as(name: str) -> None:
     """Switch to another person: drop the last person's fields from the session."""
     for key in [str(key) for key in st.session_state]:
         if not key.startswith(("project", "settings.")):
@@ -99,7 +101,7 @@ def begin_as(name: str) -> None:
     st.session_state["person"] = name
 
 
-def project(store: Store) -> Project:
+def get_project(store: Store) -> Project:
     """Return the current project and remember it; a newcomer gets a new one.
 
     With login it is a project in which the person has a role.
@@ -107,53 +109,58 @@ def project(store: Store) -> Project:
     Raises:
         NotAllowed: the person is logged in and has a role in no project.
     """
-    name, wanted = person(store), str(st.session_state.get("project", ""))
-    if login.is_on():
-        current = project_of(store, name, wanted)
+    name, wanted = get_person(store), str(st.session_state.get("project", ""))
+    if login.is_login_required():
+        current = find_project(store, name, wanted)
     else:
-        current = store.projects.get(wanted) or first_project(store, name, time.time())
+        current = store.projects.get(wanted) or ensure_project(store, name, time.time())
     st.session_state["project"] = current.id
     return current
 
 
-def projects(store: Store) -> list[Project]:
+def list_projects(store: Store) -> list[Project]:
     """Return the projects that the current person may see, oldest first."""
-    return store.projects.of(person(store)) if login.is_on() else store.projects.all()
+    return (
+        store.projects.of(get_person(store)) if login.is_login_required() else store.projects.all()
+    )
 
 
-def may_see(store: Store, project_id: str) -> bool:
+def can_see_project(store: Store, project_id: str) -> bool:
     """Return True if the current person may see the project's cases: with login, members only."""
-    return not login.is_on() or store.projects.role_of(project_id, person(store)) is not None
+    return (
+        not login.is_login_required()
+        or store.projects.role_of(project_id, get_person(store)) is not None
+    )
 
 
-def may_see_source(store: Store, source_id: str) -> bool:
+def can_see_source(store: Store, source_id: str) -> bool:
     """Return True if the current person may see the whole source: with login, one in their library.
 
     A trace file names sources by content hash only, and may name those of others.
     """
-    visible = projects(store)
-    return not login.is_on() or any(store.library.get(p.id, source_id) for p in visible)
+    visible = list_projects(store)
+    return not login.is_login_required() or any(store.library.get(p.id, source_id) for p in visible)
 
 
-def is_admitted() -> bool:
+def has_access() -> bool:
     """Return True if the current person may see anything at all."""
     try:
-        if not login.is_on():
+        if not login.is_login_required():
             return True
         with open_store() as store:
-            project(store)
+            get_project(store)
     except ReviewError:
         return False
     return True
 
 
-def require(store: Store, project_id: str, at_least: PersonRole, what: str) -> str:
+def require_role(store: Store, project_id: str, at_least: PersonRole, what: str) -> str:
     """Return the current person if their role permits `what`; call it where that is written.
 
     Raises:
         NotAllowed: their role in the project is below `at_least`.
     """
-    name = person(store)
+    name = get_person(store)
     store.projects.require(project_id, name, at_least, what)
     return name
 
@@ -161,10 +168,10 @@ def require(store: Store, project_id: str, at_least: PersonRole, what: str) -> s
 @st.cache_resource
 def _warm_up() -> None:
     """Load the engine soon after the first page is drawn, so that the first check is fast."""
-    folder = home()
+    folder = home_folder()
 
     def load() -> None:
-        time.sleep(WARM_AFTER_SECONDS)
+        time.sleep(WARM_UP_DELAY_SECONDS)
         with contextlib.suppress(ReviewError):  # the first check shows the error
             warm_up(folder)
 
@@ -172,13 +179,13 @@ def _warm_up() -> None:
 
 
 @st.cache_resource
-def warm_models(seats: tuple[Seat, ...]) -> None:
+def warm_up_models(seats: tuple[AgentConfig, ...]) -> None:
     """Import the clients of the seats' calls, once a roster with language models is chosen."""
-    from core.llm.providers import load
+    from core.llm.providers import import_client
 
     def load_all() -> None:
         for seat in seats:
-            load(seat)
+            import_client(seat)
 
     threading.Thread(target=load_all, daemon=True, name="warm-up models").start()
 
@@ -190,43 +197,43 @@ def _freeze(stage: tuple[str, ...]) -> None:
     gc.freeze()
 
 
-def settle() -> None:
+def finish_script_run() -> None:
     """Freeze loaded modules and warm up the engine; call it at the end of each script run."""
-    _freeze(tuple(name for name in HEAVY if name in sys.modules))
+    _freeze(tuple(name for name in HEAVY_MODULES if name in sys.modules))
     _warm_up()
 
 
 @dataclass(frozen=True)
-class KeptResult:
+class StoredResult:
     """A computed result; `mark` is the state of the answers it rests on, `at` when it was made."""
 
     value: Any
-    mark: Mark
+    mark: ChangeMark
     at: float
 
 
 @st.cache_resource
-def _stored_results() -> dict[tuple[str, str], KeptResult]:
+def _stored_results() -> dict[tuple[str, str], StoredResult]:
     """Return the results by home and name, the newest last."""
     return {}
 
 
-def keep_result(name: str, value: Any, mark: Mark, at: float) -> None:
+def store_result(name: str, value: Any, mark: ChangeMark, at: float) -> None:
     """Store a result under its name, and drop the oldest result beyond the limit."""
     results = _stored_results()
-    key = (str(home()), name)
+    key = (str(home_folder()), name)
     results.pop(key, None)
-    results[key] = KeptResult(value, mark, at)
-    while len(results) > MOST_RESULTS:
+    results[key] = StoredResult(value, mark, at)
+    while len(results) > MAX_RESULTS:
         results.pop(next(iter(results)), None)
 
 
-def kept_result(name: str) -> KeptResult | None:
+def find_result(name: str) -> StoredResult | None:
     """Return the result stored under a name, however old; None if there is none."""
-    return _stored_results().get((str(home()), name))
+    return _stored_results().get((str(home_folder()), name))
 
 
-def answers_mark() -> Mark:
+def get_answers_mark() -> ChangeMark:
     """Return a mark that changes with every answer, settled case and ended run."""
     with open_store() as store:
         return (*store.changes.of_corrections(), *store.changes.of_runs())

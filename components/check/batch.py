@@ -9,47 +9,52 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
-from components.check.new_check import draw_sources, draw_uploader, library_choice, project_roster
+from components.check.new_check import (
+    draw_library_choice,
+    draw_sources,
+    draw_uploader,
+    get_project_roster,
+)
 from components.check.roster_choice import (
-    draw_keys_of_rosters,
+    build_plan,
+    describe_expectation,
     draw_protocol_choice,
     draw_protocol_options,
     draw_roster_choice,
-    entries_of,
-    expectation,
-    planned,
-    usual_options,
+    draw_roster_keys,
+    get_default_options,
+    load_library_entries,
 )
-from components.run.run_view import ALIVE, POLL_ALL, stop
+from components.run.run_view import ACTIVE_STATUSES, POLL_MANY_SECONDS, stop_runs
 from components.setup.settings import draw_plan_keys
 from components.widgets import drafts
 from components.widgets.controls import (
-    button,
-    choice_table,
-    download,
-    link,
+    draw_button,
+    draw_choice_table,
+    draw_download,
+    draw_link,
+    draw_table,
     open_run,
-    problem_kept,
     show_problem,
-    table,
+    store_problem,
 )
 from components.widgets.wording import (
     LABEL_SIGNS,
     LABEL_WORDS,
-    clipped,
-    escaped,
-    p_words,
-    roster_words,
-    signed,
-    status_words,
-    when,
+    clip_text,
+    escape_markdown,
+    format_label,
+    format_probability,
+    format_roster,
+    format_status,
+    format_time,
 )
-from core.baseline.wording import counted
+from core.baseline.wording import format_count
 from core.pipeline.batch_check import (
     ClaimRow,
+    format_results_csv,
+    load_batch_results,
     read_claims,
-    results,
-    results_csv,
     resume_batch,
     start_batch,
 )
@@ -60,37 +65,37 @@ from core.schema.records import Plan, Run
 from core.store import Store
 from core.store.cases import Batch, BatchRow
 
-MOST_PROBLEMS = 3
-MOST_OTHERS = 6  # further columns of the table that are shown; the CSV has all
-PAGE = "many"
-PREVIEWED = 10
-Rows = Sequence[tuple[BatchRow, Run | None]]
+MAX_PROBLEMS = 3
+MAX_OTHER_COLUMNS = 6  # further columns of the table that are shown; the CSV has all
+PAGE_KEY = "many"
+PREVIEW_ROWS = 10
+BatchResults = Sequence[tuple[BatchRow, Run | None]]
 
 
 def draw_batches() -> None:
     """Draw links to the tables that were checked before."""
     with state.open_store() as store:
-        batches = store.batches.all(state.project(store).id)
+        batches = store.batches.all(state.get_project(store).id)
     if batches:
         st.subheader("Earlier tables", anchor=False)
     for batch in batches:
-        words = f"{when(batch.created_at)} · {clipped(batch.name, 60)} · {batch.author}"
-        link("pages/check/table.py", escaped(words), "table_rows", batch=batch.id)
+        words = f"{format_time(batch.created_at)} · {clip_text(batch.name, 60)} · {batch.author}"
+        draw_link("pages/check/table.py", escape_markdown(words), "table_rows", batch=batch.id)
 
 
 def draw_batch(batch_id: str) -> None:
     """Draw one table's results, refreshed while rows are being checked."""
     with state.open_store() as store:
         batch = _load_visible_batch(store, batch_id)
-        rows = results(store, batch_id) if batch else []
-    link("pages/check/many.py", "All tables", "arrow_back")
+        rows = load_batch_results(store, batch_id) if batch else []
+    draw_link("pages/check/many.py", "All tables", "arrow_back")
     if batch is None:
         st.info("There is no table at this link here.")
         return
-    roster = escaped(roster_words(batch.plan.roster, short=True))
-    origin = f"{when(batch.created_at)} · {escaped(batch.author)}"
-    st.markdown(f"**{escaped(batch.name)}** · {origin} · {roster}")
-    if any(run is not None and run.status in ALIVE for _, run in rows):
+    roster = escape_markdown(format_roster(batch.plan.roster, short=True))
+    origin = f"{format_time(batch.created_at)} · {escape_markdown(batch.author)}"
+    st.markdown(f"**{escape_markdown(batch.name)}** · {origin} · {roster}")
+    if any(run is not None and run.status in ACTIVE_STATUSES for _, run in rows):
         _follow(batch)
     else:
         _draw_results(batch_id, rows, finished=True)
@@ -100,13 +105,13 @@ def draw_batch(batch_id: str) -> None:
         if unfinished:
             draw_plan_keys(batch.plan, "many")
             words = f"Check the {unfinished} that are open"
-            button(words, "many.resume", _resume, batch.id, icon="resume")
+            draw_button(words, "many.resume", _resume, batch.id, icon="resume")
             show_problem("many.resume.problem")
 
 
 def _load_visible_batch(store: Store, batch_id: str) -> Batch | None:
     batch = store.batches.get(batch_id)
-    return batch if batch is not None and state.may_see(store, batch.project_id) else None
+    return batch if batch is not None and state.can_see_project(store, batch.project_id) else None
 
 
 def draw_neighbours(batch_id: str, run_id: str) -> None:
@@ -118,7 +123,7 @@ def draw_neighbours(batch_id: str, run_id: str) -> None:
     if index is None:
         return
     with st.container(horizontal=True):
-        link("pages/check/table.py", "The table", "table_rows", batch=batch_id)
+        draw_link("pages/check/table.py", "The table", "table_rows", batch=batch_id)
         # Buttons, because a link to the open page would leave its address unchanged.
         before = checked[index - 1] if index else None
         after = checked[index + 1] if index + 1 < len(checked) else None
@@ -130,24 +135,24 @@ def draw_neighbours(batch_id: str, run_id: str) -> None:
                 _open_row(row, row.run_id)
 
 
-@st.fragment(run_every=POLL_ALL)
+@st.fragment(run_every=POLL_MANY_SECONDS)
 def _follow(batch: Batch) -> None:
     with state.open_store() as store:
-        rows = results(store, batch.id) if _load_visible_batch(store, batch.id) else []
-    alive = [run.id for _, run in rows if run is not None and run.status in ALIVE]
+        rows = load_batch_results(store, batch.id) if _load_visible_batch(store, batch.id) else []
+    alive = [run.id for _, run in rows if run is not None and run.status in ACTIVE_STATUSES]
     if not alive:
         st.rerun()
         return
     checked = sum(run is not None and run.status == "finished" for _, run in rows)
     words = f"{checked} of {len(rows)} claims checked, {len(alive)} to go"
     st.progress(1 - len(alive) / len(rows), text=words)
-    button("Stop all", "many.stop", stop, alive, batch.project_id, icon="stop")
+    draw_button("Stop all", "many.stop", stop_runs, alive, batch.project_id, icon="stop")
     _draw_results(batch.id, rows, finished=False)
 
 
-def _draw_results(batch_id: str, rows: Rows, *, finished: bool) -> None:
+def _draw_results(batch_id: str, rows: BatchResults, *, finished: bool) -> None:
     _draw_counts(rows)
-    chosen = choice_table(
+    chosen = draw_choice_table(
         [_result_row(row, run) for row, run in rows],
         f"many.results.{finished}",
         height=420,
@@ -155,7 +160,9 @@ def _draw_results(batch_id: str, rows: Rows, *, finished: bool) -> None:
     )
     with st.container(horizontal=True):
         name = f"counterpoint-{batch_id[:8]}.csv"
-        download("Results (CSV)", lambda: results_csv(rows), name, f"many.csv.{finished}")
+        draw_download(
+            "Results (CSV)", lambda: format_results_csv(rows), name, f"many.csv.{finished}"
+        )
     if chosen is not None:
         row, run = rows[chosen]
         _open_row(row, run.id if run else None)
@@ -165,10 +172,10 @@ def _open_row(row: BatchRow, run_id: str | None) -> None:
     if run_id is not None:
         open_run(run_id)
     else:
-        st.info(escaped(row.problem) or "This row was not checked.")
+        st.info(escape_markdown(row.problem) or "This row was not checked.")
 
 
-def _draw_counts(rows: Rows) -> None:
+def _draw_counts(rows: BatchResults) -> None:
     """Draw the number of rows by label, and why others were not checked."""
     labels = Counter(run.label for _, run in rows if run is not None and run.label)
     unlabelled = len(rows) - labels.total()
@@ -177,27 +184,34 @@ def _draw_counts(rows: Rows) -> None:
         words.append(f"{unlabelled} without a verdict")
     st.caption(" · ".join(words))
     problems = Counter(row.problem for row, _ in rows if row.problem)
-    for problem, count in problems.most_common(MOST_PROBLEMS):
+    for problem, count in problems.most_common(MAX_PROBLEMS):
         rows_were = "1 row was" if count == 1 else f"{count} rows were"
-        st.warning(f"{rows_were} not checked: {escaped(problem)}", icon=":material/warning:")
-    if len(problems) > MOST_PROBLEMS:
+        st.warning(
+            f"{rows_were} not checked: {escape_markdown(problem)}", icon=":material/warning:"
+        )
+    if len(problems) > MAX_PROBLEMS:
         st.caption("More problems are listed in the Status column.")
 
 
 def _resume(batch_id: str) -> None:
-    with problem_kept("many.resume.problem"), state.open_store() as store:
-        resume_batch(store, state.jobs(), batch_id, state.person(store), state.typed_keys())
+    with store_problem("many.resume.problem"), state.open_store() as store:
+        resume_batch(
+            store, state.get_jobs(), batch_id, state.get_person(store), state.get_typed_keys()
+        )
 
 
 def _result_row(row: BatchRow, run: Run | None) -> dict[str, Any]:
     return {
         "Row": row.row,
-        "Verdict": signed(run.label if run else None),
-        "Claim": clipped(row.claim, 200),
-        "p": p_words(run.p_hallucinated if run else None),
-        "Status": row.problem or (status_words(run) if run else "not checked"),
+        "Verdict": format_label(run.label if run else None),
+        "Claim": clip_text(row.claim, 200),
+        "p": format_probability(run.p_hallucinated if run else None),
+        "Status": row.problem or (format_status(run) if run else "not checked"),
         "Sources": "; ".join(row.sources),
-        **{f"{title} (table)": clipped(cell, 200) for title, cell in row.others[:MOST_OTHERS]},
+        **{
+            f"{title} (table)": clip_text(cell, 200)
+            for title, cell in row.others[:MAX_OTHER_COLUMNS]
+        },
     }
 
 
@@ -205,10 +219,10 @@ def draw_new_table() -> None:
     """Draw the upload, the sources, what was understood of the table, and the start."""
     with state.open_store() as store:
         settings = store.projects.settings()
-    draft = drafts.restored(PAGE)
+    draft = drafts.restore_page_draft(PAGE_KEY)
     if draft is not None:  # a table that was pasted and not checked, with its sources
         st.session_state["many.pasted"] = str(draft.get("pasted") or "")
-        st.session_state["many.library"] = drafts.names_in(draft, "sources")
+        st.session_state["many.library"] = drafts.list_draft_texts(draft, "sources")
     left, right = st.columns([3, 2], gap="large")
     with left:
         name, data = _draw_table_fields(settings)
@@ -219,15 +233,15 @@ def draw_new_table() -> None:
     try:
         rows = read_claims(name, data, settings.table_claims)
     except InputError as error:
-        st.error(escaped(str(error)), icon=":material/error:")
+        st.error(escape_markdown(str(error)), icon=":material/error:")
         return
-    st.markdown(f"**{len(rows)} claims** in {escaped(name)}")
-    shown = [(r.claim, r.question, "; ".join(r.sources)) for r in rows[:PREVIEWED]]
-    table([dict(zip(("Claim", "Question", "Sources"), row, strict=True)) for row in shown])
-    if len(rows) > PREVIEWED:
-        st.caption(f"The first {PREVIEWED} of them.")
+    st.markdown(f"**{len(rows)} claims** in {escape_markdown(name)}")
+    shown = [(r.claim, r.question, "; ".join(r.sources)) for r in rows[:PREVIEW_ROWS]]
+    draw_table([dict(zip(("Claim", "Question", "Sources"), row, strict=True)) for row in shown])
+    if len(rows) > PREVIEW_ROWS:
+        st.caption(f"The first {PREVIEW_ROWS} of them.")
     if sources:
-        st.caption(f"Every row also uses the {counted(len(sources), 'file')} chosen here.")
+        st.caption(f"Every row also uses the {format_count(len(sources), 'file')} chosen here.")
     elif not any(row.sources for row in rows):
         words = "No file is chosen and no row names one: without evidence every verdict is unclear."
         st.warning(words, icon=":material/warning:")
@@ -235,21 +249,23 @@ def draw_new_table() -> None:
 
 
 def _draw_start(name: str, rows: list[ClaimRow], sources: list[str], settings: Settings) -> None:
-    roster = draw_roster_choice("many.roster", project_roster())
-    draw_keys_of_rosters([roster], "many")
+    roster = draw_roster_choice("many.roster", get_project_roster())
+    draw_roster_keys([roster], "many")
     protocol = draw_protocol_choice("many.protocol", roster)
     with state.open_store() as store:
-        default_options = usual_options(state.project(store), protocol)
+        default_options = get_default_options(state.get_project(store), protocol)
     options = draw_protocol_options("many", protocol, default_options)
     try:
-        plan = planned(
+        plan = build_plan(
             roster, settings.max_turns, settings.passages, protocol=protocol, options=options
         )
         checks = [(row.claim, row.question) for row in rows]
         with state.open_store() as store:  # without the sources that rows name themselves
-            st.caption(expectation(store, entries_of(store, sources), checks, plan))
+            st.caption(
+                describe_expectation(store, load_library_entries(store, sources), checks, plan)
+            )
     except InputError as error:
-        st.error(escaped(str(error)), icon=":material/error:")
+        st.error(escape_markdown(str(error)), icon=":material/error:")
         return
     if st.button("Check them", key="many.start", type="primary", icon=":material/gavel:"):
         _start_checks(name, rows, sources, plan)
@@ -276,7 +292,7 @@ def _draw_table_fields(settings: Settings) -> tuple[str, bytes]:
 
 def _draw_sources() -> list[str]:
     added = draw_uploader("many.upload", "Sources", choice="many.library")
-    chosen = library_choice("many.library")
+    chosen = draw_library_choice("many.library")
     draw_sources(added)
     all_rows = st.toggle(
         "Use these files for every row",
@@ -287,7 +303,9 @@ def _draw_sources() -> list[str]:
     )
     sources = list(dict.fromkeys([*added, *chosen]))
     pasted = str(st.session_state.get("many.pasted") or "")
-    drafts.follow(PAGE, {"pasted": pasted, "sources": sources} if pasted.strip() else {})
+    drafts.save_page_draft(
+        PAGE_KEY, {"pasted": pasted, "sources": sources} if pasted.strip() else {}
+    )
     return sources if all_rows else []
 
 
@@ -295,15 +313,15 @@ def _start_checks(name: str, rows: list[ClaimRow], common: list[str], plan: Plan
     with state.open_store() as store:
         batch = start_batch(
             store,
-            state.jobs(),
-            state.project(store),
+            state.get_jobs(),
+            state.get_project(store),
             rows,
-            author=state.person(store),
+            author=state.get_person(store),
             name=name,
             plan=plan,
             common=common,
-            typed=state.typed_keys(),
+            typed=state.get_typed_keys(),
         )
     st.session_state.pop("many.pasted", None)
-    drafts.follow(PAGE, {})
+    drafts.save_page_draft(PAGE_KEY, {})
     st.switch_page("pages/check/table.py", query_params={"batch": batch})

@@ -10,68 +10,68 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
-from components.widgets.controls import choice_table, link, open_run
+from components.widgets.controls import draw_choice_table, draw_link, open_run
 from components.widgets.wording import (
     LABEL_WORDS,
     STATUS_WORDS,
-    clipped,
-    escaped,
-    p_words,
-    protocol_words,
-    roster_words,
-    signed,
-    status_words,
-    when,
+    clip_text,
+    escape_markdown,
+    format_label,
+    format_probability,
+    format_protocol,
+    format_roster,
+    format_status,
+    format_time,
 )
-from core.documents.segmentation import language_of, query_terms
-from core.pipeline.streaming_input import PROTOCOLS
-from core.review.adjudication import Decided, decided, same_or_alike
-from core.review.queue_ranking import Policy, policy_of
+from core.documents.segmentation import detect_language, extract_query_terms
+from core.pipeline.streaming_input import CLI_PROTOCOLS
+from core.review.adjudication import DecidedCase, find_similar_cases, load_decided_cases
+from core.review.queue_ranking import AutomationPolicy, load_policy
 from core.schema.records import Case, Run
 from core.store import Store
-from core.store.queries import present_classifiers
+from core.store.queries import load_present_classifiers
 from core.store.runs import RunFilter, RunRow
 from core.store.versions import SEED_VERSION
 
-MOST_SHOWN = 3
-KEPT_SECONDS = 120.0
+MAX_EARLIER_CHECKS = 3
+CACHE_SECONDS = 120.0
 RUN_PAGE = "pages/check/run.py"
 PAGE_SIZE = 25
 PAGE_NUMBER = re.compile(r"[1-9][0-9]{0,5}")
-SEARCH = "search"
-CORRECTED = {"": None, "corrected": True, "not corrected": False}
-ANY = {"": "any"}
-CHOICES: Mapping[str, Mapping[str, str]] = {  # by filter, the words of each value
-    "label": ANY | dict(LABEL_WORDS),
-    "status": ANY | dict(STATUS_WORDS),
-    "protocol": ANY | {name: protocol_words(name, short=True) for name in PROTOCOLS},
-    "people": {value: value or "any" for value in CORRECTED},
+SEARCH_FIELD = "search"
+CORRECTED_BY_CHOICE = {"": None, "corrected": True, "not corrected": False}
+ANY_CHOICE = {"": "any"}
+FILTER_CHOICES: Mapping[str, Mapping[str, str]] = {  # by filter, the words of each value
+    "label": ANY_CHOICE | dict(LABEL_WORDS),
+    "status": ANY_CHOICE | dict(STATUS_WORDS),
+    "protocol": ANY_CHOICE | {name: format_protocol(name, short=True) for name in CLI_PROTOCOLS},
+    "people": {value: value or "any" for value in CORRECTED_BY_CHOICE},
 }
 
 
-def draw_checked_before(response: str, question: str) -> None:
+def draw_earlier_checks(response: str, question: str) -> None:
     """Draw earlier checks of the same text or the most similar ones, with people's decisions."""
     if not response.strip():
         return
     with state.open_store() as store:
-        project = state.project(store)
-        language = language_of(f"{question} {response}")
-        same, alike = same_or_alike(store, project.id, response, question, language)
+        project = state.get_project(store)
+        language = detect_language(f"{question} {response}")
+        same, alike = find_similar_cases(store, project.id, response, question, language)
         checks = [(case, run, "Checked") for case in same for run in _newest_runs(store, case)]
         for case in alike if not same else ():
-            lead = f"Similar, “{clipped(case.response, 60)}”, checked"
+            lead = f"Similar, “{clip_text(case.response, 60)}”, checked"
             checks += [(case, run, lead) for run in _newest_runs(store, case)[:1]]
-        for case, run, lead in checks[:MOST_SHOWN]:
+        for case, run, lead in checks[:MAX_EARLIER_CHECKS]:
             words = _check_words(store, case, run, lead)
-            link(RUN_PAGE, escaped(words), "history", run=run.id)
+            draw_link(RUN_PAGE, escape_markdown(words), "history", run=run.id)
 
 
 def _check_words(store: Store, case: Case, run: Run, lead: str) -> str:
     """Say when and by which protocol the run was made, its label, and what people decided."""
-    by = protocol_words(run.plan.protocol, short=True)
+    by = format_protocol(run.plan.protocol, short=True)
     label = LABEL_WORDS[run.label].lower() if run.label else "no label"
-    words = f"{lead} on {when(run.started_at)} by {by}: {label}"
-    for decision in decided(store, [case], is_same=True):
+    words = f"{lead} on {format_time(run.started_at)} by {by}: {label}"
+    for decision in load_decided_cases(store, [case], is_same=True):
         if decision.gold is not None:
             words += f"; settled as {LABEL_WORDS[decision.gold.label].lower()}"
         elif decision.said:
@@ -80,33 +80,33 @@ def _check_words(store: Store, case: Case, run: Run, lead: str) -> str:
     return words
 
 
-def draw_decided_before(case: Case) -> None:
+def draw_earlier_decisions(case: Case) -> None:
     """Draw what people decided about the same text or similar ones in other cases."""
     with state.open_store() as store:
         same, alike = _find_other_cases(case.id, case)
-        decisions = decided(store, store.cases.several(same), is_same=True)
-        decisions += decided(store, store.cases.several(alike), is_same=False)
-        for decision in decisions[:MOST_SHOWN]:
+        decisions = load_decided_cases(store, store.cases.several(same), is_same=True)
+        decisions += load_decided_cases(store, store.cases.several(alike), is_same=False)
+        for decision in decisions[:MAX_EARLIER_CHECKS]:
             runs = store.runs.of_case(decision.case.id, time.time(), 60.0)
-            words = escaped(_decided_words(decision))
+            words = escape_markdown(_decided_words(decision))
             if runs:
-                link(RUN_PAGE, words, "history", run=runs[-1].id)
+                draw_link(RUN_PAGE, words, "history", run=runs[-1].id)
             else:
                 st.caption(words)
 
 
-@st.cache_data(ttl=KEPT_SECONDS, max_entries=256, show_spinner=False)
+@st.cache_data(ttl=CACHE_SECONDS, max_entries=256, show_spinner=False)
 def _find_other_cases(case_id: str, _case: Case) -> tuple[list[str], list[str]]:
     """Return ids of other cases with the same text, and of similar ones; cached."""
     with state.open_store() as store:
-        same, alike = same_or_alike(
+        same, alike = find_similar_cases(
             store, _case.project_id, _case.response, _case.question, _case.language
         )
     return [c.id for c in same if c.id != case_id], [c.id for c in alike if c.id != case_id]
 
 
-def _decided_words(decision: Decided) -> str:
-    similar = f"Similar, “{clipped(decision.case.response, 60)}”"
+def _decided_words(decision: DecidedCase) -> str:
+    similar = f"Similar, “{clip_text(decision.case.response, 60)}”"
     text = "The same text" if decision.is_same else similar
     if decision.gold is not None:
         return f"{text}: settled as {LABEL_WORDS[decision.gold.label].lower()}"
@@ -134,10 +134,10 @@ def draw_filters() -> RunFilter:
             name.capitalize(), list(words), format_func=words.__getitem__, key=f"history.{name}"
         )
         or ""
-        for column, (name, words) in zip(columns, CHOICES.items(), strict=True)
+        for column, (name, words) in zip(columns, FILTER_CHOICES.items(), strict=True)
     }
     _write_address()
-    terms = query_terms(search, language_of(search)) if search else []
+    terms = extract_query_terms(search, detect_language(search)) if search else []
     if search.strip() and not terms:
         st.caption("The search holds no word that can be looked for; all runs are shown.")
     return RunFilter(
@@ -145,15 +145,15 @@ def draw_filters() -> RunFilter:
         label=chosen["label"],
         status=chosen["status"],
         protocol=chosen["protocol"],
-        corrected=CORRECTED[chosen["people"]],
+        corrected=CORRECTED_BY_CHOICE[chosen["people"]],
     )
 
 
 def _read_address() -> None:
     """Set the filters of a page just opened from its address; invalid values are ignored."""
-    for name in (*CHOICES, SEARCH):
+    for name in (*FILTER_CHOICES, SEARCH_FIELD):
         value = st.query_params.get(name, "")
-        if f"history.{name}" not in st.session_state and value in CHOICES.get(name, [value]):
+        if f"history.{name}" not in st.session_state and value in FILTER_CHOICES.get(name, [value]):
             st.session_state[f"history.{name}"] = value
     page = st.query_params.get("page", "")
     if "history.page" not in st.session_state and PAGE_NUMBER.fullmatch(page):
@@ -161,7 +161,7 @@ def _read_address() -> None:
 
 
 def _write_address() -> None:
-    for name in (*CHOICES, SEARCH, "page"):
+    for name in (*FILTER_CHOICES, SEARCH_FIELD, "page"):
         value = str(st.session_state.get(f"history.{name}") or "")
         value = "" if (name, value) == ("page", "1") else value
         if value and st.query_params.get(name) != value:
@@ -170,13 +170,13 @@ def _write_address() -> None:
             del st.query_params[name]
 
 
-def draw_page(wanted: RunFilter) -> int:
+def draw_runs_page(wanted: RunFilter) -> int:
     """Draw one page of runs, whose rows open them; return the number of all matching runs."""
     number = int(st.session_state.get("history.page") or 1)
     with state.open_store() as store:
-        project = state.project(store)
+        project = state.get_project(store)
         lease = store.projects.settings().lease_seconds
-        policy = policy_of(store, project)
+        policy = load_policy(store, project)
         rows, total = store.runs.page(
             project.id,
             wanted,
@@ -185,7 +185,7 @@ def draw_page(wanted: RunFilter) -> int:
             now=time.time(),
             lease=lease,
         )
-        classifiers = present_classifiers(store, [row.run.id for row in rows])
+        classifiers = load_present_classifiers(store, [row.run.id for row in rows])
     if total and not rows:  # the filter leaves fewer pages than the open one's number
         st.session_state["history.page"] = 1
         st.rerun()
@@ -197,7 +197,7 @@ def draw_page(wanted: RunFilter) -> int:
     columns = {name: st.column_config.TextColumn(width=width) for name, width in widths.items()}
     columns["p"] = st.column_config.TextColumn("p", help="probability of being hallucinated")
     cells = _run_rows(rows, classifiers, policy)
-    chosen = choice_table(cells, f"history.table.{number}", column_config=columns)
+    chosen = draw_choice_table(cells, f"history.table.{number}", column_config=columns)
     pages = -(-total // PAGE_SIZE)
     if pages > 1:
         st.pagination(pages, key="history.page")
@@ -207,7 +207,7 @@ def draw_page(wanted: RunFilter) -> int:
 
 
 def _run_rows(
-    rows: Sequence[RunRow], classifiers: Mapping[str, str], policy: Policy | None
+    rows: Sequence[RunRow], classifiers: Mapping[str, str], policy: AutomationPolicy | None
 ) -> list[dict[str, Any]]:
     """Return the page's rows; classifiers are named once any is not the seed."""
     cells = [_run_row(row, policy, classifiers.get(row.run.id, "")) for row in rows]
@@ -220,7 +220,7 @@ def _run_rows(
     return cells
 
 
-def _run_row(row: RunRow, policy: Policy | None, version: str) -> dict[str, Any]:
+def _run_row(row: RunRow, policy: AutomationPolicy | None, version: str) -> dict[str, Any]:
     """Return a run's row; with a policy it says which runs are left to people."""
     run = row.run
     people: dict[str, Any] = {}
@@ -228,13 +228,13 @@ def _run_row(row: RunRow, policy: Policy | None, version: str) -> dict[str, Any]
         waits = "decided" if row.corrected_label else "⚑ to decide"
         people["For people"] = waits if policy.is_for_people(run, version) else ""
     return {
-        "Verdict": signed(run.label),
-        "Claim": clipped(row.response, 200),
-        "When": when(run.started_at),
-        "p": p_words(run.p_hallucinated),
+        "Verdict": format_label(run.label),
+        "Claim": clip_text(row.response, 200),
+        "When": format_time(run.started_at),
+        "p": format_probability(run.p_hallucinated),
         "People say": LABEL_WORDS[row.corrected_label] if row.corrected_label else "",
         **people,
-        "Status": status_words(run) + (" (imported)" if run.origin == "imported" else ""),
-        "Protocol": protocol_words(run.plan.protocol, short=True),
-        "Models": roster_words(run.plan.roster, short=True),
+        "Status": format_status(run) + (" (imported)" if run.origin == "imported" else ""),
+        "Protocol": format_protocol(run.plan.protocol, short=True),
+        "Models": format_roster(run.plan.roster, short=True),
     }

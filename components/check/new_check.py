@@ -15,29 +15,35 @@ import streamlit as st
 
 from components.app import state
 from components.check.roster_choice import (
-    chosen_options,
+    build_plan,
+    describe_expectation,
     draw_option_fields,
-    entries_of,
-    expectation,
     forget_options,
-    keep_protocol,
-    planned,
-    usual_options,
-    usual_protocol,
+    get_default_options,
+    get_default_protocol,
+    load_library_entries,
+    read_options,
+    save_protocol_choice,
 )
 from components.widgets import drafts
-from components.widgets.controls import button, link, problem_kept, show_problem
-from components.widgets.wording import clipped, counted, escaped, size, when
-from core.baseline.examples import EXAMPLES, PreparedCase
-from core.debate.protocols import has_turns, offered_to, require_protocol
+from components.widgets.controls import draw_button, draw_link, show_problem, store_problem
+from components.widgets.wording import (
+    clip_text,
+    escape_markdown,
+    format_bytes,
+    format_count,
+    format_time,
+)
+from core.baseline.examples import PREPARED_CASES, PreparedCase
+from core.debate.protocols import has_turns, list_protocols, require_protocol
 from core.documents.library import store_file
-from core.documents.readers import endings
+from core.documents.readers import list_endings
 from core.pipeline.run_factory import require_keys
 from core.pipeline.streaming_input import CaseDraft, store_case
 from core.runtime.config import Settings
 from core.runtime.errors import InputError, ReviewError
 from core.schema.records import Case, LibraryEntry, Plan, Project, Run
-from core.schema.rosters import AS_IS, BUILT_IN
+from core.schema.rosters import BUILT_IN_ROSTER, DEFAULT_OPTIONS
 
 STATUS_ICONS = {
     "waiting": ":material/hourglass_empty:",
@@ -46,15 +52,15 @@ STATUS_ICONS = {
     "refused": ":material/error:",
 }
 POLL_SECONDS = 0.5
-PAGE = "new"
-TEXTS = ("response", "question")
-OF_PROJECT = ("role", "instruction", "roster", "protocol", "checked")
+PAGE_KEY = "new"
+TEXT_FIELDS = ("response", "question")
+PROJECT_FIELDS = ("role", "instruction", "roster", "protocol", "checked")
 
 
 def draw_source_fields(page: str, label: str) -> list[str]:
     """Draw the uploader, the library choice and each source's state; return all ids."""
     uploaded = draw_uploader(f"{page}.upload", label, choice=f"{page}.library")
-    sources = list(dict.fromkeys([*uploaded, *library_choice(f"{page}.library")]))
+    sources = list(dict.fromkeys([*uploaded, *draw_library_choice(f"{page}.library")]))
     draw_sources(sources)
     return sources
 
@@ -72,13 +78,13 @@ def draw_uploader(key: str, label: str, choice: str = "") -> list[str]:
         key=key,
         accept_multiple_files=True,
         max_upload_size=limit,
-        help=f"{', '.join(endings())}; up to {limit} MB each. They are kept on this computer; "
+        help=f"{', '.join(list_endings())}; up to {limit} MB each. They are kept on this computer; "
         "language models send the passages and images that they use to their provider.",
         on_change=lambda: st.session_state.update({f"{key}.changed": True}),
     )
     ids, refusals = _store_uploads(key)
     for refusal in refusals:
-        st.error(escaped(refusal), icon=":material/error:")
+        st.error(escape_markdown(refusal), icon=":material/error:")
     is_by_hand = bool(st.session_state.pop(f"{key}.changed", False))
     previous: list[str] = st.session_state.get(f"{key}.held", [])
     if choice and previous and not uploads and not is_by_hand:
@@ -88,7 +94,7 @@ def draw_uploader(key: str, label: str, choice: str = "") -> list[str]:
     return list(dict.fromkeys(ids))
 
 
-def held_uploads(key: str) -> list[str]:
+def list_held_uploads(key: str) -> list[str]:
     """Return ids of all uploads, for callbacks.
 
     Raises:
@@ -119,16 +125,16 @@ def _store_uploads(key: str) -> tuple[list[str], list[str]]:
 def _store_upload(name: str, data: bytes) -> str:
     """Store one upload; return its id, or "!" and why it was refused."""
     with state.open_store() as store:
-        project = state.project(store)
+        project = state.get_project(store)
         settings = store.projects.settings()
         try:
-            person = state.require(store, project.id, "annotator", "add files")
+            person = state.require_role(store, project.id, "annotator", "add files")
             entry = store_file(
-                store, state.home(), project.id, name, data, person, time.time(), settings
+                store, state.home_folder(), project.id, name, data, person, time.time(), settings
             )
         except ReviewError as error:
             return f"!{error}"
-    state.prereading().submit(entry.id, entry.name)
+    state.get_prereading().submit(entry.id, entry.name)
     return entry.id
 
 
@@ -145,7 +151,7 @@ def draw_sources(ids: Sequence[str]) -> None:
 
 def _load_entries(ids: Sequence[str]) -> list[LibraryEntry]:
     with state.open_store() as store:
-        return entries_of(store, ids)
+        return load_library_entries(store, ids)
 
 
 @st.fragment(run_every=POLL_SECONDS)
@@ -160,25 +166,27 @@ def _keep_reading(entries: Sequence[LibraryEntry]) -> bool:
     """Return True while any is being read; resubmit those whose reader is gone."""
     waiting = [entry for entry in entries if entry.status in ("waiting", "reading")]
     for entry in waiting:
-        state.prereading().submit(entry.id, entry.name)
+        state.get_prereading().submit(entry.id, entry.name)
     return bool(waiting)
 
 
 def _draw_entries(entries: Sequence[LibraryEntry]) -> None:
     for entry in entries:
         if entry.status == "refused":
-            st.error(escaped(entry.problem), icon=":material/error:")
+            st.error(escape_markdown(entry.problem), icon=":material/error:")
             continue
         if entry.status == "ready":
-            facts = [entry_facts(entry)]
+            facts = [describe_entry(entry)]
         else:
-            note = state.prereading().note(entry.id) or "waiting to be read"
-            facts = [size(entry.size), note]
-        words = " · ".join([f"**{escaped(entry.name)}**", *map(escaped, filter(None, facts))])
+            note = state.get_prereading().note(entry.id) or "waiting to be read"
+            facts = [format_bytes(entry.size), note]
+        words = " · ".join(
+            [f"**{escape_markdown(entry.name)}**", *map(escape_markdown, filter(None, facts))]
+        )
         st.markdown(f"{STATUS_ICONS[entry.status]} {words}")
 
 
-def entry_facts(entry: LibraryEntry) -> str:
+def describe_entry(entry: LibraryEntry) -> str:
     """Return pages, OCR and characters of a file that was read."""
     parts: list[str] = []
     if entry.kind == "image":
@@ -204,7 +212,7 @@ def split_sources(
     return documents, tuple(e.id for e in usable if e.kind == "image")
 
 
-def draw_again(run: Run, case: Case) -> None:
+def draw_check_again(run: Run, case: Case) -> None:
     """Draw links that compare with other runs of the case, and the form to check again."""
     with state.open_store() as store:
         lease = store.projects.settings().lease_seconds
@@ -214,15 +222,17 @@ def draw_again(run: Run, case: Case) -> None:
         }
         available = [i for i in names if store.library.get(case.project_id, i)]
     pairs = [("the previous check", run.parent_id, run.id)] if run.parent_id else []
-    pairs += [(f"the check of {when(child.started_at)}", run.id, child.id) for child in children]
+    pairs += [
+        (f"the check of {format_time(child.started_at)}", run.id, child.id) for child in children
+    ]
     st.subheader("Check again", anchor=False)
     page = "pages/check/compare.py"
     for words, before, after in pairs:
-        link(page, f"Compare with {words}", "compare_arrows", before=before, after=after)
-    link(page, "Compare ways to check it", "compare", case=case.id)
+        draw_link(page, f"Compare with {words}", "compare_arrows", before=before, after=after)
+    draw_link(page, "Compare ways to check it", "compare", case=case.id)
     key = f"run.{run.id}.again"
     _draw_source_choice(names, available, key)
-    button(
+    draw_button(
         "Check again",
         f"{key}.go",
         _check_again,
@@ -258,66 +268,66 @@ def _draw_source_choice(names: dict[str, str], available: list[str], key: str) -
             listed.append(
                 "a file that is not here" if is_one else f"{nameless} files that are not here"
             )
-        words = f"Not in the library, so left out: {escaped(', '.join(listed))}."
+        words = f"Not in the library, so left out: {escape_markdown(', '.join(listed))}."
         st.warning(words, icon=":material/folder_off:")
     _draw_entries([entry for entry in _load_entries(chosen) if entry.status == "refused"])
 
 
 def _check_again(run: Run, case: Case, key: str) -> None:
     """Check the same case, or a new one with other sources; unreadable files are tried again."""
-    with problem_kept(f"{key}.problem"):
+    with store_problem(f"{key}.problem"):
         chosen: list[str] = st.session_state.get(f"{key}.kept") or []
-        sources = [*chosen, *held_uploads(f"{key}.upload")]
+        sources = [*chosen, *list_held_uploads(f"{key}.upload")]
         documents, images = split_sources(list(dict.fromkeys(sources)), with_refused=True)
         with state.open_store() as store, store.writing():
-            person = state.require(store, case.project_id, "annotator", "check again")
+            person = state.require_role(store, case.project_id, "annotator", "check again")
             checked = case
             if set(documents) != set(case.documents) or set(images) != set(case.images):
-                project = store.projects.get(case.project_id) or state.project(store)
+                project = store.projects.get(case.project_id) or state.get_project(store)
                 draft = CaseDraft(
                     case.response, case.question, documents, images, case.role, case.instruction
                 )
                 checked = store_case(store, project, draft, person, time.time())
             plan = replace(run.plan, classifier="", reader="")
-        st.session_state[f"{key}.started"] = state.jobs().start(
-            checked, plan, parent_id=run.id, by=person, typed=state.typed_keys()
+        st.session_state[f"{key}.started"] = state.get_jobs().start(
+            checked, plan, parent_id=run.id, by=person, typed=state.get_typed_keys()
         )
 
 
 def restore_draft() -> None:
     """Restore the draft of the current project; call it before the fields are drawn."""
-    draft = drafts.restored(PAGE)
+    draft = drafts.restore_page_draft(PAGE_KEY)
     if draft is None:
         return
-    for name in OF_PROJECT:  # another project's values do not apply here
+    for name in PROJECT_FIELDS:  # another project's values do not apply here
         st.session_state.pop(f"new.{name}", None)
-    forget_options(PAGE)
-    for name in TEXTS:
+    forget_options(PAGE_KEY)
+    for name in TEXT_FIELDS:
         st.session_state[f"new.{name}"] = str(draft.get(name) or "")
-    st.session_state["new.library"] = drafts.names_in(draft, "sources")
+    st.session_state["new.library"] = drafts.list_draft_texts(draft, "sources")
 
 
 def keep_draft(sources: Sequence[str]) -> None:
     """Store the page as it is; a text that was checked is no longer a draft."""
     texts = _current_texts()
     is_open = (any(texts.values()) or sources) and texts != st.session_state.get("new.checked")
-    drafts.follow(PAGE, texts | {"sources": list(sources)} if is_open else {})
+    drafts.save_page_draft(PAGE_KEY, texts | {"sources": list(sources)} if is_open else {})
 
 
 def end_draft() -> None:
     """Mark the current texts as checked and delete the draft."""
     st.session_state["new.checked"] = _current_texts()
-    drafts.follow(PAGE, {})
+    drafts.save_page_draft(PAGE_KEY, {})
 
 
 def _current_texts() -> dict[str, str]:
-    return {name: str(st.session_state.get(f"new.{name}") or "") for name in TEXTS}
+    return {name: str(st.session_state.get(f"new.{name}") or "") for name in TEXT_FIELDS}
 
 
-def library_choice(key: str) -> list[str]:
+def draw_library_choice(key: str) -> list[str]:
     """Draw and return the sources chosen from the library; nothing if it is empty."""
     with state.open_store() as store:
-        project = state.project(store)
+        project = state.get_project(store)
         entries = [e for e in store.library.all(project.id) if e.status != "refused"]
     if not entries:
         return []
@@ -337,7 +347,7 @@ def library_choice(key: str) -> list[str]:
 def draw_plan(protocol: str) -> None:
     """Draw CEDA's Role and Instruction and the protocol's options; `start_check` reads them."""
     with state.open_store() as store:
-        settings, project = store.projects.settings(), state.project(store)
+        settings, project = store.projects.settings(), state.get_project(store)
     left, right = st.columns(2)
     role, instruction = project.role, project.instruction
     left.text_input("Role", value=role, key="new.role", persist_state="session")
@@ -345,7 +355,7 @@ def draw_plan(protocol: str) -> None:
         "Instruction", value=instruction, key="new.instruction", height=80, persist_state="session"
     )
     with right:
-        options = draw_option_fields("new", protocol, usual_options(project, protocol))
+        options = draw_option_fields("new", protocol, get_default_options(project, protocol))
         if has_turns(Plan(protocol, options=options)):
             st.slider(
                 "Debate turns at most",
@@ -366,34 +376,38 @@ def draw_plan(protocol: str) -> None:
         )
 
 
-def project_roster() -> str:
+def get_project_roster() -> str:
     """Return the current project's roster."""
     with state.open_store() as store:
-        return state.project(store).roster
+        return state.get_project(store).roster
 
 
-def expected_words(roster: str, sources: Sequence[str]) -> str:
+def describe_expected_cost(roster: str, sources: Sequence[str]) -> str:
     """Return expected time, calls and cost, and the cap that is never passed."""
     with state.open_store() as store:
-        project, settings = state.project(store), store.projects.settings()
-        entries = entries_of(store, sources)
+        project, settings = state.get_project(store), store.projects.settings()
+        entries = load_library_entries(store, sources)
         try:
-            plan = plan_now(project, settings, usual_protocol(store, project), roster)
+            plan = read_plan(project, settings, get_default_protocol(store, project), roster)
         except ReviewError as error:
-            return escaped(str(error))
+            return escape_markdown(str(error))
         texts = _current_texts()
-        expected = expectation(store, entries, [(texts["response"], texts["question"])], plan)
-        return f"{counted(len(entries), 'source')} · {expected}"
+        expected = describe_expectation(
+            store, entries, [(texts["response"], texts["question"])], plan
+        )
+        return f"{format_count(len(entries), 'source')} · {expected}"
 
 
 def start_check() -> None:
     """Check what the fields hold; they are read here as callback arguments would be stale."""
-    with problem_kept("new.problem"):
+    with store_problem("new.problem"):
         chosen: list[str] = st.session_state.get("new.library") or []
-        documents, images = split_sources([*held_uploads("new.upload"), *chosen])
+        documents, images = split_sources([*list_held_uploads("new.upload"), *chosen])
         with state.open_store() as store:
-            project = state.project(store)
-            plan = plan_now(project, store.projects.settings(), usual_protocol(store, project))
+            project = state.get_project(store)
+            plan = read_plan(
+                project, store.projects.settings(), get_default_protocol(store, project)
+            )
             draft = CaseDraft(
                 str(_field_value("response", "")),
                 str(_field_value("question", "")),
@@ -402,27 +416,27 @@ def start_check() -> None:
                 str(_field_value("role", project.role)),
                 str(_field_value("instruction", project.instruction)),
             )
-            typed = state.typed_keys()
+            typed = state.get_typed_keys()
             require_protocol(plan)
-            require_keys(plan, state.keys())
+            require_keys(plan, state.get_keys())
             with store.writing():
-                person = state.require(store, project.id, "annotator", "check a claim")
+                person = state.require_role(store, project.id, "annotator", "check a claim")
                 case = store_case(store, project, draft, person, time.time())
-                keep_protocol(store, project, person, plan.protocol)
-        st.session_state["new.started"] = state.jobs().start(case, plan, by=person, typed=typed)
+                save_protocol_choice(store, project, person, plan.protocol)
+        st.session_state["new.started"] = state.get_jobs().start(case, plan, by=person, typed=typed)
         end_draft()
 
 
-def plan_now(project: Project, settings: Settings, usual: str, roster: str = "") -> Plan:
+def read_plan(project: Project, settings: Settings, usual: str, roster: str = "") -> Plan:
     """Return the page's plan; `usual` and `roster` count if their fields are not drawn."""
     protocol = str(_field_value("protocol", usual))
-    options = chosen_options("new", protocol, usual_options(project, protocol))
+    options = read_options("new", protocol, get_default_options(project, protocol))
     turns = settings.max_turns
     if has_turns(Plan(protocol, options=options)):
         turns = int(_field_value("turns", turns))
     passages = int(_field_value("passages", settings.passages))
     name = roster or str(_field_value("roster", project.roster))
-    return planned(name, turns, passages, protocol=protocol, options=options)
+    return build_plan(name, turns, passages, protocol=protocol, options=options)
 
 
 def _field_value(name: str, otherwise: Any) -> Any:
@@ -430,35 +444,37 @@ def _field_value(name: str, otherwise: Any) -> Any:
     return otherwise if value is None else value
 
 
-def draw_prepared() -> None:
+def draw_prepared_cases() -> None:
     """Draw the prepared cases, one click each."""
     st.subheader("Or try a prepared case", anchor=False)
-    columns = st.columns(len(EXAMPLES))
-    for column, example in zip(columns, EXAMPLES, strict=True):
+    columns = st.columns(len(PREPARED_CASES))
+    for column, example in zip(columns, PREPARED_CASES, strict=True):
         with column, st.container(border=True, height="stretch"):
-            st.markdown(f"**{escaped(example.title)}**")
-            st.caption(escaped(clipped(example.response, 110)))
+            st.markdown(f"**{escape_markdown(example.title)}**")
+            st.caption(escape_markdown(clip_text(example.response, 110)))
             key = f"new.example.{example.name}"
-            button("Check it", key, _start_example, example, width="stretch")
+            draw_button("Check it", key, _start_example, example, width="stretch")
 
 
 def _start_example(example: PreparedCase) -> None:
-    with problem_kept("new.problem"):
+    with store_problem("new.problem"):
         with state.open_store() as store:
-            project = state.project(store)
-            person = state.require(store, project.id, "annotator", "check a claim")
+            project = state.get_project(store)
+            person = state.require_role(store, project.id, "annotator", "check a claim")
             settings = store.projects.settings()
             entries = [
-                store_file(store, state.home(), project.id, *file, person, time.time(), settings)
+                store_file(
+                    store, state.home_folder(), project.id, *file, person, time.time(), settings
+                )
                 for file in example.files()
             ]
             documents = tuple(e.id for e in entries if e.kind != "image")
             images = tuple(e.id for e in entries if e.kind == "image")
             draft = CaseDraft(example.response, example.question, documents, images)
             case = store_case(store, project, draft, person, time.time())
-            protocol = usual_protocol(store, project)
+            protocol = get_default_protocol(store, project)
         # Always the built-in engine: prepared cases need no key and cost nothing.
-        plan = plan_now(project, settings, protocol, BUILT_IN)
-        if plan.protocol not in offered_to(None):
-            plan = replace(plan, protocol=Plan().protocol, options=AS_IS)
-        st.session_state["new.started"] = state.jobs().start(case, plan, by=person)
+        plan = read_plan(project, settings, protocol, BUILT_IN_ROSTER)
+        if plan.protocol not in list_protocols(None):
+            plan = replace(plan, protocol=Plan().protocol, options=DEFAULT_OPTIONS)
+        st.session_state["new.started"] = state.get_jobs().start(case, plan, by=person)

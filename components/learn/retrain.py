@@ -11,45 +11,58 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
-from components.app.state import KeptResult, keep_result, kept_result
-from components.learn.versions import choose_newest
-from components.review.review_queue import rules_of
-from components.widgets.charts import curve_figure, loss_figure
-from components.widgets.controls import button, link, problem_kept, show_problem, table
+from components.app.state import StoredResult, find_result, store_result
+from components.learn.versions import reset_version_pair
+from components.review.review_queue import build_queue_rules
+from components.widgets.charts import learning_curve_figure, loss_figure
+from components.widgets.controls import (
+    draw_button,
+    draw_link,
+    draw_table,
+    show_problem,
+    store_problem,
+)
 from components.widgets.wording import (
     LABEL_WORDS,
-    clipped,
-    counted,
-    escaped,
-    percent,
-    seconds,
-    when,
+    clip_text,
+    escape_markdown,
+    format_count,
+    format_duration,
+    format_percent,
+    format_time,
 )
 from core.learning import training_set as training
-from core.learning.data_quality import Curve, Doubt, Doubts, advice, doubts, learning_curve
-from core.learning.options import BOUNDS, EMBEDDED, Options, options_of
+from core.learning.data_quality import (
+    LabelIssue,
+    LabelIssues,
+    LearningCurve,
+    advise_on_cases,
+    find_doubtful_labels,
+    measure_learning_curve,
+)
+from core.learning.options import EMBEDDED_ENCODER, OPTION_BOUNDS, TrainingOptions, parse_options
 from core.learning.retrain import TRAINING_LEASE_SECONDS, cancel_training, start_training
 from core.llm.encoder import load_encoder
-from core.review.adjudication import ask_again
-from core.review.queue_ranking import enqueue
+from core.review.adjudication import request_new_answers
+from core.review.queue_ranking import enqueue_run
 from core.runtime.config import ENCODER_DIR
 from core.runtime.errors import NotEnoughLabels, ReviewError
 from core.schema.records import Label
 from core.store import open_store
-from core.store.sqlite import Mark
-from core.store.versions import Training
+from core.store.sqlite import ChangeMark
+from core.store.versions import TrainingJob
 
-ORIGIN_WORDS: dict[training.Origin, str] = {
+ORIGIN_WORDS: dict[training.LabelOrigin, str] = {
     "answered": "answered here",
     "settled": "settled by a lead",
     "imported": "imported answers",
 }
-REASON_WORDS: dict[training.Reason, str] = {
+REASON_WORDS: dict[training.UnusableReason, str] = {
     "unclear": "answered as unclear, which is neither label",
     "no_verdict": "of runs in which the judge reached no verdict: there is no text to read",
     "no_run": "of cases that nobody checked here: check them, then answer on the run",
 }
-NUMBERS: dict[str, list[str]] = {
+NUMBER_FIELDS: dict[str, list[str]] = {
     "pairs": [
         "Pairs for each text",
         "How often each text is paired with one of the same label and one of the other.",
@@ -86,51 +99,51 @@ TRAINING_ENDED_UNEXPECTEDLY = (
     "it again."
 )
 
-ELSEWHERE = "people of other projects"
-LOPSIDED = 0.2
-SETTLE_LIST = "pages/review/curate.py"
-PROBLEM = "retrain.problem"
-CURVE = "learning curve"
-DOUBTS = "label doubts"
-MOST_DOUBTS = 10
-Progress = Callable[[int, int], None]
-Counting = Callable[[Sequence[training.Taught], Progress], Any]
+OTHER_PROJECTS = "people of other projects"
+MIN_LABEL_SHARE = 0.2
+ADJUDICATION_PAGE = "pages/review/curate.py"
+TRAINING_PROBLEM = "retrain.problem"
+CURVE_RESULT = "learning curve"
+DOUBTS_RESULT = "label doubts"
+MAX_SHOWN_DOUBTS = 10
+ProgressReporter = Callable[[int, int], None]
+CurveComputation = Callable[[Sequence[training.AttributedRow], ProgressReporter], Any]
 POLL_SECONDS = 1.0
-WORTH_ASKING = 180.0  # seconds of work; less may be cancelled without asking
-PAPERS = "sentence-transformers/paraphrase-mpnet-base-v2"
-OTHER = "another"
+CONFIRM_AFTER_SECONDS = 180.0  # seconds of work; less may be cancelled without asking
+PAPER_ENCODER = "sentence-transformers/paraphrase-mpnet-base-v2"
+OTHER_ENCODER = "another"
 ENCODERS = {
-    EMBEDDED: "MiniLM, which is here (quick, English)",
-    PAPERS: "paraphrase-mpnet-base-v2, as in the paper (420 MB, several times slower)",
-    OTHER: "another one",
+    EMBEDDED_ENCODER: "MiniLM, which is here (quick, English)",
+    PAPER_ENCODER: "paraphrase-mpnet-base-v2, as in the paper (420 MB, several times slower)",
+    OTHER_ENCODER: "another one",
 }
-KEY = "retrain.options"
+OPTIONS_KEY = "retrain.options"
 
 
-def material() -> training.Overview:
+def load_material() -> training.CorrectionOverview:
     """Return the current numbers of labels and cases."""
     with state.open_store() as store:
         changes = store.changes
         mark = (*changes.of_corrections(), *changes.of_runs(), *changes.of_holdout())
-    return _load_overview(str(state.home()), mark)
+    return _load_overview(str(state.home_folder()), mark)
 
 
 @st.cache_resource(max_entries=1, show_spinner="Counting the corrections")
-def _load_overview(home: str, mark: Mark) -> training.Overview:
+def _load_overview(home: str, mark: ChangeMark) -> training.CorrectionOverview:
     with open_store(Path(home)) as store:
-        return training.overview(store)
+        return training.summarize_corrections(store)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
-def _count_conflicts(home: str, project_id: str, mark: Mark) -> int:
+def _count_conflicts(home: str, project_id: str, mark: ChangeMark) -> int:
     with open_store(Path(home)) as store:
-        return training.conflicts(store, project_id, time.time())
+        return training.count_conflicts(store, project_id, time.time())
 
 
 def draw_material() -> None:
     """Draw the number of corrections by label, and what is missing."""
     st.subheader("What there is to learn from", anchor=False)
-    data = material()
+    data = load_material()
     columns = st.columns(4)
     for column, (label, count) in zip(columns, data.labels.items(), strict=False):
         need = data.missing.get(label, 0)
@@ -154,30 +167,31 @@ def draw_material() -> None:
     if advice_text := _advise(data):
         st.info(advice_text, icon=":material/info:")
     with state.open_store() as store:
-        project_id, mark = state.project(store).id, store.changes.of_corrections()
-    differing = _count_conflicts(str(state.home()), project_id, mark)
+        project_id, mark = state.get_project(store).id, store.changes.of_corrections()
+    differing = _count_conflicts(str(state.home_folder()), project_id, mark)
     if differing:
         left, right = st.columns([4, 1], vertical_alignment="center")
         left.markdown(
-            f":material/warning: People differ on **{counted(differing, 'case')}** of this "
+            f":material/warning: People differ on **{format_count(differing, 'case')}** of this "
             "project; until a lead settles one, the newest answer on each of its runs is learned."
         )
-        right.page_link(SETTLE_LIST, label="Adjudicate them", icon=":material/gavel:")
+        right.page_link(ADJUDICATION_PAGE, label="Adjudicate them", icon=":material/gavel:")
     if any(data.labels.values()) or data.unusable:
         with st.expander("Where they come from", icon=":material/group:"):
             _draw_origins(data)
 
 
-def _advise(data: training.Overview) -> str:
+def _advise(data: training.CorrectionOverview) -> str:
     """Return which answers are still needed, or would teach most; "" if none stand out."""
     if data.missing:
         return (
-            f"{advice(data.missing, None)} It takes {training.FEWEST_PER_LABEL} of each label: "
+            f"{advise_on_cases(data.missing, None)} It takes "
+            f"{training.MIN_CORRECTIONS_PER_LABEL} of each label: "
             "open runs under History and agree or disagree with them."
         )
-    rare = min(training.LABELS, key=lambda label: data.labels[label])
+    rare = min(training.TRAINED_LABELS, key=lambda label: data.labels[label])
     share = data.labels[rare] / (sum(data.labels.values()) or 1)
-    if share >= LOPSIDED:
+    if share >= MIN_LABEL_SHARE:
         return ""
     return (
         f"Only {share:.0%} are {rare}: more {rare} cases would teach more than others. "
@@ -185,7 +199,7 @@ def _advise(data: training.Overview) -> str:
     )
 
 
-def _draw_origins(data: training.Overview) -> None:
+def _draw_origins(data: training.CorrectionOverview) -> None:
     by_origin = {ORIGIN_WORDS[name]: count for name, count in data.counts.by_origin.items()}
     tables: tuple[tuple[str, str, Mapping[str, Mapping[Label, int]]], ...] = (
         ("Person", "people", _name_people(data.counts.by_person)),
@@ -194,15 +208,16 @@ def _draw_origins(data: training.Overview) -> None:
     )
     for column, (name, key, counts) in zip(st.columns([6, 6, 7]), tables, strict=True):
         rows: list[dict[str, Any]] = [
-            {name: who} | {LABEL_WORDS[label]: by_label.get(label, 0) for label in training.LABELS}
+            {name: who}
+            | {LABEL_WORDS[label]: by_label.get(label, 0) for label in training.TRAINED_LABELS}
             for who, by_label in sorted(counts.items(), key=lambda pair: -sum(pair[1].values()))
         ]
         if rows:
             with column:
-                table(rows, f"retrain.{key}", height="content" if len(rows) < 12 else 420)
+                draw_table(rows, f"retrain.{key}", height="content" if len(rows) < 12 else 420)
     st.caption(ORIGINS_HINT)
     for reason, count in data.unusable.items():
-        st.markdown(f"- Not usable: {counted(count, 'answer')} {REASON_WORDS[reason]}.")
+        st.markdown(f"- Not usable: {format_count(count, 'answer')} {REASON_WORDS[reason]}.")
 
 
 def _name_people(
@@ -211,31 +226,36 @@ def _name_people(
     """Return the counts by name; people of projects not visible here are counted together."""
     with state.open_store() as store:
         projects = {project_id for project_id, _ in by_person}
-        visible = {each for each in projects if state.may_see(store, each)}
+        visible = {each for each in projects if state.can_see_project(store, each)}
     counts: dict[str, Counter[Label]] = {}
     for (project_id, name), by_label in by_person.items():
-        shown = name if project_id in visible else ELSEWHERE
+        shown = name if project_id in visible else OTHER_PROJECTS
         counts.setdefault(shown, Counter()).update(by_label)
     return counts
 
 
-def draw_gain(mark: Mark) -> None:
+def draw_gain(mark: ChangeMark) -> None:
     """Draw the button and the last learning curve; `mark` identifies the current answers."""
 
-    def curve(material: Sequence[training.Taught], progress: Progress) -> Curve:
+    def curve(
+        material: Sequence[training.AttributedRow], progress: ProgressReporter
+    ) -> LearningCurve:
         rows = [case.row for case in material]
-        return learning_curve(rows, load_encoder(ENCODER_DIR), state.home(), progress)
+        return measure_learning_curve(
+            rows, load_encoder(ENCODER_DIR), state.home_folder(), progress
+        )
 
     with st.expander("What more cases would add", icon=":material/show_chart:"):
         words = ("Compute it", "Compute again")
-        last = _draw_button(CURVE, words, "retrain.curve.count", curve, mark)
+        last = _draw_button(CURVE_RESULT, words, "retrain.curve.count", curve, mark)
         if last is None:
             return
-        result: Curve = last.value
-        st.markdown(f"**{advice(material().missing, result)}**")
-        st.plotly_chart(curve_figure(result), key="retrain.curve.figure", width="stretch")
+        result: LearningCurve = last.value
+        st.markdown(f"**{advise_on_cases(load_material().missing, result)}**")
+        st.plotly_chart(learning_curve_figure(result), key="retrain.curve.figure", width="stretch")
         st.caption(
-            f"Counted on {when(last.at)} from {result.cases} cases: a quick stand-in for the "
+            f"Counted on {format_time(last.at)} from {result.cases} cases: a quick stand-in for "
+            f"the "
             "classifier learns from more and more of them and is asked about others, five times "
             "over. Bars are 95% intervals over resampled cases. Balanced accuracy is the mean "
             "share of each label that is recognised; AUROC is how often a hallucinated case "
@@ -245,9 +265,9 @@ def draw_gain(mark: Mark) -> None:
 
 
 def _draw_button(
-    name: str, words: tuple[str, str], key: str, count: Counting, mark: Mark
-) -> KeptResult | None:
-    last = kept_result(name)
+    name: str, words: tuple[str, str], key: str, count: CurveComputation, mark: ChangeMark
+) -> StoredResult | None:
+    last = find_result(name)
     first_label, repeat_label = words
     is_old = last is not None and last.mark != mark
     label = f"{repeat_label}: answers came since" if is_old else first_label
@@ -255,11 +275,11 @@ def _draw_button(
         _compute_result(name, count, mark)
         st.rerun()
     if problem := st.session_state.pop(f"retrain.problem.{name}", ""):
-        st.info(escaped(problem))
+        st.info(escape_markdown(problem))
     return last
 
 
-def _compute_result(name: str, count: Counting, mark: Mark) -> None:
+def _compute_result(name: str, count: CurveComputation, mark: ChangeMark) -> None:
     """Compute and keep the result; embeddings are kept even if the person leaves meanwhile."""
     bar = st.progress(0.0, text="Reading the answers")
 
@@ -268,43 +288,53 @@ def _compute_result(name: str, count: Counting, mark: Mark) -> None:
 
     try:
         with state.open_store() as store:
-            material = training.taught(store)
-        keep_result(name, count(material, progress), mark, time.time())
+            material = training.attribute_rows(store)
+        store_result(name, count(material, progress), mark, time.time())
     except NotEnoughLabels as error:
         st.session_state[f"retrain.problem.{name}"] = str(error)
 
 
-def draw_doubts(mark: Mark) -> None:
+def draw_doubts(mark: ChangeMark) -> None:
     """Draw the button and the doubts found last; `mark` identifies the current answers."""
     with st.expander("Labels that look wrong", icon=":material/rule:", key="retrain.doubts"):
         st.caption(DOUBTS_HINT)
         last = _draw_button(
-            DOUBTS, ("Look for them", "Look again"), "retrain.doubts.look", _find_doubts, mark
+            DOUBTS_RESULT,
+            ("Look for them", "Look again"),
+            "retrain.doubts.look",
+            _find_doubts,
+            mark,
         )
         if last is not None:
             _draw_found_doubts(last.value, last.at)
 
 
-def _find_doubts(material: Sequence[training.Taught], progress: Progress) -> Doubts:
-    return doubts(material, load_encoder(ENCODER_DIR), state.home(), progress)
+def _find_doubts(
+    material: Sequence[training.AttributedRow], progress: ProgressReporter
+) -> LabelIssues:
+    return find_doubtful_labels(material, load_encoder(ENCODER_DIR), state.home_folder(), progress)
 
 
-def _draw_found_doubts(found: Doubts, at: float) -> None:
+def _draw_found_doubts(found: LabelIssues, at: float) -> None:
     with state.open_store() as store:
-        visible = [each for each in found.found if state.may_see(store, each.taught.project_id)]
-    scope = f"{counted(found.looked_at, 'answer')} looked at on {when(at)}"
+        visible = [
+            each for each in found.found if state.can_see_project(store, each.taught.project_id)
+        ]
+    scope = f"{format_count(found.looked_at, 'answer')} looked at on {format_time(at)}"
     if found.looked_at < found.all:
         scope += f", the newest of {found.all:,}"
     if not visible:
         st.success(f"No label looks wrong; {scope}.", icon=":material/check:")
         return
-    more = f", the {MOST_DOUBTS} most doubtful shown" if len(visible) > MOST_DOUBTS else ""
-    st.markdown(f"**{counted(len(visible), 'label')}** look wrong{more}; {scope}.")
-    for doubt in visible[:MOST_DOUBTS]:
+    more = (
+        f", the {MAX_SHOWN_DOUBTS} most doubtful shown" if len(visible) > MAX_SHOWN_DOUBTS else ""
+    )
+    st.markdown(f"**{format_count(len(visible), 'label')}** look wrong{more}; {scope}.")
+    for doubt in visible[:MAX_SHOWN_DOUBTS]:
         _draw_doubt(doubt, at)
 
 
-def _draw_doubt(doubt: Doubt, found_at: float) -> None:
+def _draw_doubt(doubt: LabelIssue, found_at: float) -> None:
     case = doubt.taught
     with state.open_store() as store:
         handled = store.handlings.of_case(case.case_id)
@@ -312,33 +342,37 @@ def _draw_doubt(doubt: Doubt, found_at: float) -> None:
     with st.container(border=True):
         left, right = st.columns([5, 3], vertical_alignment="center")
         left.markdown(
-            f"“{escaped(clipped(case.row.claim, 200))}”  \n"
-            f"{escaped(case.author)} says **{LABEL_WORDS[case.row.label].lower()}**; "
-            f"the model gives that {percent(doubt.p_label)} and thinks **{doubt.thinks}**"
+            f"“{escape_markdown(clip_text(case.row.claim, 200))}”  \n"
+            f"{escape_markdown(case.author)} says **{LABEL_WORDS[case.row.label].lower()}**; "
+            f"the model gives that {format_percent(doubt.p_label)} and thinks **{doubt.thinks}**"
         )
         with right.container(horizontal=True, horizontal_alignment="right"):
-            link("pages/check/run.py", "Open the run", "open_in_new", run=case.row.run_id)
+            draw_link("pages/check/run.py", "Open the run", "open_in_new", run=case.row.run_id)
             if is_open:
                 st.badge("back in the queue", icon=":material/check:", color="green")
             else:
                 key = f"retrain.doubts.ask.{case.case_id}"
-                button("Ask again", key, _ask_again, doubt, icon="undo", help=GIVE_BACK_HELP)
+                draw_button("Ask again", key, _ask_again, doubt, icon="undo", help=GIVE_BACK_HELP)
 
 
-def _ask_again(doubt: Doubt) -> None:
+def _ask_again(doubt: LabelIssue) -> None:
     case, now = doubt.taught, time.time()
     reason = f"its label looks wrong: others like it are {doubt.thinks}"
-    with problem_kept(f"retrain.problem.{DOUBTS}"):
+    with store_problem(f"retrain.problem.{DOUBTS_RESULT}"):
         with state.open_store() as store:
             project = store.projects.get(case.project_id)
-            is_queued = store.queue.get(case.case_id) or enqueue(store, case.row.run_id, now)
+            is_queued = store.queue.get(case.case_id) or enqueue_run(store, case.row.run_id, now)
             if project is None or not is_queued:
                 raise ReviewError("This case cannot be asked about: it is not there any more.")
             with store.writing():
-                by = state.require(store, project.id, "lead", "ask people again")
-                people = ask_again(store, case.case_id, by, rules_of(project), now, why=reason)
+                by = state.require_role(store, project.id, "lead", "ask people again")
+                people = request_new_answers(
+                    store, case.case_id, by, build_queue_rules(project), now, why=reason
+                )
         recipient = (
-            f"with {counted(people, 'person')} who answered it" if people else "for whoever is next"
+            f"with {format_count(people, 'person')} who answered it"
+            if people
+            else "for whoever is next"
         )
         st.toast(f"Back in the review queue, {recipient}.", icon=":material/check:")
 
@@ -350,25 +384,27 @@ def draw_progress() -> None:
         trainings = store.versions.trainings(time.time(), TRAINING_LEASE_SECONDS)
     running = next((t for t in trainings if t.status == "running"), None)
     if running is None:
-        choose_newest()
+        reset_version_pair()
         st.rerun()
         return
     elapsed = time.time() - running.started_at
     progress = running.progress
-    st.progress(share_of(progress), text=progress_words(progress, elapsed))
-    if elapsed < WORTH_ASKING:
-        button("Cancel", "retrain.cancel", _cancel, running.id, icon="close")
+    st.progress(compute_progress(progress), text=format_progress(progress, elapsed))
+    if elapsed < CONFIRM_AFTER_SECONDS:
+        draw_button("Cancel", "retrain.cancel", _cancel, running.id, icon="close")
     else:
         with st.popover("Cancel", icon=":material/close:"):
-            st.markdown(f"{seconds(elapsed)} of work would be lost; the active version stays.")
-            button("Cancel the training", "retrain.cancel", _cancel, running.id, icon="close")
+            st.markdown(
+                f"{format_duration(elapsed)} of work would be lost; the active version stays."
+            )
+            draw_button("Cancel the training", "retrain.cancel", _cancel, running.id, icon="close")
     losses = progress.get("losses") or []
     if len(losses) > 1:
         figure = loss_figure(losses, int(progress.get("steps") or 0))
         st.plotly_chart(figure, key="retrain.live", width="stretch")
 
 
-def share_of(progress: dict[str, Any]) -> float:
+def compute_progress(progress: dict[str, Any]) -> float:
     """Return the progress in [0, 1]: by stages, and by steps within one."""
     number, stages = progress.get("stage_number") or 1, progress.get("stages") or 1
     step, steps = progress.get("step") or 0, progress.get("steps") or 0
@@ -378,9 +414,9 @@ def share_of(progress: dict[str, Any]) -> float:
     return float(min(1.0, (number - 1 + within) / stages))
 
 
-def progress_words(progress: dict[str, Any], elapsed: float) -> str:
+def format_progress(progress: dict[str, Any], elapsed: float) -> str:
     """Return a line on the stage, its steps and loss, and the time left."""
-    stage = escaped(str(progress.get("stage", "Starting the training process")))
+    stage = escape_markdown(str(progress.get("stage", "Starting the training process")))
     if progress.get("stages"):
         stage = f"{progress.get('stage_number')} of {progress['stages']}: {stage}"
     parts = [stage]
@@ -388,15 +424,15 @@ def progress_words(progress: dict[str, Any], elapsed: float) -> str:
         parts[0] += f", step {progress.get('step', 0)} of {progress['steps']}"
     if progress.get("loss") is not None:
         parts.append(f"loss {progress['loss']:.3f}")
-    parts.append(f"{seconds(elapsed)} so far")
+    parts.append(f"{format_duration(elapsed)} so far")
     if progress.get("eta") is not None:
-        parts.append(f"about {seconds(progress['eta'])} left in this stage")
+        parts.append(f"about {format_duration(progress['eta'])} left in this stage")
     return " · ".join(parts)
 
 
 def _cancel(training_id: str) -> None:
-    with problem_kept(PROBLEM), state.open_store() as store:
-        cancel_training(store, training_id, state.person(store))
+    with store_problem(TRAINING_PROBLEM), state.open_store() as store:
+        cancel_training(store, training_id, state.get_person(store))
 
 
 def draw_training() -> None:
@@ -411,54 +447,57 @@ def draw_training() -> None:
     if trainings:
         _draw_ended(trainings[0], tried)
     options = _draw_options()
-    button(
+    draw_button(
         "Retrain",
         "retrain.start",
         _start,
         options,
         icon="model_training",
         type="primary",
-        disabled=bool(material().missing),
+        disabled=bool(load_material().missing),
     )
     duration = "With the usual options it takes about a minute on two cores."
     if ended := [each for each in trainings if each.status == "finished" and each.finished_at]:
         duration = (
-            f"The last one took {seconds((ended[0].finished_at or 0.0) - ended[0].started_at)}."
+            f"The last one took "
+            f"{format_duration((ended[0].finished_at or 0.0) - ended[0].started_at)}."
         )
     st.caption(f"{duration} You may leave this page meanwhile; checks go on.")
-    show_problem(PROBLEM)
+    show_problem(TRAINING_PROBLEM)
     if len(trainings) > 1:
         _draw_past(trainings)
 
 
 def _draw_options() -> dict[str, Any]:
     """Draw the training options and return the chosen ones by name."""
-    defaults = Options().as_dict()
+    defaults = TrainingOptions().as_dict()
     with st.expander("Options", icon=":material/tune:"):
         encoder = st.selectbox(
             "Sentence encoder",
             list(ENCODERS),
             format_func=ENCODERS.__getitem__,
-            key=f"{KEY}.encoder",
+            key=f"{OPTIONS_KEY}.encoder",
             persist_state="session",
             help="What turns a verdict's text into numbers; it is tuned on pairs of texts.",
         )
-        if encoder == OTHER:
+        if encoder == OTHER_ENCODER:
             encoder = st.text_input(
                 "Its folder on the server, or its name on the Hugging Face Hub",
-                key=f"{KEY}.name",
+                key=f"{OPTIONS_KEY}.name",
                 persist_state="session",
                 placeholder="sentence-transformers/all-MiniLM-L12-v2",
             )
         chosen: dict[str, Any] = {"encoder": str(encoder or "")}
-        for column, (name, (words, meaning)) in zip(st.columns(4), NUMBERS.items(), strict=True):
-            least, most = (int(bound) for bound in BOUNDS[name])
+        for column, (name, (words, meaning)) in zip(
+            st.columns(4), NUMBER_FIELDS.items(), strict=True
+        ):
+            least, most = (int(bound) for bound in OPTION_BOUNDS[name])
             chosen[name] = column.number_input(
                 words,
                 least,
                 most,
                 int(defaults[name]),
-                key=f"{KEY}.{name}",
+                key=f"{OPTIONS_KEY}.{name}",
                 persist_state="session",
                 help=meaning,
             )
@@ -466,37 +505,42 @@ def _draw_options() -> dict[str, Any]:
 
 
 def _start(options: dict[str, Any]) -> None:
-    with problem_kept(PROBLEM), state.open_store() as store:
-        start_training(store, state.home(), state.person(store), options_of(options))
+    with store_problem(TRAINING_PROBLEM), state.open_store() as store:
+        start_training(store, state.home_folder(), state.get_person(store), parse_options(options))
 
 
-def _draw_ended(training: Training, tried: set[str]) -> None:
-    at = when(training.finished_at or training.started_at)
+def _draw_ended(training: TrainingJob, tried: set[str]) -> None:
+    at = format_time(training.finished_at or training.started_at)
     if training.status == "failed":
-        st.error(f"The last training failed: {escaped(training.message)}", icon=":material/error:")
+        st.error(
+            f"The last training failed: {escape_markdown(training.message)}",
+            icon=":material/error:",
+        )
     elif training.status == "cancelled":
-        st.info(f"{at}: {escaped(training.message) or 'The last training was cancelled.'}")
+        st.info(f"{at}: {escape_markdown(training.message) or 'The last training was cancelled.'}")
     elif training.status == "interrupted":
         st.warning(TRAINING_ENDED_UNEXPECTEDLY)
     elif training.version_id and training.version_id not in tried:
         st.success(
-            f"{at}: {escaped(training.version_id)} is trained. Compare it below; "
+            f"{at}: {escape_markdown(training.version_id)} is trained. Compare it below; "
             "nothing changes until you activate it.",
             icon=":material/check:",
         )
 
 
-def _draw_past(trainings: list[Training]) -> None:
+def _draw_past(trainings: list[TrainingJob]) -> None:
     rows = [
         {
-            "Started": when(training.started_at),
+            "Started": format_time(training.started_at),
             "By": training.author,
             "Outcome": ENDED_WORDS[training.status],
-            "Took": seconds((training.finished_at or training.started_at) - training.started_at),
+            "Took": format_duration(
+                (training.finished_at or training.started_at) - training.started_at
+            ),
             "Version": training.version_id or "",
             "Message": training.message,
         }
         for training in trainings
     ]
     with st.expander("Earlier trainings", icon=":material/history:"):
-        table(rows, "retrain.past", height="content" if len(rows) < 12 else 420)
+        draw_table(rows, "retrain.past", height="content" if len(rows) < 12 else 420)

@@ -12,54 +12,54 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from components.app import state
-from components.measure.agreement import between
+from components.measure.agreement import format_interval
 from components.widgets.charts import threshold_figure
-from components.widgets.controls import button, problem_kept, show_problem, table
+from components.widgets.controls import draw_button, draw_table, show_problem, store_problem
 from components.widgets.html import HtmlMark as TextMark
-from components.widgets.html import marked_text, show
-from components.widgets.wording import counted, escaped, when
+from components.widgets.html import draw_html, render_marked_text
+from components.widgets.wording import escape_markdown, format_count, format_time
 from core.learning import span_tuning as tuning
-from core.learning.metrics import Figure
+from core.learning.metrics import MetricEstimate
 from core.learning.span_threshold import (
-    FEWEST_CASES,
-    GRID,
+    MIN_SCORED_CASES,
     PRIOR_CASES,
-    Fit,
-    Kind,
-    Proposal,
-    proposal,
+    THRESHOLD_GRID,
+    ScoreKind,
+    ThresholdFit,
+    ThresholdProposal,
+    propose_thresholds,
 )
 from core.runtime.errors import ConfigError
 from core.schema.records import (
-    EXAMPLES,
-    MEMBER,
-    MOST_EXAMPLES,
-    MOST_TOKENS,
-    THRESHOLD,
-    Levels,
-    SpanThreshold,
-    base_of,
-    examples_from,
-    members_from,
-    threshold_from,
+    EXAMPLES_KIND,
+    MAX_EXAMPLE_TOKENS,
+    MAX_PROMPT_EXAMPLES,
+    MEMBER_KIND,
+    THRESHOLD_KIND,
+    MarkingLevels,
+    SpanThresholds,
+    get_base_language,
+    parse_examples,
+    parse_members,
+    parse_thresholds,
 )
-from core.schema.reviews import category_words
+from core.schema.reviews import format_category
 from core.store import open_store
-from core.store.sqlite import Mark
-from core.store.versions import NONE, Choice, Learned, read_body
+from core.store.sqlite import ChangeMark
+from core.store.versions import NOTHING_LEARNED, ArtefactChoice, LearnedArtefact, parse_body
 
-RULE = (
+MEMBER_RULE = (
     "Each member's run alone is its own marks, as the others voted on them. It decides alone in a "
     "language only where it is clearly closer to people than the vote of all: chosen on four "
     "fifths of the cases, it gains on the other fifth, with an interval above 0."
 )
-KIND_WORDS: dict[Kind, str] = {
+KIND_WORDS: dict[ScoreKind, str] = {
     "reader": "Built-in span reader",
     "votes": "Votes of language models",
     "panel": "Panel in which most runs decide",
     "weighted": "Panel of the built-in readers",
 }
-KIND_HELP: dict[Kind, str] = {
+KIND_HELP: dict[ScoreKind, str] = {
     "reader": (
         "It gives every word a probability of being wrong; from the threshold on it is marked."
     ),
@@ -80,7 +80,7 @@ IOU_HELP = (
     "IoU (intersection over union): the characters that both the machine and people marked, as a "
     "share of those that either marked; 1 where neither marked any."
 )
-BUTTONS: dict[str, Any] = {
+DECISION_BUTTONS: dict[str, Any] = {
     "pin": ["Pin", "keep", "Pinned examples come first and stay when others are chosen."],
     "unpin": ["Unpin", "keep_off", None],
     "remove": ["Remove", "delete", None],
@@ -113,24 +113,27 @@ NO_LONGER_CHOSEN = (
     "side of the hold-out has changed."
 )
 
-MOST_KEPT = 8  # projects
-PROBLEM = "spans.problem"
-FEW = 30
+MAX_CACHED_PROJECTS = 8  # projects
+SPANS_PROBLEM = "spans.problem"
+FEW_CASES = 30
 THRESHOLD_RULE = (
     "The best threshold is the one with the highest mean IoU, smoothed over its neighbours. Few "
     f"cases say little: it is drawn towards the one that ships as if {PRIOR_CASES} more cases had "
     "spoken for that, and a language's own in the same way towards the one of all. Each is then "
     "tried on cases it was not fitted to, in five parts; where it does no better there than the "
-    f"one that ships, that one stays. A language gets its own from {FEWEST_CASES} cases on; one "
+    f"one that ships, that one stays. A language gets its own from {MIN_SCORED_CASES} cases on; "
+    f"one "
     "with fewer follows all, unless that does worse on the few it has. As the same five parts "
     "also decide what stays, the figures here are a little too kind."
 )
-FEW_EXAMPLES = 4  # up to so many examples are shown expanded
-HOW = (
+MAX_EXPANDED_EXAMPLES = 4  # up to so many examples are shown expanded
+EXAMPLES_HELP = (
     "A case is the better an example the less the machine's marks and people's overlap, the "
     "clearer the answer is (settled, agreed, sure) and the shorter it is; at most four of a "
-    f"language, of unlike kinds and questions. A check is shown at most {MOST_EXAMPLES} of them, "
-    f"{MOST_TOKENS:,} tokens together, those in its own language first, and never its own case. "
+    f"language, of unlike kinds and questions. A check is shown at most {MAX_PROMPT_EXAMPLES} "
+    f"of them, "
+    f"{MAX_EXAMPLE_TOKENS:,} tokens together, those in its own language first, and never its "
+    f"own case. "
     "Cases held out for the classifier are never examples."
 )
 
@@ -144,39 +147,43 @@ class SpanMaterial:
 
     project_id: str
     rows: list[dict[str, Any]]
-    scored: Mapping[Kind, int]
-    proposals: Mapping[Kind, Proposal]
+    scored: Mapping[ScoreKind, int]
+    proposals: Mapping[ScoreKind, ThresholdProposal]
     threshold: dict[str, Any]
-    examples: list[tuning.Candidate]
+    examples: list[tuning.ExampleCandidate]
     panel_cases: int
     members: list[tuning.BestMember]
     member: dict[str, Any]
 
 
-def material() -> SpanMaterial:
+def load_span_material() -> SpanMaterial:
     """Return what the current project can learn spans from."""
     with state.open_store() as store:
         changes = store.changes
         mark = (*changes.of_corrections(), *changes.of_runs(), *changes.of_holdout())
-        project = state.project(store).id
-    return _load_material(str(state.home()), project, mark)
+        project = state.get_project(store).id
+    return _load_material(str(state.home_folder()), project, mark)
 
 
 @st.cache_resource(
-    max_entries=MOST_KEPT, show_spinner="Comparing people's marks with the machine's"
+    max_entries=MAX_CACHED_PROJECTS, show_spinner="Comparing people's marks with the machine's"
 )
-def _load_material(home: str, project_id: str, mark: Mark) -> SpanMaterial:
+def _load_material(home: str, project_id: str, mark: ChangeMark) -> SpanMaterial:
     with open_store(Path(home)) as store:
-        answers = tuning.span_answers(store, project_id)
-    scored, shipped = tuning.scored_cases(answers), tuning.shipped_thresholds()
-    fitted = {kind: proposal(kind, cases, shipped[kind]) for kind, cases in scored.items()}
+        answers = tuning.load_span_answers(store, project_id)
+    scored, shipped = tuning.group_scored_cases(answers), tuning.load_shipped_thresholds()
+    fitted = {
+        kind: propose_thresholds(kind, cases, shipped[kind]) for kind, cases in scored.items()
+    }
     proposals = {kind: each for kind, each in fitted.items() if each is not None}
-    by_panels = tuning.marked_by_panels(answers)
-    members = tuning.best_members(by_panels)
+    by_panels = tuning.measure_panel_marks(answers)
+    members = tuning.find_best_members(by_panels)
     usable = {case.id for cases in scored.values() for case in cases}
     rows = []
-    for name in sorted({base_of(answer.case.language) for answer in answers}):
-        in_language = [answer for answer in answers if base_of(answer.case.language) == name]
+    for name in sorted({get_base_language(answer.case.language) for answer in answers}):
+        in_language = [
+            answer for answer in answers if get_base_language(answer.case.language) == name
+        ]
         rows.append(
             {
                 "Language": _format_language(name),
@@ -191,11 +198,11 @@ def _load_material(home: str, project_id: str, mark: Mark) -> SpanMaterial:
         rows,
         {kind: len(cases) for kind, cases in scored.items()},
         proposals,
-        tuning.threshold_body(proposals, answers),
-        tuning.candidates(answers),
+        tuning.build_threshold_body(proposals, answers),
+        tuning.list_example_candidates(answers),
         len(by_panels),
         members,
-        tuning.member_body(members, by_panels, answers),
+        tuning.build_member_body(members, by_panels, answers),
     )
 
 
@@ -206,26 +213,26 @@ def _format_language(name: str) -> str:
 def draw_marked(data: SpanMaterial) -> None:
     """Draw the numbers of cases whose wrong words people marked, by language."""
     st.subheader("What people marked", anchor=False)
-    show_problem(PROBLEM)
+    show_problem(SPANS_PROBLEM)
     if not data.rows:
         st.info(NOTHING_MARKED, icon=":material/info:")
         return
-    table(data.rows, "spans.cases")
+    draw_table(data.rows, "spans.cases")
     st.caption(MARKED_HINT)
 
 
 def _load_in_use(
     kind: str, project_id: str, read: Callable[[dict[str, Any]], object]
-) -> Learned | None:
+) -> LearnedArtefact | None:
     """Return what is in use; None, with a message, if it was changed or `read` fails on it."""
     try:
         with state.open_store() as store:
             learned = store.learned.in_use(kind, project_id)
         if learned is not None:
-            read_body(learned, read)
+            parse_body(learned, read)
         return learned
     except ConfigError as error:
-        st.error(escaped(f"{error} Until then no check of this project starts."))
+        st.error(escape_markdown(f"{error} Until then no check of this project starts."))
         return None
 
 
@@ -235,24 +242,24 @@ def _draw_choices(kind: str, project_id: str) -> None:
     if not choices:
         return
     with st.expander("Go back, and who chose what", icon=":material/history:"):
-        numbers = dict.fromkeys([NONE, *(choice.number for choice in choices)])
+        numbers = dict.fromkeys([NOTHING_LEARNED, *(choice.number for choice in choices)])
         if others := [number for number in numbers if number != choices[0].number]:
             left, right = st.columns(2)
             left.selectbox("Use again", others, key=f"{kind}.back", format_func=_format_number)
             right.text_input("Reason", key=f"{kind}.back.reason")
-            button("Go back to it", f"{kind}.back.go", _go_back, kind, project_id, icon="undo")
+            draw_button("Go back to it", f"{kind}.back.go", _go_back, kind, project_id, icon="undo")
         for choice in choices:
-            chosen = f"{_format_number(choice.number)}: {escaped(choice.reason)}"
-            st.markdown(f"{when(choice.at)} · {escaped(choice.by)} · {chosen}")
+            chosen = f"{_format_number(choice.number)}: {escape_markdown(choice.reason)}"
+            st.markdown(f"{format_time(choice.at)} · {escape_markdown(choice.by)} · {chosen}")
 
 
 def _format_number(number: int) -> str:
-    return "what ships" if number == NONE else f"no. {number}"
+    return "what ships" if number == NOTHING_LEARNED else f"no. {number}"
 
 
 def _draw_put_in_use(kind: str, project_id: str, body: dict[str, Any]) -> None:
     st.text_input("Reason", key=f"{kind}.reason", placeholder="Reason for using it")
-    button(
+    draw_button(
         "Put in use",
         f"{kind}.take",
         _put_in_use,
@@ -267,22 +274,27 @@ def _draw_put_in_use(kind: str, project_id: str, body: dict[str, Any]) -> None:
 
 def _put_in_use(kind: str, project_id: str, body: dict[str, Any]) -> None:
     field = f"{kind}.reason"
-    with problem_kept(PROBLEM):
+    with store_problem(SPANS_PROBLEM):
         with state.open_store() as store, store.writing():
-            by = state.require(store, project_id, "lead", "put what was learned in use")
-            learned = Learned(kind, project_id, time.time(), by, body)
-            tuning.take_into_use(store, learned, str(st.session_state.get(field) or ""))
+            by = state.require_role(store, project_id, "lead", "put what was learned in use")
+            learned = LearnedArtefact(kind, project_id, time.time(), by, body)
+            tuning.store_and_use(store, learned, str(st.session_state.get(field) or ""))
         st.session_state[field] = ""
         st.toast("In use: new checks go by it.", icon=":material/check:")
 
 
 def _go_back(kind: str, project_id: str) -> None:
-    field, number = f"{kind}.back.reason", int(st.session_state.get(f"{kind}.back") or NONE)
-    with problem_kept(PROBLEM):
+    field, number = (
+        f"{kind}.back.reason",
+        int(st.session_state.get(f"{kind}.back") or NOTHING_LEARNED),
+    )
+    with store_problem(SPANS_PROBLEM):
         with state.open_store() as store, store.writing():
-            by = state.require(store, project_id, "lead", "go back to what was in use")
+            by = state.require_role(store, project_id, "lead", "go back to what was in use")
             reason = str(st.session_state.get(field) or "")
-            tuning.go_back(store, Choice(kind, project_id, number, time.time(), by, reason))
+            tuning.use_earlier(
+                store, ArtefactChoice(kind, project_id, number, time.time(), by, reason)
+            )
         st.session_state[field] = ""
         st.toast(f"In use: {_format_number(number)}.", icon=":material/undo:")
 
@@ -291,18 +303,21 @@ def draw_members(data: SpanMaterial) -> None:
     """Draw each member beside the vote of all; a clearly better one can be put in use."""
     if not data.panel_cases:
         return
-    st.subheader("Members of the panel", anchor=False, help=RULE)
-    current = _load_in_use(MEMBER, data.project_id, members_from)
+    st.subheader("Members of the panel", anchor=False, help=MEMBER_RULE)
+    current = _load_in_use(MEMBER_KIND, data.project_id, parse_members)
     st.markdown(f"In use: **{_format_learned(current, 'the vote of all')}.")
     if not data.members:
-        summary = f"{counted(data.panel_cases, 'case')} that people marked and a panel too"
-        lacking = FEWEST_CASES - data.panel_cases
-        more = f" ({counted(lacking, 'case')} more needed)" if lacking > 0 else ""
-        st.info(f"{summary}; a language needs {FEWEST_CASES}{more}.", icon=":material/info:")
+        summary = f"{format_count(data.panel_cases, 'case')} that people marked and a panel too"
+        lacking = MIN_SCORED_CASES - data.panel_cases
+        more = f" ({format_count(lacking, 'case')} more needed)" if lacking > 0 else ""
+        st.info(f"{summary}; a language needs {MIN_SCORED_CASES}{more}.", icon=":material/info:")
     for best in data.members:
         figures = (("Vote of all", best.vote), *best.members)
-        st.markdown(f"**{escaped(_format_language(best.language))}**, {counted(best.n, 'case')}")
-        table(
+        st.markdown(
+            f"**{escape_markdown(_format_language(best.language))}**, "
+            f"{format_count(best.n, 'case')}"
+        )
+        draw_table(
             [
                 {"Who marks": name, "IoU with people": _format_figure(figure, 3)}
                 for name, figure in figures
@@ -311,27 +326,27 @@ def draw_members(data: SpanMaterial) -> None:
         )
         verdict = "decides alone" if best.is_better else "does not clearly beat the vote"
         gain = _format_figure(best.gain, 3, "+").replace(" ", " IoU ", 1)
-        st.caption(f"{escaped(best.member)} {verdict}: choosing in folds gains {gain}.")
+        st.caption(f"{escape_markdown(best.member)} {verdict}: choosing in folds gains {gain}.")
     alone = data.member["alone"]
     if alone and (current is None or current.body != data.member):
-        _draw_put_in_use(MEMBER, data.project_id, data.member)
+        _draw_put_in_use(MEMBER_KIND, data.project_id, data.member)
     elif data.members and not alone:
         st.caption("No member is clearly closer to people than the vote of all, which stays.")
-    _draw_choices(MEMBER, data.project_id)
+    _draw_choices(MEMBER_KIND, data.project_id)
 
 
-def _format_learned(current: Learned | None, default: str) -> str:
+def _format_learned(current: LearnedArtefact | None, default: str) -> str:
     """Return what is in use; the caller opened bold text, which this closes."""
     if current is None:
         return f"{default}**"
-    return f"no. {current.number}**, learned {when(current.at)}"
+    return f"no. {current.number}**, learned {format_time(current.at)}"
 
 
 def draw_threshold(data: SpanMaterial) -> None:
     """Draw each kind of score with its threshold; proposals can be put in use."""
     st.subheader("Threshold", anchor=False, help=IOU_HELP)
-    current = _load_in_use(THRESHOLD, data.project_id, lambda body: threshold_from(0, body))
-    used = threshold_from(current.number, current.body) if current else SpanThreshold()
+    current = _load_in_use(THRESHOLD_KIND, data.project_id, lambda body: parse_thresholds(0, body))
+    used = parse_thresholds(current.number, current.body) if current else SpanThresholds()
     st.markdown(f"In use: **{_format_learned(current, 'the shipped threshold')}.")
     for kind in KIND_WORDS:
         if data.scored[kind] or getattr(used, kind).words:
@@ -340,26 +355,26 @@ def draw_threshold(data: SpanMaterial) -> None:
         st.info(_explain_too_few("reader", data), icon=":material/info:")
     better = {kind for kind, one in data.proposals.items() if one.is_better}
     if better and (current is None or data.threshold != current.body):
-        _draw_put_in_use(THRESHOLD, data.project_id, data.threshold)
+        _draw_put_in_use(THRESHOLD_KIND, data.project_id, data.threshold)
     elif better:
         st.success("What people's marks suggest is in use.", icon=":material/check:")
     if data.proposals:
         with st.expander("How the threshold is chosen"):
             st.markdown(THRESHOLD_RULE)
-    _draw_choices(THRESHOLD, data.project_id)
+    _draw_choices(THRESHOLD_KIND, data.project_id)
 
 
-def _explain_too_few(kind: Kind, data: SpanMaterial) -> str:
+def _explain_too_few(kind: ScoreKind, data: SpanMaterial) -> str:
     count = data.scored[kind]
-    more = FEWEST_CASES - count
-    lacking = f"{counted(more, 'case')} more needed" if more > 0 else ""
+    more = MIN_SCORED_CASES - count
+    lacking = f"{format_count(more, 'case')} more needed" if more > 0 else ""
     return (
-        f"{counted(count, 'case')} with people's marks that the machine called hallucinated: "
+        f"{format_count(count, 'case')} with people's marks that the machine called hallucinated: "
         f"{lacking} before there is anything to say."
     )
 
 
-def _draw_kind(kind: Kind, data: SpanMaterial, used: Levels) -> None:
+def _draw_kind(kind: ScoreKind, data: SpanMaterial, used: MarkingLevels) -> None:
     st.markdown(f"**{KIND_WORDS[kind]}**", help=KIND_HELP[kind])
     fitted = data.proposals.get(kind)
     if fitted is None:
@@ -368,21 +383,22 @@ def _draw_kind(kind: Kind, data: SpanMaterial, used: Levels) -> None:
     whole = fitted.whole
     if not fitted.is_better:
         st.info(
-            f"No better threshold was found on {counted(fitted.n, 'case')}: the one that ships "
+            f"No better threshold was found on {format_count(fitted.n, 'case')}: the one that "
+            f"ships "
             f"({fitted.shipped:.2f}) stays. At it the mean IoU is {_format_figure(whole.before)}. "
-            f"{trivial_words(whole, whole.before)}",
+            f"{format_trivial_baselines(whole, whole.before)}",
             icon=":material/info:",
         )
     else:
         st.markdown(
             f"People's marks suggest **{fitted.levels.words}**. Mean IoU over "
-            f"{counted(fitted.n, 'case')}, each with thresholds fitted without it: "
+            f"{format_count(fitted.n, 'case')}, each with thresholds fitted without it: "
             f"**{_format_figure(whole.after)}**, against {_format_figure(whole.before)} at "
-            f"{fitted.shipped:.2f} as shipped. {trivial_words(whole, whole.after)}"
+            f"{fitted.shipped:.2f} as shipped. {format_trivial_baselines(whole, whole.after)}"
         )
         if whole.gain.low <= 0:
             st.caption("The gain may be chance: its interval reaches 0 or below.")
-    if fitted.n < FEW:
+    if fitted.n < FEW_CASES:
         st.caption(f"Only {fitted.n} cases: too few to be sure of any difference.")
     fits = {fit.language: fit for fit in (whole, *fitted.languages)}
     picked = whole
@@ -396,13 +412,13 @@ def _draw_kind(kind: Kind, data: SpanMaterial, used: Levels) -> None:
         levels["in use"] = now
     if picked.is_better:
         levels["proposed"] = picked.tau
-    figure = threshold_figure([float(x) for x in GRID], picked.curve, levels)
+    figure = threshold_figure([float(x) for x in THRESHOLD_GRID], picked.curve, levels)
     st.plotly_chart(figure, key=f"spans.curve.{kind}", width="stretch")
-    table([_build_row(fit, used) for fit in fits.values()], f"spans.languages.{kind}")
+    draw_table([_build_row(fit, used) for fit in fits.values()], f"spans.languages.{kind}")
     st.caption(INTERVALS_HINT)
 
 
-def trivial_words(fit: Fit, reached: Figure) -> str:
+def format_trivial_baselines(fit: ThresholdFit, reached: MetricEstimate) -> str:
     """Return what marking all and nothing would reach, and whether the machine does better."""
     words = (
         f"Marking everything would reach {fit.mark_all:.2f}, marking nothing "
@@ -413,7 +429,7 @@ def trivial_words(fit: Fit, reached: Figure) -> str:
     return words
 
 
-def _build_row(fit: Fit, used: Levels) -> dict[str, Any]:
+def _build_row(fit: ThresholdFit, used: MarkingLevels) -> dict[str, Any]:
     now = used.at(fit.language)
     return {
         "Language": _format_language(fit.language),
@@ -429,15 +445,15 @@ def _build_row(fit: Fit, used: Levels) -> dict[str, Any]:
     }
 
 
-def _format_figure(figure: Figure, digits: int = 2, sign: str = "") -> str:
-    return between(figure.value, figure.low, figure.high, digits, sign)
+def _format_figure(figure: MetricEstimate, digits: int = 2, sign: str = "") -> str:
+    return format_interval(figure.value, figure.low, figure.high, digits, sign)
 
 
 def draw_examples(data: SpanMaterial) -> None:
     """Draw the examples in use and those that would be chosen now."""
-    st.subheader("Examples", anchor=False, help=HOW)
+    st.subheader("Examples", anchor=False, help=EXAMPLES_HELP)
     current = _load_in_use(
-        EXAMPLES, data.project_id, lambda body: (examples_from(body), _list_examples(body))
+        EXAMPLES_KIND, data.project_id, lambda body: (parse_examples(body), _list_examples(body))
     )
     before = current.body if current else None
     st.caption(EXAMPLES_HINT)
@@ -445,15 +461,17 @@ def draw_examples(data: SpanMaterial) -> None:
         st.markdown("In use: **none**.")
     else:
         _draw_in_use(current, {each.id: list(each.answer.said) for each in data.examples})
-    pinned, removed = tuning.decided(before)
-    proposed = tuning.body_of(tuning.chosen(data.examples, pinned, removed), before)
+    pinned, removed = tuning.read_decisions(before)
+    proposed = tuning.build_examples_body(
+        tuning.select_examples(data.examples, pinned, removed), before
+    )
     usable = [each for each in proposed["examples"] if each["id"] not in removed]
     if not usable:
         st.info(NO_EXAMPLES, icon=":material/info:")
     elif _list_examples(proposed) != _list_examples(before):
         _draw_proposed(usable, before)
-        _draw_put_in_use(EXAMPLES, data.project_id, proposed)
-    _draw_choices(EXAMPLES, data.project_id)
+        _draw_put_in_use(EXAMPLES_KIND, data.project_id, proposed)
+    _draw_choices(EXAMPLES_KIND, data.project_id)
 
 
 def _list_examples(body: Mapping[str, Any] | None) -> list[tuple[str, str]]:
@@ -466,27 +484,30 @@ def _list_examples(body: Mapping[str, Any] | None) -> list[tuple[str, str]]:
 def _draw_proposed(examples: list[dict[str, Any]], before: Mapping[str, Any] | None) -> None:
     known = {name for name, _ in _list_examples(before)}
     new = [each for each in examples if each["id"] not in known]
-    words = f"{counted(len(examples), 'example')} would be in use, {len(new)} of them new"
-    is_short = before is None and len(new) <= FEW_EXAMPLES
+    words = f"{format_count(len(examples), 'example')} would be in use, {len(new)} of them new"
+    is_short = before is None and len(new) <= MAX_EXPANDED_EXAMPLES
     with st.expander(f"Proposed: {words}", expanded=is_short, icon=":material/lightbulb:"):
         for example in new:
             _draw_example(example)
 
 
-def _draw_in_use(current: Learned, now: Mapping[str, list[str]]) -> None:
+def _draw_in_use(current: LearnedArtefact, now: Mapping[str, list[str]]) -> None:
     """Draw the examples in use; `now` maps a case to the answers it would be chosen by today."""
-    pinned, removed = tuning.decided(current.body)
+    pinned, removed = tuning.read_decisions(current.body)
     examples = current.body["examples"]
     shown = [example for example in examples if example["id"] not in removed]
     removed_examples = [example for example in examples if example["id"] in removed]
     st.markdown(
-        f"In use: **no. {current.number}**, {counted(len(shown), 'example')}, since "
-        f"{when(current.at)}."
+        f"In use: **no. {current.number}**, {format_count(len(shown), 'example')}, since "
+        f"{format_time(current.at)}."
     )
-    with st.expander("The examples in use", expanded=len(shown) <= FEW_EXAMPLES):
+    with st.expander("The examples in use", expanded=len(shown) <= MAX_EXPANDED_EXAMPLES):
         for example in shown:
             is_pinned = example["id"] in pinned
-            decisions: tuple[tuning.Decision, ...] = ("unpin" if is_pinned else "pin", "remove")
+            decisions: tuple[tuning.ExampleDecision, ...] = (
+                "unpin" if is_pinned else "pin",
+                "remove",
+            )
             with _draw_example(example, is_pinned=is_pinned):
                 if now.get(example["id"]) != example["said"]:
                     st.caption(NO_LONGER_CHOSEN)
@@ -494,39 +515,43 @@ def _draw_in_use(current: Learned, now: Mapping[str, list[str]]) -> None:
                     for decision in decisions:
                         _draw_button(decision, example, current.project_id)
     if removed_examples:
-        with st.expander(f"Removed: {counted(len(removed_examples), 'example')}"):
+        with st.expander(f"Removed: {format_count(len(removed_examples), 'example')}"):
             for example in removed_examples:
                 with _draw_example(example):
                     _draw_button("allow", example, current.project_id)
 
 
-def _draw_button(decision: tuning.Decision, example: dict[str, Any], project_id: str) -> None:
-    words, icon, tip = BUTTONS[decision]
+def _draw_button(
+    decision: tuning.ExampleDecision, example: dict[str, Any], project_id: str
+) -> None:
+    words, icon, tip = DECISION_BUTTONS[decision]
     key = f"spans.example.{decision}.{example['id'][:16]}"
-    button(words, key, _decide, project_id, example["id"], decision, icon=icon, help=tip)
+    draw_button(words, key, _decide, project_id, example["id"], decision, icon=icon, help=tip)
 
 
-def _decide(project_id: str, example_id: str, decision: tuning.Decision) -> None:
-    with problem_kept(PROBLEM):
+def _decide(project_id: str, example_id: str, decision: tuning.ExampleDecision) -> None:
+    with store_problem(SPANS_PROBLEM):
         with state.open_store() as store, store.writing():
-            by = state.require(store, project_id, "lead", "choose examples")
-            tuning.decide(store, project_id, example_id, decision, by=by, now=time.time())
+            by = state.require_role(store, project_id, "lead", "choose examples")
+            tuning.decide_example(store, project_id, example_id, decision, by=by, now=time.time())
         st.toast("New checks go by it.", icon=":material/check:")
 
 
 def _draw_example(example: dict[str, Any], *, is_pinned: bool = False) -> DeltaGenerator:
     sign = ":material/keep: " if is_pinned else ""
-    title = f"{sign}**{escaped(str(example['question']))}**" if example["question"] else sign
+    title = (
+        f"{sign}**{escape_markdown(str(example['question']))}**" if example["question"] else sign
+    )
     marks = []
     for span in example["spans"]:
         instead = f"; instead: {span['instead']}" if span.get("instead") else ""
-        words = category_words(str(span["category"])) + instead
+        words = format_category(str(span["category"])) + instead
         marks.append(TextMark(span["start"], span["end"], title=words))
     container = st.container(border=True)
     with container:
         if title:
             st.markdown(title)
-        show(marked_text(str(example["response"]), marks))
-        language = _format_language(base_of(str(example["language"])))
-        st.caption(f"{escaped(language)} · {escaped(str(example['why']))}")
+        draw_html(render_marked_text(str(example["response"]), marks))
+        language = _format_language(get_base_language(str(example["language"])))
+        st.caption(f"{escape_markdown(language)} · {escape_markdown(str(example['why']))}")
     return container

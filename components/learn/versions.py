@@ -11,26 +11,38 @@ from typing import Any
 import streamlit as st
 
 from components.app import login, state
-from components.app.state import KeptResult, keep_result, kept_result
-from components.widgets.charts import loss_figure, matrix_figure, reliability_figure
+from components.app.state import StoredResult, find_result, store_result
+from components.widgets.charts import confusion_matrix_figure, loss_figure, reliability_figure
 from components.widgets.controls import (
-    ask,
-    button,
-    choice_table,
-    download,
+    ask_confirmation,
+    draw_button,
+    draw_choice_table,
+    draw_download,
+    draw_table,
     open_run,
-    problem_kept,
     show_problem,
-    table,
+    store_problem,
 )
-from components.widgets.wording import LABEL_WORDS, clipped, counted, escaped, seconds, when
-from core.learning.metrics import compare
-from core.learning.retrain import activate, is_worse, rescore, waiting_runs
+from components.widgets.wording import (
+    LABEL_WORDS,
+    clip_text,
+    escape_markdown,
+    format_count,
+    format_duration,
+    format_time,
+)
+from core.learning.metrics import compare_versions
+from core.learning.retrain import (
+    activate_version,
+    is_worse_version,
+    list_waiting_runs,
+    rescore_runs,
+)
 from core.store import open_store
-from core.store.sqlite import Mark
-from core.store.versions import SEED_VERSION, Version
+from core.store.sqlite import ChangeMark
+from core.store.versions import SEED_VERSION, ClassifierVersion
 
-RATES: dict[str, Any] = {
+METRIC_NAMES: dict[str, Any] = {
     "balanced_accuracy": ["Balanced accuracy", False],
     "accuracy": ["Accuracy", False],
     "f1": ["F1 (hallucinated)", False],
@@ -46,7 +58,7 @@ METRIC_MEANINGS = (
     "probabilities lie from what was true. **ECE**: how far stated confidence lies from the share "
     "that was right. The last column always answers hallucinated, with a probability of 1."
 )
-CARD_WORDS: dict[str, str] = {
+CARD_TITLES: dict[str, str] = {
     "compared_with": "Compared with",
     "options": "Options",
     "recipe": "Options",
@@ -56,7 +68,7 @@ CARD_WORDS: dict[str, str] = {
     "encoder": "Encoder",
     "limits": "Limits",
 }
-TRAINED_WORDS: dict[str, str] = {
+TRAINED_ON_TITLES: dict[str, str] = {
     "labels": "labels",
     "languages": "languages",
     "authors": "people",
@@ -71,20 +83,20 @@ RESCORE_HINT = (
     "event of its own; the first verdict stays in the trace."
 )
 
-Figures = dict[str, Any]
+MetricValues = dict[str, Any]
 GOT_RIGHT, GOT_WRONG = "got right", "got wrong"
 STILL_RIGHT, STILL_WRONG = "right as before", "wrong as before"
-SIDES = (GOT_RIGHT, GOT_WRONG, STILL_WRONG, STILL_RIGHT)
-FEW = 30
+CHANGE_SIDES = (GOT_RIGHT, GOT_WRONG, STILL_WRONG, STILL_RIGHT)
+FEW_CASES = 30
 VERSION_PAIR_PROBLEM = "retrain.pair.problem"
-NEWEST = 5
-PROBLEM = "retrain.activate.problem"
-AGREED, OUTCOME = "retrain.rescore.go", "retrain.rescore.done"
+MAX_EXPANDED_VERSIONS = 5
+ACTIVATION_PROBLEM = "retrain.activate.problem"
+RESCORE_CONFIRMED, RESCORE_OUTCOME = "retrain.rescore.go", "retrain.rescore.done"
 RESCORE_PROBLEM = "retrain.rescore.problem"
-A_SECOND = 100  # runs rescored per second, roughly
+RUNS_PER_SECOND = 100  # runs rescored per second, roughly
 
 
-def side_of(row: Figures) -> str:
+def classify_change(row: MetricValues) -> str:
     """Return how a held-out row changed between the two versions."""
     truth = row["label"] == "hallucinated"
     was_right = (row["before"] >= 0.5) == truth
@@ -94,17 +106,17 @@ def side_of(row: Figures) -> str:
     return GOT_RIGHT if is_right else GOT_WRONG
 
 
-def _draw_changes(held: Figures, before: str, after: str) -> None:
-    by_side: dict[str, list[Figures]] = {side: [] for side in SIDES}
+def _draw_changes(held: MetricValues, before: str, after: str) -> None:
+    by_side: dict[str, list[MetricValues]] = {side: [] for side in CHANGE_SIDES}
     for row in _filter_visible(held.get("rows", [])):
-        by_side[side_of(row)].append(row)
-    first = next((side for side in SIDES if by_side[side]), None)
+        by_side[classify_change(row)].append(row)
+    first = next((side for side in CHANGE_SIDES if by_side[side]), None)
     if first is None:
         return
     st.markdown("**Which cases changed sides**")
     side = st.segmented_control(
         "Which cases changed sides",
-        SIDES,
+        CHANGE_SIDES,
         format_func=lambda side: f"{side} ({len(by_side[side])})",
         default=first,
         key="retrain.side",
@@ -116,14 +128,14 @@ def _draw_changes(held: Figures, before: str, after: str) -> None:
         return
     rows = [
         {
-            "Claim": clipped(str(row["claim"]), 160),
+            "Claim": clip_text(str(row["claim"]), 160),
             "People say": LABEL_WORDS[row["label"]],
             f"p by {before}": f"{row['before']:.2f}",
             f"p by {after}": f"{row['after']:.2f}",
         }
         for row in by_side[side]
     ]
-    chosen = choice_table(
+    chosen = draw_choice_table(
         rows,
         f"retrain.rows.{before}.{after}.{side}",
         height="content" if len(rows) < 12 else 420,
@@ -134,34 +146,36 @@ def _draw_changes(held: Figures, before: str, after: str) -> None:
         open_run(str(by_side[side][chosen]["run_id"]))
 
 
-def _filter_visible(rows: list[Figures]) -> list[Figures]:
+def _filter_visible(rows: list[MetricValues]) -> list[MetricValues]:
     """Return the rows of visible projects; the classifier learns from those of all projects."""
-    if not login.is_on():
+    if not login.is_login_required():
         return rows
     now = time.time()
     with state.open_store() as store:
         runs = {str(row["run_id"]): store.runs.get(str(row["run_id"]), now, 0.0) for row in rows}
         projects = {run.project_id for run in runs.values() if run is not None}
-        visible = {project_id for project_id in projects if state.may_see(store, project_id)}
+        visible = {
+            project_id for project_id in projects if state.can_see_project(store, project_id)
+        }
     return [row for row in rows if (run := runs[str(row["run_id"])]) and run.project_id in visible]
 
 
-def _draw_figures(held: Figures, before: str, after: str, losses: list[list[float]]) -> None:
+def _draw_figures(held: MetricValues, before: str, after: str, losses: list[list[float]]) -> None:
     old, new = held.get("before", {}), held.get("after", {})
     n = int(new.get("n") or 0)
     if not n:
         st.caption("No case is held out yet, so nothing can be compared.")
         return
     st.markdown(_summarise_difference(held, n))
-    table(metric_rows(old, new, before, after), "retrain.metrics")
+    draw_table(build_metric_rows(old, new, before, after), "retrain.metrics")
     with st.popover("What these figures mean", icon=":material/help:"):
         st.markdown(METRIC_MEANINGS)
-    if words := ece_words(new):
+    if words := format_ece_chance(new):
         st.caption(words)
     bins = held.get("reliability") or {}
     charts = [
-        ("matrix.True", matrix_figure(old, before)),
-        ("matrix.False", matrix_figure(new, after)),
+        ("matrix.True", confusion_matrix_figure(old, before)),
+        ("matrix.False", confusion_matrix_figure(new, after)),
     ]
     if bins.get("before") or bins.get("after"):
         both = bins.get("before", []), bins.get("after", [])
@@ -174,10 +188,10 @@ def _draw_figures(held: Figures, before: str, after: str, losses: list[list[floa
     _draw_changes(held, before, after)
 
 
-def _summarise_difference(held: Figures, n: int) -> str:
-    words = f"On **{counted(n, 'held-out verdict')}**, trained on by neither."
+def _summarise_difference(held: MetricValues, n: int) -> str:
+    words = f"On **{format_count(n, 'held-out verdict')}**, trained on by neither."
     difference = held.get("difference")
-    if n < FEW:
+    if n < FEW_CASES:
         words += " Too few to be sure of any difference."
     elif difference and not any(difference.values()):
         words += " Balanced accuracy is the same."
@@ -191,11 +205,13 @@ def _summarise_difference(held: Figures, n: int) -> str:
     return words
 
 
-def metric_rows(old: Figures, new: Figures, before: str, after: str) -> list[dict[str, str]]:
+def build_metric_rows(
+    old: MetricValues, new: MetricValues, before: str, after: str
+) -> list[dict[str, str]]:
     """Return a row for each known figure: before, after, difference, the trivial answer."""
-    trivial = trivial_figures(new)
+    trivial = compute_trivial_metrics(new)
     rows = []
-    for key, (words, is_loss) in RATES.items():
+    for key, (words, is_loss) in METRIC_NAMES.items():
         one, other = old.get(key), new.get(key)
         if one is None and other is None:
             continue
@@ -211,7 +227,7 @@ def metric_rows(old: Figures, new: Figures, before: str, after: str) -> list[dic
     return rows
 
 
-def trivial_figures(figures: Figures) -> dict[str, float]:
+def compute_trivial_metrics(figures: MetricValues) -> dict[str, float]:
     """Return the figures of always answering hallucinated, with p = 1, on the same cases."""
     share = figures.get("always_hallucinated")
     if share is None:
@@ -239,7 +255,7 @@ def _format_difference(old: float | None, new: float | None, *, is_loss: bool) -
     return words + (" better" if (new < old) == is_loss else " worse")
 
 
-def ece_words(figures: Figures) -> str:
+def format_ece_chance(figures: MetricValues) -> str:
     """Return a sentence comparing the ECE with chance alone; "" if that is not known."""
     null = figures.get("ece_null")
     if not isinstance(null, dict) or figures.get("ece") is None:
@@ -252,23 +268,23 @@ def ece_words(figures: Figures) -> str:
     )
 
 
-def summary(held: Figures) -> str:
+def format_holdout_summary(held: MetricValues) -> str:
     """Return one line for the list of versions: the deciding figure, before, after, and n."""
     old, new = held.get("before", {}), held.get("after", {})
     if not new.get("n"):
         return "no case was held out"
     key = "balanced_accuracy" if new.get("balanced_accuracy") is not None else "accuracy"
     baselines = [] if old.get(key) is None else [f"{old[key]:.2f} before"]
-    if (trivial := trivial_figures(new).get(key)) is not None:
+    if (trivial := compute_trivial_metrics(new).get(key)) is not None:
         baselines.append(f"{trivial:.2f} for always hallucinated")
     note = f" ({', '.join(baselines)})" if baselines else ""
-    return escaped(
-        f"{RATES[key][0].lower()} {_format_figure(new.get(key))}{note}, "
-        f"on {counted(new['n'], 'held-out verdict')}"
+    return escape_markdown(
+        f"{METRIC_NAMES[key][0].lower()} {_format_figure(new.get(key))}{note}, "
+        f"on {format_count(new['n'], 'held-out verdict')}"
     )
 
 
-def detail_lines(card: dict[str, Any]) -> list[str]:
+def format_card_details(card: dict[str, Any]) -> list[str]:
     """Return a line of Markdown for each part that the card has."""
     trained = card.get("trained_on", {})
     lines = []
@@ -276,16 +292,16 @@ def detail_lines(card: dict[str, Any]) -> list[str]:
         lines.append(f"**Trained on**: {len(trained['corrections'])} corrections")
     lines += [
         f"**Trained on**, {words}: {_format_value(trained[key])}"
-        for key, words in TRAINED_WORDS.items()
+        for key, words in TRAINED_ON_TITLES.items()
         if trained.get(key)
     ]
     lines += [
         f"**{words}**: {_format_value(card[key])}"
-        for key, words in CARD_WORDS.items()
+        for key, words in CARD_TITLES.items()
         if card.get(key)
     ]
     if card.get("seconds"):
-        lines.append(f"**It took**: {escaped(seconds(card['seconds']))}")
+        lines.append(f"**It took**: {escape_markdown(format_duration(card['seconds']))}")
     if card.get("memory_mb"):
         lines.append(f"**Memory**: {card['memory_mb']} MB at most")
     return lines
@@ -294,18 +310,18 @@ def detail_lines(card: dict[str, Any]) -> list[str]:
 def _format_value(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(
-            f"{escaped(str(name))} {_format_value(part)}" for name, part in value.items()
+            f"{escape_markdown(str(name))} {_format_value(part)}" for name, part in value.items()
         )
     if isinstance(value, list):
         return " ".join(_format_value(part) for part in value)
     if isinstance(value, float):
-        return escaped(f"{value:.4g}")
+        return escape_markdown(f"{value:.4g}")
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return escaped(str(value))
+    return escape_markdown(str(value))
 
 
-def _draw_pair(versions: Sequence[Version], active: str) -> None:
+def _draw_pair(versions: Sequence[ClassifierVersion], active: str) -> None:
     """Draw the two chosen versions; by default the newest and the one it was compared with."""
     cards = {version.id: version.card for version in versions}
     names = [*cards, SEED_VERSION]
@@ -320,19 +336,19 @@ def _draw_pair(versions: Sequence[Version], active: str) -> None:
         st.caption("Choose two different ones.")
         return
     card = cards.get(after, {})
-    latest = kept_result(f"pair {before} {after}")
+    latest = find_result(f"pair {before} {after}")
     if latest is not None:
-        st.caption(f"On all cases that were held out on {when(latest.at)}.")
+        st.caption(f"On all cases that were held out on {format_time(latest.at)}.")
         _draw_figures(latest.value, before, after, card.get("losses", []))
     elif before == str(card.get("compared_with") or active) and card.get("holdout"):
         st.caption("On the cases that were held out when it was trained.")
         _draw_figures(card["holdout"], before, after, card.get("losses", []))
     _draw_compare(before, after, latest)
     if card:
-        with st.expander(f"What {escaped(after)} was made of", icon=":material/badge:"):
-            st.markdown("\n".join(f"- {line}" for line in detail_lines(card)))
+        with st.expander(f"What {escape_markdown(after)} was made of", icon=":material/badge:"):
+            st.markdown("\n".join(f"- {line}" for line in format_card_details(card)))
             data = json.dumps(card, indent=1, ensure_ascii=False)
-            download("Model card (JSON)", data, f"{after}.card.json", "retrain.card")
+            draw_download("Model card (JSON)", data, f"{after}.card.json", "retrain.card")
 
 
 def _choose_version(name: str, words: str, names: list[str], default: str) -> str:
@@ -349,7 +365,7 @@ def _choose_version(name: str, words: str, names: list[str], default: str) -> st
     return value
 
 
-def choose_newest() -> None:
+def reset_version_pair() -> None:
     """Reset the choice of two versions, so that a new one is shown."""
     for name in ("version", "beside"):
         st.session_state.pop(f"retrain.pair.{name}", None)
@@ -357,26 +373,26 @@ def choose_newest() -> None:
             del st.query_params[name]
 
 
-def _draw_compare(before: str, after: str, latest: KeptResult | None) -> None:
+def _draw_compare(before: str, after: str, latest: StoredResult | None) -> None:
     with state.open_store() as store:
-        mark: Mark = (*store.changes.of_corrections(), *store.changes.of_holdout())
+        mark: ChangeMark = (*store.changes.of_corrections(), *store.changes.of_holdout())
     words, key = "Compare on the cases that are held out now", "retrain.pair.compare"
     is_old = latest is None or latest.mark != mark
     if is_old and st.button(words, key=key, icon=":material/balance:"):
-        with problem_kept(VERSION_PAIR_PROBLEM):
+        with store_problem(VERSION_PAIR_PROBLEM):
             with st.spinner("Asking both of them"), state.open_store() as store:
-                figures: Figures = compare(store, state.home(), before, after)
-            keep_result(f"pair {before} {after}", figures, mark, time.time())
+                figures: MetricValues = compare_versions(store, state.home_folder(), before, after)
+            store_result(f"pair {before} {after}", figures, mark, time.time())
         st.rerun()
     show_problem(VERSION_PAIR_PROBLEM)
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
-def _load_versions(home: str, mark: Mark) -> tuple[list[Version], set[str]]:
+def _load_versions(home: str, mark: ChangeMark) -> tuple[list[ClassifierVersion], set[str]]:
     """Return all versions and the ids of worse ones; cached, as cards hold all held-out rows."""
     with open_store(Path(home)) as store:
         versions = store.versions.all()
-        return versions, {version.id for version in versions if is_worse(store, version.id)}
+        return versions, {version.id for version in versions if is_worse_version(store, version.id)}
 
 
 def draw_versions() -> None:
@@ -385,15 +401,15 @@ def draw_versions() -> None:
         active = store.versions.active()
         activations = store.versions.activations()
         mark = store.changes.of_learned()
-    versions, worse = _load_versions(str(state.home()), mark)
+    versions, worse = _load_versions(str(state.home_folder()), mark)
     st.subheader("Versions", anchor=False)
-    show_problem(PROBLEM)
+    show_problem(ACTIVATION_PROBLEM)
     known = {item.version_id for item in activations}
-    for version in versions[:NEWEST]:
+    for version in versions[:MAX_EXPANDED_VERSIONS]:
         _draw_version(version, active, version.id in worse, version.id in known)
-    if len(versions) > NEWEST:
-        with st.expander(f"{len(versions) - NEWEST} older"):
-            for version in versions[NEWEST:]:
+    if len(versions) > MAX_EXPANDED_VERSIONS:
+        with st.expander(f"{len(versions) - MAX_EXPANDED_VERSIONS} older"):
+            for version in versions[MAX_EXPANDED_VERSIONS:]:
                 _draw_version(version, active, version.id in worse, version.id in known)
     with st.container(border=True):
         st.markdown(
@@ -406,24 +422,25 @@ def draw_versions() -> None:
     if activations:
         with st.expander("Who activated what", icon=":material/history:"):
             for item in activations:
-                reason = f": {escaped(item.reason)}" if item.reason else ""
+                reason = f": {escape_markdown(item.reason)}" if item.reason else ""
                 st.markdown(
-                    f"{when(item.at)} · {escaped(item.by)} · {escaped(item.version_id)}{reason}"
+                    f"{format_time(item.at)} · {escape_markdown(item.by)} · "
+                    f"{escape_markdown(item.version_id)}{reason}"
                 )
     if versions:
         _draw_pair(versions, active)
 
 
-def _draw_version(version: Version, active: str, worse: bool, was_active: bool) -> None:
+def _draw_version(version: ClassifierVersion, active: str, worse: bool, was_active: bool) -> None:
     with st.container(border=True):
         trained = version.card.get("trained_on", {})
         st.markdown(
-            f"**{escaped(version.id)}**{_format_active_badge(version.id == active)}  \n"
-            f"{when(version.created_at)} · {escaped(version.author)} · "
+            f"**{escape_markdown(version.id)}**{_format_active_badge(version.id == active)}  \n"
+            f"{format_time(version.created_at)} · {escape_markdown(version.author)} · "
             f"{len(trained.get('corrections', []))} corrections and "
             f"{trained.get('seed_texts', 0)} seed texts"
         )
-        st.caption(summary(version.card.get("holdout", {})))
+        st.caption(format_holdout_summary(version.card.get("holdout", {})))
         if worse:
             st.warning("Worse on the held-out cases than the version before.")
         if version.id != active:
@@ -441,21 +458,23 @@ def _draw_activation(version_id: str, words: str, *, needs_reason: bool) -> None
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     left.text_input(label, key=f"{key}.reason")
     with right:
-        button(words, key, _activate, version_id, icon="check_circle", width="stretch")
+        draw_button(words, key, _activate, version_id, icon="check_circle", width="stretch")
 
 
 def _activate(version_id: str) -> None:
     reason = str(st.session_state.get(f"retrain.activate.{version_id}.reason") or "")
-    with problem_kept(PROBLEM):
+    with store_problem(ACTIVATION_PROBLEM):
         with state.open_store() as store:
-            person = state.person(store)
-            activate(store, state.home(), version_id, by=person, reason=reason)
-        st.toast(f"{escaped(version_id)} is active: new checks use it.", icon=":material/check:")
+            person = state.get_person(store)
+            activate_version(store, state.home_folder(), version_id, by=person, reason=reason)
+        st.toast(
+            f"{escape_markdown(version_id)} is active: new checks use it.", icon=":material/check:"
+        )
 
 
 def _draw_rescore(active: str) -> None:
     """Draw the button; rescore once the dialog is confirmed, and show the outcome."""
-    if st.session_state.pop(AGREED, "") == active:
+    if st.session_state.pop(RESCORE_CONFIRMED, "") == active:
         _rescore_runs(active)
     left, right = st.columns([3, 1], vertical_alignment="center")
     left.caption(RESCORE_HINT)
@@ -464,27 +483,35 @@ def _draw_rescore(active: str) -> None:
     ):
         _draw_rescore_dialog(active)
     show_problem(RESCORE_PROBLEM)
-    if outcome := st.session_state.pop(OUTCOME, ""):
+    if outcome := st.session_state.pop(RESCORE_OUTCOME, ""):
         st.success(outcome, icon=":material/check:")
 
 
 @st.dialog("Score old runs again")
 def _draw_rescore_dialog(active: str) -> None:
-    if st.session_state.get(AGREED):
+    if st.session_state.get(RESCORE_CONFIRMED):
         st.rerun()  # a click redraws only the dialog: close it, so that the page begins
     with state.open_store() as store:
-        waiting = len(waiting_runs(store, active))
+        waiting = len(list_waiting_runs(store, active))
     if not waiting:
-        st.markdown(f"Every run's verdict is by **{escaped(active)}** already.")
+        st.markdown(f"Every run's verdict is by **{escape_markdown(active)}** already.")
         return
-    runs = counted(waiting, "run")
+    runs = format_count(waiting, "run")
     st.markdown(
         f"**{runs}** of all projects would get a verdict by "
-        f"**{escaped(active)}**, in about {max(1, round(waiting / A_SECOND))} s. History and the "
+        f"**{escape_markdown(active)}**, in about {max(1, round(waiting / RUNS_PER_SECOND))} s. "
+        f"History and the "
         "runs then show the new one, with who asked for it; on Calibration they count for it and "
         "no longer for the version before."
     )
-    button(f"Score {runs}", "retrain.rescore.agree", ask, AGREED, active, type="primary")
+    draw_button(
+        f"Score {runs}",
+        "retrain.rescore.agree",
+        ask_confirmation,
+        RESCORE_CONFIRMED,
+        active,
+        type="primary",
+    )
 
 
 def _rescore_runs(active: str) -> None:
@@ -494,13 +521,13 @@ def _rescore_runs(active: str) -> None:
     def show_progress(done: int, total: int) -> None:
         bar.progress(done / total, f"Run {done:,} of {total:,}")
 
-    with problem_kept(RESCORE_PROBLEM):
+    with store_problem(RESCORE_PROBLEM):
         with state.open_store() as store:
-            outcome = rescore(
-                store, state.home(), active, by=state.person(store), done=show_progress
+            outcome = rescore_runs(
+                store, state.home_folder(), active, by=state.get_person(store), done=show_progress
             )
-        st.session_state[OUTCOME] = (
-            f"{counted(outcome.runs, 'run')} scored again by {escaped(active)}; "
+        st.session_state[RESCORE_OUTCOME] = (
+            f"{format_count(outcome.runs, 'run')} scored again by {escape_markdown(active)}; "
             f"{outcome.changed:,} got another label."
         )
     bar.empty()

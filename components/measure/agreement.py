@@ -11,21 +11,21 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
-from components.widgets.controls import table
-from components.widgets.wording import LABEL_WORDS, counted
+from components.widgets.controls import draw_table
+from components.widgets.wording import LABEL_WORDS, format_count
 from core.review import agreement as stats
 from core.schema.records import Label
 from core.schema.reviews import Correction
 from core.store import open_store
-from core.store.sqlite import Mark
+from core.store.sqlite import ChangeMark
 
-MACHINE = "the machine"
-MOST_PEOPLE = 12
-MOST_KEPT = 8  # projects
-Rows = list[dict[str, Any]]
+MACHINE_NAME = "the machine"
+MAX_COMPARED_PEOPLE = 12
+MAX_CACHED_PROJECTS = 8  # projects
+TableRows = list[dict[str, Any]]
 
 
-def between(
+def format_interval(
     value: float, low: float | None, high: float | None, digits: int = 2, sign: str = ""
 ) -> str:
     """Return text such as “0.61 (0.40 to 0.79)”, or only the value without an interval."""
@@ -36,8 +36,8 @@ def between(
 def draw_agreement() -> None:
     """Draw all tables for the current project."""
     with state.open_store() as store:
-        project_id = state.project(store).id
-    tables = _build_tables(str(state.home()), project_id, state.answers_mark())
+        project_id = state.get_project(store).id
+    tables = _build_tables(str(state.home_folder()), project_id, state.get_answers_mark())
     if tables is None:
         st.info("Nobody has said anything yet: what people save on Review and on runs counts here.")
         return
@@ -49,21 +49,21 @@ def draw_agreement() -> None:
     _draw_table(pairs, "agreement.pairs", "In pairs")
     if judged:
         st.subheader("People and the machine", anchor=False)
-        total = counted(judged, "answer")
+        total = format_count(judged, "answer")
         st.markdown(f"The machine was overturned in **{overturned} of {total}**.")
     _draw_table(machine, "agreement.machine")
     _draw_table(confusion, "agreement.confusion")
     _draw_table(agents, "agreement.agents", "People and each agent")
     st.caption(
-        f"In brackets: 95% intervals over resampled items. Below {stats.FEWEST} items a figure "
+        f"In brackets: 95% intervals over resampled items. Below {stats.MIN_ITEMS} items a figure "
         "says little."
     )
 
 
-@st.cache_resource(max_entries=MOST_KEPT, show_spinner="Counting over all answers")
+@st.cache_resource(max_entries=MAX_CACHED_PROJECTS, show_spinner="Counting over all answers")
 def _build_tables(
-    home: str, project_id: str, mark: Mark
-) -> tuple[Rows, Rows, Rows, Rows, Rows, int, int] | None:
+    home: str, project_id: str, mark: ChangeMark
+) -> tuple[TableRows, TableRows, TableRows, TableRows, TableRows, int, int] | None:
     """Return the five tables, cached until a new answer; None if there are no answers.
 
     The last two values count the answers that have a verdict, and those that overturned it.
@@ -75,7 +75,7 @@ def _build_tables(
     if not corrections:
         return None
     lengths = {case_id: len(case.response) for case_id, case in cases.items() if case is not None}
-    people = sorted({c.author for c in corrections})[:MOST_PEOPLE]
+    people = sorted({c.author for c in corrections})[:MAX_COMPARED_PEOPLE]
     answers: dict[str, dict[str, str]] = defaultdict(dict)  # by case and person
     marks: dict[str, dict[str, list[tuple[int, int]]]] = defaultdict(dict)
     for each in corrections:
@@ -93,17 +93,19 @@ def _build_tables(
     )
 
 
-def _compare_all(answers: stats.Answers, marks: stats.Marks, lengths: dict[str, int]) -> Rows:
-    counts = stats.counted(answers)
+def _compare_all(
+    answers: stats.ItemAnswers, marks: stats.ItemMarks, lengths: dict[str, int]
+) -> TableRows:
+    counts = stats.count_answers(answers)
     if not len(counts):
         return []
     rows = [
-        ("Labels: same answer", stats.of_counts(counts, stats.raw_agreement)),
-        ("Labels: Krippendorff's alpha", stats.of_counts(counts, stats.krippendorff_alpha)),
-        ("Labels: Fleiss' kappa", stats.of_counts(counts, stats.fleiss_kappa)),
+        ("Labels: same answer", stats.measure_counts(counts, stats.measure_raw_agreement)),
+        ("Labels: Krippendorff's alpha", stats.measure_counts(counts, stats.krippendorff_alpha)),
+        ("Labels: Fleiss' kappa", stats.measure_counts(counts, stats.fleiss_kappa)),
         (
             "Marked characters: Krippendorff's alpha",
-            stats.span_alpha(stats.characters(marks, lengths)),
+            stats.measure_span_alpha(stats.count_marked_characters(marks, lengths)),
         ),
     ]
     return [
@@ -113,46 +115,51 @@ def _compare_all(answers: stats.Answers, marks: stats.Marks, lengths: dict[str, 
 
 
 def _compare_pairs(
-    people: Sequence[str], answers: stats.Answers, marks: stats.Marks, lengths: dict[str, int]
-) -> Rows:
-    rows: Rows = []
+    people: Sequence[str],
+    answers: stats.ItemAnswers,
+    marks: stats.ItemMarks,
+    lengths: dict[str, int],
+) -> TableRows:
+    rows: TableRows = []
     for one, other in itertools.combinations(people, 2):
-        first, second = stats.pair_of(answers, one, other)
+        first, second = stats.pair_labels(answers, one, other)
         if first:
             same = sum(a == b for a, b in zip(first, second, strict=True))
-            kappa = stats.cohen_of(answers, one, other)
+            kappa = stats.measure_cohen_kappa(answers, one, other)
             rows.append(
                 {
                     "People": f"{one} · {other}",
                     "Same answer": f"{same} of {len(first)}",
                     "Cohen's kappa": _format_figure(kappa),
                     "F1 of marked characters": _format_figure(
-                        stats.f1_of(marks, lengths, one, other)
+                        stats.measure_marking_f1(marks, lengths, one, other)
                     ),
                 }
             )
     return rows
 
 
-def _compare_machine(people: Sequence[str], judged: Sequence[Correction]) -> Rows:
-    rows: Rows = []
+def _compare_machine(people: Sequence[str], judged: Sequence[Correction]) -> TableRows:
+    rows: TableRows = []
     for person in people:
         own = [c for c in judged if c.author == person]
         if own:
-            both = {c.case_id: {person: c.label, MACHINE: c.machine_label or ""} for c in own}
+            both = {c.case_id: {person: c.label, MACHINE_NAME: c.machine_label or ""} for c in own}
             same = sum(c.label == c.machine_label for c in own)
             rows.append(
                 {
                     "Person": person,
                     "Same answer": f"{same} of {len(own)}",
-                    "Cohen's kappa": _format_figure(stats.cohen_of(both, person, MACHINE)),
+                    "Cohen's kappa": _format_figure(
+                        stats.measure_cohen_kappa(both, person, MACHINE_NAME)
+                    ),
                     "Answered blind": sum(c.is_blind for c in own),
                 }
             )
     return rows
 
 
-def _count_confusion(judged: Sequence[Correction]) -> Rows:
+def _count_confusion(judged: Sequence[Correction]) -> TableRows:
     counts = Counter((c.machine_label, c.label) for c in judged)
     return [
         {"The machine said": LABEL_WORDS[machine]}
@@ -166,7 +173,7 @@ def _count_confusion(judged: Sequence[Correction]) -> Rows:
 
 def _compare_agents(
     corrections: Sequence[Correction], stances: Mapping[str, Sequence[tuple[str, Label]]]
-) -> Rows:
+) -> TableRows:
     """Compare each agent with people; each answer on a case that the agent spoke on counts once."""
     pairs: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for correction in corrections:
@@ -177,7 +184,7 @@ def _compare_agents(
             "Agent": agent,
             "Same answer": f"{sum(a == b for a, b in labels)} of {len(labels)}",
             "Cohen's kappa": _format_figure(
-                stats.cohen_of(
+                stats.measure_cohen_kappa(
                     {str(n): {"": a, agent: b} for n, (a, b) in enumerate(labels)}, "", agent
                 )
             ),
@@ -189,12 +196,12 @@ def _compare_agents(
 def _format_figure(figure: stats.AgreementFigure) -> str:
     if figure.value is None:
         return "not defined" if figure.n else "–"
-    text = between(figure.value, figure.low, figure.high)
+    text = format_interval(figure.value, figure.low, figure.high)
     return text + (", too few to say" if figure.is_thin else "")
 
 
-def _draw_table(rows: Rows, key: str, title: str = "") -> None:
+def _draw_table(rows: TableRows, key: str, title: str = "") -> None:
     if rows and title:
         st.subheader(title, anchor=False)
     if rows:
-        table(rows, key)
+        draw_table(rows, key)

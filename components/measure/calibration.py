@@ -14,13 +14,32 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from components.app import state
-from components.run.verdict import NO_PAST, PastVerdicts
-from components.widgets.charts import HALLUCINATED, QUIET, SUPPORTED, plain
-from components.widgets.controls import button, problem_kept, show_problem, table
-from components.widgets.wording import counted, escaped, percent, roster_words, when
+from components.run.verdict import NO_PAST_VERDICTS, PastVerdicts
+from components.widgets.charts import (
+    HALLUCINATED_COLOR,
+    NEUTRAL_COLOR,
+    SUPPORTED_COLOR,
+    style_figure,
+)
+from components.widgets.controls import draw_button, draw_table, show_problem, store_problem
+from components.widgets.wording import (
+    escape_markdown,
+    format_count,
+    format_percent,
+    format_roster,
+    format_time,
+)
 from core.learning import track_record as past
-from core.review.queue_ranking import HIGHEST, KIND, LOWEST, Limit, Policy, policy_of, require_rate
-from core.schema.progress import Progress
+from core.review.queue_ranking import (
+    LIMIT_KIND,
+    MAX_ERROR_RATE,
+    MIN_ERROR_RATE,
+    AutomationPolicy,
+    ConfidenceLimit,
+    check_error_rate,
+    load_policy,
+)
+from core.schema.progress import RunState
 from core.schema.records import Project, Run, Verdict
 from core.store import Store, open_store
 from core.store.answered import AnsweredVerdict
@@ -49,15 +68,15 @@ GROUP_HELP = (
     "else."
 )
 
-DOTTED = {"color": QUIET, "dash": "dot", "width": 1}
-SHADE = "rgba(2, 132, 199, 0.16)"  # SUPPORTED, visible on light and dark pages
-FEWEST_DRAWN = 10  # answered verdicts; an error rate of fewer is only noise
+DOTTED_LINE = {"color": NEUTRAL_COLOR, "dash": "dot", "width": 1}
+INTERVAL_SHADE = "rgba(2, 132, 199, 0.16)"  # SUPPORTED, visible on light and dark pages
+MIN_DRAWN_VERDICTS = 10  # answered verdicts; an error rate of fewer is only noise
 WAIT_SECONDS = 0.2
-Key = tuple[str, str]  # (home, project id)
-MOST_KEPT = 8
+HomeAndProject = tuple[str, str]  # (home, project id)
+MAX_CACHED_FIGURES = 8
 
 
-def level_figure(levels: Sequence[tuple[float, past.WilsonShare]]) -> go.Figure:
+def plot_levels(levels: Sequence[tuple[float, past.WilsonShare]]) -> go.Figure:
     """Plot (mean confidence, share right) of each level; calibrated levels lie on the line."""
     ends = [share.interval for _, share in levels]
     values = [share.value for _, share in levels]
@@ -67,13 +86,13 @@ def level_figure(levels: Sequence[tuple[float, past.WilsonShare]]) -> go.Figure:
         x=[confidence for confidence, _ in levels],
         y=values,
         mode="markers",
-        marker={"color": SUPPORTED, "symbol": "circle", "size": 9},
+        marker={"color": SUPPORTED_COLOR, "symbol": "circle", "size": 9},
         error_y={
             "type": "data",
             "symmetric": False,
             "array": [high - value for (_, high), value in zip(ends, values, strict=True)],
             "arrayminus": [value - low for (low, _), value in zip(ends, values, strict=True)],
-            "color": SUPPORTED,
+            "color": SUPPORTED_COLOR,
         },
     )
     figure.add_scatter(
@@ -84,18 +103,18 @@ def level_figure(levels: Sequence[tuple[float, past.WilsonShare]]) -> go.Figure:
         mode="text",
         hoverinfo="skip",
     )
-    figure.add_shape(type="line", x0=0.5, y0=0.5, x1=1, y1=1, line=DOTTED)
+    figure.add_shape(type="line", x0=0.5, y0=0.5, x1=1, y1=1, line=DOTTED_LINE)
     figure.update_layout(title="Said and right")
     figure.update_xaxes(title="stated confidence", range=[0.48, 1.05], tickformat=".0%")
     figure.update_yaxes(title="were right", range=[0, 1.05], tickformat=".0%")
-    return plain(figure, height=360)
+    return style_figure(figure, height=360)
 
 
-def risk_figure(
+def plot_risk(
     points: Sequence[past.ThresholdPoint], wanted: float | None, chosen: past.ThresholdPoint | None
 ) -> go.Figure:
     """Plot the error rate by share answered, most confident first; `chosen` is the one in use."""
-    drawn = [point for point in points if point.wrong.n >= FEWEST_DRAWN] or list(points[-1:])
+    drawn = [point for point in points if point.wrong.n >= MIN_DRAWN_VERDICTS] or list(points[-1:])
     x = [point.answered for point in drawn]
     rates = [point.wrong.value for point in drawn]
     ends = [point.wrong.interval for point in drawn]
@@ -111,12 +130,12 @@ def risk_figure(
 
     edge = {"line": {"width": 0}, "hoverinfo": "skip"}
     add_line(x, highs, showlegend=False, **edge)
-    add_line(x, lows, fill="tonexty", fillcolor=SHADE, name="range of 95 in 100", **edge)
-    line = {"color": SUPPORTED, "width": 2}
+    add_line(x, lows, fill="tonexty", fillcolor=INTERVAL_SHADE, name="range of 95 in 100", **edge)
+    line = {"color": SUPPORTED_COLOR, "width": 2}
     add_line(x, rates, text=words, name="the surest first", line=line)
-    add_line([0, 1], [everything] * 2, name="in a random order", line=DOTTED)
+    add_line([0, 1], [everything] * 2, name="in a random order", line=DOTTED_LINE)
     if wanted is not None:
-        line = {"color": HALLUCINATED, "dash": "dash", "width": 1}
+        line = {"color": HALLUCINATED_COLOR, "dash": "dash", "width": 1}
         add_line([0, 1], [wanted] * 2, name="target", line=line)
     if chosen is not None:
         figure.add_scatter(
@@ -124,22 +143,22 @@ def risk_figure(
             y=[chosen.wrong.value],
             mode="markers",
             name="in use",
-            marker={"color": HALLUCINATED, "symbol": "diamond", "size": 12},
+            marker={"color": HALLUCINATED_COLOR, "symbol": "diamond", "size": 12},
         )
     figure.update_layout(title="Answered and wrong")
     figure.update_xaxes(title="share of verdicts answered", range=[0, 1.02], tickformat=".0%")
     seen = [high for share, (_, high) in zip(x, ends, strict=True) if share >= 0.2]
     top = max([everything, wanted or 0.0, *rates, *seen])
     figure.update_yaxes(title="wrong", range=[0, min(1.0, 1.1 * top) or 1.0], tickformat=".0%")
-    return plain(figure, height=360)
+    return style_figure(figure, height=360)
 
 
 @dataclass
 class _RecordCache:
     """Track records by home and project, and those being counted in the background."""
 
-    records: dict[Key, past.TrackRecord] = field(default_factory=dict)
-    counting: dict[Key, Future[past.TrackRecord]] = field(default_factory=dict)
+    records: dict[HomeAndProject, past.TrackRecord] = field(default_factory=dict)
+    counting: dict[HomeAndProject, Future[past.TrackRecord]] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
     worker: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "record"))
 
@@ -153,16 +172,18 @@ def _load_record(
     store: Store, project_id: str, wait: float | None = None
 ) -> past.TrackRecord | None:
     """Return the project's current record, or None if counting takes longer than `wait` seconds."""
-    cache, key = _record_cache(), (str(state.home()), project_id)
+    cache, key = _record_cache(), (str(state.home_folder()), project_id)
     before = cache.records.get(key)
-    renewed = past.renewed(store, project_id, before) if before is not None else None
+    renewed = past.renew_track_record(store, project_id, before) if before is not None else None
     record = renewed or _await_count(cache, key, wait) or before
     if record is not None:
         cache.records[key] = record
     return record
 
 
-def _await_count(cache: _RecordCache, key: Key, wait: float | None) -> past.TrackRecord | None:
+def _await_count(
+    cache: _RecordCache, key: HomeAndProject, wait: float | None
+) -> past.TrackRecord | None:
     with cache.lock:
         future = cache.counting.get(key)
         if future is None:
@@ -178,16 +199,16 @@ def _await_count(cache: _RecordCache, key: Key, wait: float | None) -> past.Trac
 
 def _count_record(home: str, project_id: str) -> past.TrackRecord:
     with open_store(Path(home)) as store:
-        return past.counted(store, project_id)
+        return past.count_track_record(store, project_id)
 
 
-def past_of(run: Run, progress: Progress) -> PastVerdicts:
+def load_past_verdicts(run: Run, progress: RunState) -> PastVerdicts:
     """Return what the project's past verdicts say about this run's verdict."""
     verdict = progress.verdict
     if verdict is None or verdict.confidence is None:
-        return NO_PAST
+        return NO_PAST_VERDICTS
     with state.open_store() as store:
-        policy = policy_of(store, store.projects.get(run.project_id))
+        policy = load_policy(store, store.projects.get(run.project_id))
         record = _load_record(store, run.project_id, WAIT_SECONDS)
     version = progress.classifier or run.plan.classifier or SEED_VERSION
     roster = run.plan.roster
@@ -202,30 +223,30 @@ def past_of(run: Run, progress: Progress) -> PastVerdicts:
     )
 
 
-def _describe_standing(standing: past.Standing, verdict: Verdict) -> str:
+def _describe_standing(standing: past.LevelRecord, verdict: Verdict) -> str:
     share = standing.share
     if share is None:
         if not standing.looked_at:
             return ""
         were = "was" if standing.looked_at == 1 else "were"
         return (
-            f"Only {counted(standing.looked_at, 'past verdict')} at this level {were} looked "
+            f"Only {format_count(standing.looked_at, 'past verdict')} at this level {were} looked "
             "at: too few to say how often they are right."
         )
     low, high = share.interval
     kind = f"past “{verdict.label}” verdicts" if standing.label else "past verdicts"
     return (
-        f"Of {kind} at this level, {percent(share.value)} were right "
+        f"Of {kind} at this level, {format_percent(share.value)} were right "
         f"(n={share.n}, between {100 * low:.0f} and {100 * high:.0f}%)."
     )
 
 
 def _describe_method(
-    standing: past.Standing, version: str, roster: str, *, by_tool: bool = False
+    standing: past.LevelRecord, version: str, roster: str, *, by_tool: bool = False
 ) -> str:
     if not standing.looked_at:
         return ""
-    source = "that a tool decided" if by_tool else f"by “{roster_words(roster, short=True)}”"
+    source = "that a tool decided" if by_tool else f"by “{format_roster(roster, short=True)}”"
     selection = (
         "Only cases that were drawn at random or whose answer was known before are counted."
         if standing.is_random
@@ -239,7 +260,9 @@ def _describe_method(
     )
 
 
-def _explain_for_people(policy: Policy | None, version: str, roster: str, confidence: float) -> str:
+def _explain_for_people(
+    policy: AutomationPolicy | None, version: str, roster: str, confidence: float
+) -> str:
     """Return why people must decide; "" if the project answers by itself or has no policy."""
     if policy is None:
         return ""
@@ -261,8 +284,8 @@ def draw_error_rate(project: Project, key: str) -> float | None:
     """Draw the field, in percent; return its value as a share, or None if it is empty."""
     percent = st.number_input(
         "Target error rate (%)",
-        100 * LOWEST,
-        100 * HIGHEST,
+        100 * MIN_ERROR_RATE,
+        100 * MAX_ERROR_RATE,
         None if project.error_rate is None else round(100 * project.error_rate, 2),
         step=0.5,
         format="%.1f",
@@ -273,35 +296,39 @@ def draw_error_rate(project: Project, key: str) -> float | None:
     return None if percent is None else round(percent / 100.0, 6)
 
 
-def refit(store: Store, project: Project) -> None:
+def refit_limit(store: Store, project: Project) -> None:
     """Fit the project's limit again; call it outside a transaction."""
     known = None if project.error_rate is None else _load_record(store, project.id)
-    past.fit(store, project, state.person(store), time.time(), known)
+    past.fit_limits(store, project, state.get_person(store), time.time(), known)
 
 
 def _save_rate(project_id: str, key: str) -> None:
     percent = st.session_state.get(key)
     wanted = None if percent is None else round(float(percent) / 100.0, 6)
-    with problem_kept("confidence.problem"):
+    with store_problem("confidence.problem"):
         if wanted is not None:
-            require_rate(wanted)
+            check_error_rate(wanted)
         with state.open_store() as store:
             with store.writing():
-                state.require(store, project_id, "lead", "change the target error rate")
+                state.require_role(store, project_id, "lead", "change the target error rate")
                 known = store.projects.get(project_id)
                 if known is None:
                     return
                 changed = replace(known, error_rate=wanted)
                 store.projects.save(changed)
-            refit(store, changed)
-            policy = policy_of(store, changed)
+            refit_limit(store, changed)
+            policy = load_policy(store, changed)
         holds = policy is not None and any(limit.threshold is not None for limit in policy.limits)
         outcome = "the limit is fitted" if holds else "nothing can be promised yet"
         st.toast("Saved: no target is set." if policy is None else f"Saved: {outcome}.")
 
 
 def _draw_rates(
-    project: Project, policy: Policy | None, limits: Sequence[tuple[float, Limit]], *, is_lead: bool
+    project: Project,
+    policy: AutomationPolicy | None,
+    limits: Sequence[tuple[float, ConfidenceLimit]],
+    *,
+    is_lead: bool,
 ) -> None:
     st.subheader("What this project answers by itself", anchor=False)
     key = f"confidence.{project.id}.rate"
@@ -309,7 +336,7 @@ def _draw_rates(
     with left:
         draw_error_rate(project, key)
     with right:
-        button(
+        draw_button(
             "Save and fit the limit",
             "confidence.fit",
             _save_rate,
@@ -322,21 +349,22 @@ def _draw_rates(
         )
     show_problem("confidence.problem")
     if policy is not None and policy.problem:
-        st.error(escaped(policy.problem), icon=":material/error:")
+        st.error(escape_markdown(policy.problem), icon=":material/error:")
     if not limits:
         return
     rows = [_build_rate_row(rate, limit) for rate, limit in limits]
-    table(rows, "confidence.rates")
+    draw_table(rows, "confidence.rates")
     first = limits[0][1]
     drawn = " that were drawn at random" if first.is_random else ""
     st.caption(
-        f"What each rate would mean, on {counted(first.n, 'verdict')} looked at{drawn}. “From” is "
+        f"What each rate would mean, on {format_count(first.n, 'verdict')} looked at{drawn}. "
+        f"“From” is "
         "the lowest of a fixed row of confidences at which no more than the wanted share is "
         "wrong, with 90% certainty. An unclear verdict answers nothing: it says so itself."
     )
 
 
-def _build_rate_row(rate: float, limit: Limit) -> dict[str, Any]:
+def _build_rate_row(rate: float, limit: ConfidenceLimit) -> dict[str, Any]:
     answered = round(100 * limit.answered / limit.n)
     return {
         "Target": f"{100 * rate:.3g}%",
@@ -348,22 +376,22 @@ def _build_rate_row(rate: float, limit: Limit) -> dict[str, Any]:
     }
 
 
-def _explain_no_limit(rate: float, limit: Limit) -> str:
+def _explain_no_limit(rate: float, limit: ConfidenceLimit) -> str:
     """Return why nothing is answered at that rate; "" if something is."""
     if limit.threshold is not None:
         return ""
-    fewest = past.fewest_for(rate)
+    fewest = past.count_needed_verdicts(rate)
     if limit.n < fewest:
         return f"{fewest} are needed, if none is wrong"
     return "too many wrong to promise it"
 
 
-def _draw_in_use(wanted: float, limit: Limit | None, n: int, since: str) -> None:
+def _draw_in_use(wanted: float, limit: ConfidenceLimit | None, n: int, since: str) -> None:
     """Draw the limit in use, and how many of today's `n` verdicts it was not fitted on."""
     if limit is None:
         st.markdown(NOTHING_FITTED)
         return
-    fitted = f"fitted {escaped(since)} on {counted(limit.n, 'verdict')} looked at"
+    fitted = f"fitted {escape_markdown(since)} on {format_count(limit.n, 'verdict')} looked at"
     if limit.threshold is None:
         reason = _explain_no_limit(wanted, limit)
         st.markdown(f"**In use: nothing is answered by itself** ({fitted}): {reason}.")
@@ -375,7 +403,7 @@ def _draw_in_use(wanted: float, limit: Limit | None, n: int, since: str) -> None
             f"{limit.answered} answered ones wrong."
         )
     if n > limit.n:
-        more = counted(n - limit.n, "verdict")
+        more = format_count(n - limit.n, "verdict")
         st.caption(f"{more} more can be counted by now: fit the limit again.")
 
 
@@ -390,18 +418,18 @@ class CalibrationFigures:
     levels: list[tuple[float, past.WilsonShare]]
     points: list[past.ThresholdPoint]
     mean_error: float
-    limits: list[tuple[float, Limit]]
+    limits: list[tuple[float, ConfidenceLimit]]
 
 
-def draw_confidence() -> None:
+def draw_calibration() -> None:
     """Draw all figures for the current project."""
     with state.open_store() as store:
-        project = state.project(store)
-        role = store.projects.role_of(project.id, state.person(store))
+        project = state.get_project(store)
+        role = store.projects.role_of(project.id, state.get_person(store))
         with st.spinner("Counting over all answers"):
             record = _load_record(store, project.id)
-        policy = policy_of(store, project)
-        chosen = store.learned.choices(KIND, project.id) if policy and policy.limits else []
+        policy = load_policy(store, project)
+        chosen = store.learned.choices(LIMIT_KIND, project.id) if policy and policy.limits else []
         active = store.versions.active()
     if record is None or not record.groups:
         st.info(NOTHING_ANSWERED)
@@ -409,15 +437,17 @@ def draw_confidence() -> None:
         return
     group = _draw_choice(record, (active, project.roster))
     marks = (record.corrections, record.golds, record.ended, record.runs, record.scores)
-    rates = tuple(sorted({*past.RATES, *([project.error_rate] if project.error_rate else [])}))
-    home = str(state.home())
+    rates = tuple(
+        sorted({*past.ERROR_RATE_CHOICES, *([project.error_rate] if project.error_rate else [])})
+    )
+    home = str(state.home_folder())
     figures = _compute_figures(home, project.id, marks, group, rates, record.groups[group])
     _draw_past(figures)
     limit = policy.limit(*group) if policy else None
     _draw_plots(figures, project.error_rate, limit)
     _draw_rates(project, policy, figures.limits, is_lead=role in ("lead", "admin"))
     if policy is not None:
-        since = f"{when(chosen[0].at)} by {chosen[0].by}" if chosen else ""
+        since = f"{format_time(chosen[0].at)} by {chosen[0].by}" if chosen else ""
         _draw_in_use(policy.wanted, limit, figures.limits[0][1].n, since)
 
 
@@ -431,15 +461,15 @@ def _draw_choice(record: past.TrackRecord, default: tuple[str, str]) -> tuple[st
         groups,
         index=groups.index(default) if default in groups else 0,
         format_func=lambda group: (
-            f"classifier {group[0]}, {roster_words(group[1], short=True)} "
-            f"({counted(len(record.groups[group]), 'verdict')})"
+            f"classifier {group[0]}, {format_roster(group[1], short=True)} "
+            f"({format_count(len(record.groups[group]), 'verdict')})"
         ),
         key="confidence.group",
         help=GROUP_HELP,
     )
 
 
-@st.cache_resource(max_entries=MOST_KEPT, show_spinner="Counting over all answers")
+@st.cache_resource(max_entries=MAX_CACHED_FIGURES, show_spinner="Counting over all answers")
 def _compute_figures(
     home: str,
     project_id: str,
@@ -451,34 +481,36 @@ def _compute_figures(
     by_label = [
         sum(each.answer == label for each in _verdicts) for label in ("supported", "hallucinated")
     ]
-    filled = [band for band in past.bands(_verdicts) if band]
+    filled = [band for band in past.group_by_level(_verdicts) if band]
     return CalibrationFigures(
-        past.share_of(_verdicts),
+        past.compute_right_share(_verdicts),
         past.WilsonShare(max(by_label), len(_verdicts)),
         sum(each.is_random for each in _verdicts),
-        [_build_level_row(n, band) for n, band in enumerate(past.bands(_verdicts))],
+        [_build_level_row(n, band) for n, band in enumerate(past.group_by_level(_verdicts))],
         [
-            (sum(each.confidence for each in band) / len(band), past.share_of(band))
+            (sum(each.confidence for each in band) / len(band), past.compute_right_share(band))
             for band in filled
         ],
-        past.curve(_verdicts),
-        past.area(_verdicts),
-        [(rate, past.limit_of(_verdicts, rate)) for rate in rates],
+        past.build_risk_curve(_verdicts),
+        past.compute_aurc(_verdicts),
+        [(rate, past.fit_limit(_verdicts, rate)) for rate in rates],
     )
 
 
 def _build_level_row(number: int, band: Sequence[AnsweredVerdict]) -> dict[str, Any]:
-    share = past.share_of(band)
+    share = past.compute_right_share(band)
     low, high = share.interval
     few = "too few to say" if share.n else "–"
     row: dict[str, Any] = {
-        "Confidence": f"{100 * past.EDGES[number]:.0f} to {100 * past.EDGES[number + 1]:.0f}%",
+        "Confidence": (
+            f"{100 * past.LEVEL_EDGES[number]:.0f} to {100 * past.LEVEL_EDGES[number + 1]:.0f}%"
+        ),
         "Reviewed": share.n,
-        "Right": percent(share.value) if share.n >= past.FEWEST else few,
-        "Between": f"{100 * low:.0f} and {100 * high:.0f}%" if share.n >= past.FEWEST else "",
+        "Right": format_percent(share.value) if share.n >= past.MIN_VERDICTS else few,
+        "Between": f"{100 * low:.0f} and {100 * high:.0f}%" if share.n >= past.MIN_VERDICTS else "",
     }
     for label in ("hallucinated", "supported"):
-        by_label = past.share_of(each for each in band if each.label == label)
+        by_label = past.compute_right_share(each for each in band if each.label == label)
         row[f"Right of “{label}”"] = f"{by_label.right} of {by_label.n}"
     row["Drawn at random"] = sum(each.is_random for each in band)
     return row
@@ -493,10 +525,15 @@ def _draw_past(figures: CalibrationFigures) -> None:
             f"{figures.drawn:,} of them drawn at random",
             REVIEWED_HELP,
         ),
-        ("Right", percent(right.value), f"between {100 * low:.0f} and {100 * high:.0f}%", None),
+        (
+            "Right",
+            format_percent(right.value),
+            f"between {100 * low:.0f} and {100 * high:.0f}%",
+            None,
+        ),
         (
             "Always saying the more frequent label",
-            percent(figures.frequent.value),
+            format_percent(figures.frequent.value),
             f"{figures.frequent.right} of {figures.frequent.n}",
             "What you would have without any check.",
         ),
@@ -504,17 +541,21 @@ def _draw_past(figures: CalibrationFigures) -> None:
     for column, (label, value, note, tip) in zip(st.columns(3), cells, strict=True):
         column.metric(label, value, note, delta_color="off", delta_arrow="off", help=tip)
     st.subheader("By level", anchor=False)
-    table(figures.table, "confidence.levels")
-    st.caption(f"“Between” is a 95% interval. Below {past.FEWEST} verdicts a share says little.")
+    draw_table(figures.table, "confidence.levels")
+    st.caption(
+        f"“Between” is a 95% interval. Below {past.MIN_VERDICTS} verdicts a share says little."
+    )
 
 
-def _draw_plots(figures: CalibrationFigures, wanted: float | None, limit: Limit | None) -> None:
+def _draw_plots(
+    figures: CalibrationFigures, wanted: float | None, limit: ConfidenceLimit | None
+) -> None:
     left, right = st.columns(2)
-    left.plotly_chart(level_figure(figures.levels), key="confidence.said", width="stretch")
+    left.plotly_chart(plot_levels(figures.levels), key="confidence.said", width="stretch")
     inside = sum(low <= mean <= high for mean, s in figures.levels for low, high in [s.interval])
     left.caption(
         f"On the dotted line what is said is what is right; {inside} of "
-        f"{counted(len(figures.levels), 'level')} have it within their range."
+        f"{format_count(len(figures.levels), 'level')} have it within their range."
     )
     chosen = None
     if limit is not None and limit.threshold is not None:
@@ -522,7 +563,7 @@ def _draw_plots(figures: CalibrationFigures, wanted: float | None, limit: Limit 
         chosen = past.ThresholdPoint(
             limit.threshold, share, past.WilsonShare(limit.wrong, limit.answered)
         )
-    figure = risk_figure(figures.points, wanted, chosen)
+    figure = plot_risk(figures.points, wanted, chosen)
     right.plotly_chart(figure, key="confidence.risk", width="stretch")
     everything = 1.0 - figures.right.value
     right.caption(

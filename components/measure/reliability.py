@@ -9,36 +9,53 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
-from components.measure.agreement import between
+from components.measure.agreement import format_interval
 from components.measure.reliability_agents import (
     ReliabilityFigures,
     draw_consensus,
     draw_pairs,
-    figures,
+    load_figures,
 )
-from components.widgets.charts import Interval, forest_figure, judge_figure, majority_figure
-from components.widgets.controls import table
-from components.widgets.wording import counted, escaped, protocol_words, seconds, when
-from core.evaluation.alignment import Rated, aligned
+from components.widgets.charts import (
+    AccuracyInterval,
+    forest_figure,
+    judge_risk_figure,
+    majority_error_figure,
+)
+from components.widgets.controls import draw_table
+from components.widgets.wording import (
+    escape_markdown,
+    format_count,
+    format_duration,
+    format_protocol,
+    format_time,
+)
+from core.evaluation.alignment import ProtocolAlignment, summarize_alignment
 from core.learning import debate_worth as theory
-from core.learning.debate_worth import Worth, WorthStep
-from core.learning.metrics import Figure
-from core.learning.reasoning import MOST_RUNS, ReasoningRow, note_name, reasons_of, words_of
+from core.learning.debate_worth import DebateWorth, WorthStep
+from core.learning.metrics import MetricEstimate
+from core.learning.reasoning import (
+    MAX_DECIDED_RUNS,
+    DecidedRun,
+    get_alignment_note_name,
+    load_reasons,
+    name_agents,
+)
+from core.learning.reliability import MAX_AUDITS as MOST_AUDITS
 from core.learning.reliability import (
-    FEWEST,
+    MIN_POSTERIOR_CASES,
     AgentRecord,
-    Audited,
-    Posterior,
+    AuditRecord,
+    SharePosterior,
     ToolRate,
     ToolRates,
-    tool_rates,
+    measure_tools,
 )
-from core.learning.reliability import MOST_RUNS as MOST_AUDITS
 from core.learning.track_record import WilsonShare
-from core.schema.reviews import category_words
+from core.schema.reviews import format_category
 from core.store import open_store
-from core.store.sqlite import Mark
-from core.tools.registry import toolbox
+from core.store.sqlite import ChangeMark
+from core.tools.registry import load_tools
 
 TOOL_HELP: dict[str, str] = {
     "Used in": "Of all audits, those in which it was called.",
@@ -76,7 +93,7 @@ PART_WORDS: dict[str, str] = {
     "judge": "judge",
     "classifier": "classifier",
 }
-DIMENSIONS: dict[str, str] = {
+CASE_DIMENSIONS: dict[str, str] = {
     "language": "Language",
     "form": "Form",
     "image": "Images",
@@ -84,7 +101,7 @@ DIMENSIONS: dict[str, str] = {
     "tool": "Tool",
     "category": "Kind of error",
 }
-HELP: dict[str, str] = {
+AGENT_HELP: dict[str, str] = {
     "Cases": "Decided cases that the agent spoke on; the same question and response count once.",
     "Unclear": "Cases that the agent left open. They do not count in the shares beside.",
     "Right": (
@@ -123,62 +140,69 @@ NOTHING_DECIDED = (
     "disagree on runs: each answer counts here."
 )
 
-MOST_KEPT = 4  # projects
-COMMAND = "python -m core.evaluation.alignment --model PROVIDER/MODEL"
-FEWEST_DEBATES = 30
+MAX_CACHED_PROJECTS = 4  # projects
+ALIGNMENT_COMMAND = "python -m core.evaluation.alignment --model PROVIDER/MODEL"
+MIN_DEBATES = 30
 DEBATE_PART_WORDS = {"debaters": "Debaters' turns", "judge": "Judge", "others": "All other roles"}
-MOST_LINES = 20
-MOST_AGENTS = 25
-BUDGETS = [step / 20 for step in range(101)]
-ACCURACY, CORRELATION, BASE_RISK = 0.7, 0.3, 0.3  # defaults until something is measured
+MAX_PLOTTED_AGENTS = 20
+MAX_THEORY_AGENTS = 25
+EVIDENCE_BUDGETS = [step / 20 for step in range(101)]
+DEFAULT_ACCURACY, DEFAULT_CORRELATION, DEFAULT_RISK = (
+    0.7,
+    0.3,
+    0.3,
+)  # defaults until something is measured
 
 
-def column_help(words: dict[str, str]) -> dict[str, Any]:
+def make_column_help(words: dict[str, str]) -> dict[str, Any]:
     """Return a table's column configuration with a help text for each column."""
     return {name: st.column_config.Column(help=text) for name, text in words.items()}
 
 
 def _draw_tools() -> None:
     with state.open_store() as store:
-        project_id = state.project(store).id
-    rates = _compute_rates(str(state.home()), project_id, state.answers_mark())
+        project_id = state.get_project(store).id
+    rates = _compute_rates(str(state.home_folder()), project_id, state.get_answers_mark())
     if not rates.audits:
         return
     st.subheader("Each tool", anchor=False)
     newest = f" These are the {MOST_AUDITS:,} newest." if rates.audits == MOST_AUDITS else ""
     st.caption(
-        f"{counted(rates.audits, 'audit')}, {rates.decided:,} of them over responses that people "
+        f"{format_count(rates.audits, 'audit')}, {rates.decided:,} of them over responses that "
+        f"people "
         f"answered.{newest}"
     )
     judged = [rate for rate in rates.tools if rate.label_right.n]
     if judged:
-        lines = [_build_interval(r.tool, of_right(r.label_right), r.always.value) for r in judged]
+        lines = [
+            _build_interval(r.tool, to_posterior(r.label_right), r.always.value) for r in judged
+        ]
         figure = forest_figure(lines, "How often each tool's label is right")
         st.plotly_chart(figure, key="reliability.tools.figure", width="stretch")
-    tools = toolbox()
-    table(
+    tools = load_tools()
+    draw_table(
         [
             _build_tool_row(rate)
             for rate in rates.tools  # system tools, which nobody chooses, only if called
             if rate.calls or not (rate.tool in tools and tools[rate.tool].is_system)
         ],
         "reliability.tools",
-        column_config=column_help(TOOL_HELP),
+        column_config=make_column_help(TOOL_HELP),
     )
-    if any(rate.label_right.n < FEWEST for rate in judged):
-        st.caption(f"Below {FEWEST} labels (a hollow circle) a share says little.")
+    if any(rate.label_right.n < MIN_POSTERIOR_CASES for rate in judged):
+        st.caption(f"Below {MIN_POSTERIOR_CASES} labels (a hollow circle) a share says little.")
 
 
-@st.cache_resource(max_entries=MOST_KEPT, show_spinner=False)
-def _audit_cache(home: str, project_id: str) -> dict[str, Audited]:
+@st.cache_resource(max_entries=MAX_CACHED_PROJECTS, show_spinner=False)
+def _audit_cache(home: str, project_id: str) -> dict[str, AuditRecord]:
     """Return a cache of the audits read so far, so that later counts read only new ones."""
     return {}
 
 
-@st.cache_resource(max_entries=MOST_KEPT, show_spinner="Counting what tools did")
-def _compute_rates(home: str, project_id: str, mark: Mark) -> ToolRates:
+@st.cache_resource(max_entries=MAX_CACHED_PROJECTS, show_spinner="Counting what tools did")
+def _compute_rates(home: str, project_id: str, mark: ChangeMark) -> ToolRates:
     with open_store(Path(home)) as store:
-        return tool_rates(store, project_id, _audit_cache(home, project_id))
+        return measure_tools(store, project_id, _audit_cache(home, project_id))
 
 
 def _build_tool_row(rate: ToolRate) -> dict[str, Any]:
@@ -194,69 +218,70 @@ def _build_tool_row(rate: ToolRate) -> dict[str, Any]:
         "Where it was meant": where_meant,
         "Found / nothing / off / failed": " / ".join(outcomes),
         "Seconds a call": f"{rate.seconds / rate.calls:.2f}" if rate.calls else "–",
-        "Its label is right": share_words(of_right(rate.label_right)),
+        "Its label is right": format_posterior(to_posterior(rate.label_right)),
         "Always hallucinated": f"{rate.always.value:.2f}" if rate.always.n else "–",
-        "The statement is right in the end": share_words(of_right(rate.statement_right)),
+        "The statement is right in the end": format_posterior(to_posterior(rate.statement_right)),
     }
 
 
-def of_right(share: WilsonShare) -> Posterior:
+def to_posterior(share: WilsonShare) -> SharePosterior:
     """Return the share in the form that the other tables use."""
-    return Posterior(share.value, *share.interval, share.right, share.n)
+    return SharePosterior(share.value, *share.interval, share.right, share.n)
 
 
 def _draw_reasons(project_id: str, data: ReliabilityFigures) -> None:
     """Draw the agreement with people's reasons by protocol, if any run can be compared."""
     with state.open_store() as store:
-        note = store.projects.note(note_name(project_id))
-    rows = _load_reasons(str(state.home()), project_id, state.answers_mark(), data.rows)
+        note = store.projects.note(get_alignment_note_name(project_id))
+    rows = _load_reasons(str(state.home_folder()), project_id, state.get_answers_mark(), data.rows)
     rating: dict[str, Any] = json.loads(note) if note else {}
     if not rows and not rating:
         return
     st.subheader("Do they give people's reasons?", anchor=False)
     by_protocol = {each["protocol"]: each for each in rating.get("by_protocol", [])}
-    table(
+    draw_table(
         [_build_reasons_row(row, by_protocol.get(row.protocol, {})) for row in rows],
         "reliability.reasons",
     )
     for pair in rating.get("paired", []):
-        one, other = (protocol_words(pair[name], short=True) for name in ("one", "other"))
+        one, other = (format_protocol(pair[name], short=True) for name in ("one", "other"))
         lead = _format_share(pair["lead"], "+")
         words = f"{one} beside {other}, on the {pair['n']} cases on which both were right: {lead}"
-        st.markdown(f"- {escaped(f'{words} in agreement.')}")
+        st.markdown(f"- {escape_markdown(f'{words} in agreement.')}")
     st.caption(REASONS_HINT)
     if rating:
         st.caption(
-            escaped(
+            escape_markdown(
                 f"Agreement: 1 (another reason) to 5 (the same), rated by {rating['model']} on "
-                f"{when(rating['at'])}. Unlike: the same explanations against reasons that people "
+                f"{format_time(rating['at'])}. Unlike: the same explanations against reasons "
+                f"that people "
                 "gave on other cases of that label."
             )
         )
     else:
         st.caption(
             "How far explanations agree with people's reasons is rated by a language model "
-            f"only; it has not been run here yet: `{COMMAND}`."
+            f"only; it has not been run here yet: `{ALIGNMENT_COMMAND}`."
         )
 
 
 @st.cache_resource(max_entries=4, show_spinner="Reading people's reasons")
 def _load_reasons(
-    home: str, project_id: str, mark: Mark, _rows: tuple[ReasoningRow, ...]
-) -> list[Rated]:
+    home: str, project_id: str, mark: ChangeMark, _rows: tuple[DecidedRun, ...]
+) -> list[ProtocolAlignment]:
     """Return the reasons by protocol, cached until a new answer or a finished run.
 
     `_rows` follow from the other arguments.
     """
     with open_store(Path(home)) as store:
-        return aligned(reasons_of(store, _rows))[0]
+        return summarize_alignment(load_reasons(store, _rows))[0]
 
 
-def _build_reasons_row(row: Rated, rating: dict[str, Any]) -> dict[str, str]:
+def _build_reasons_row(row: ProtocolAlignment, rating: dict[str, Any]) -> dict[str, str]:
     rated = f", n={rating['rated']}" if rating.get("rated") else ""
     unusable = f", {rating['unusable']} unusable" if rating.get("unusable") else ""
     return {
-        "Protocol": protocol_words(row.protocol, short=True),
+        "Protocol": format_protocol(row.protocol, short=True),
         "Runs": str(row.runs),
         "Marked words quoted": _format_share(row.quoted)
         + (f", n={row.marks}" if row.marks else ""),
@@ -269,13 +294,13 @@ def _build_reasons_row(row: Rated, rating: dict[str, Any]) -> dict[str, str]:
 def _format_share(share: dict[str, float] | None, sign: str = "") -> str:
     if share is None:
         return "–"
-    return between(share["value"], share["low"], share["high"], sign=sign)
+    return format_interval(share["value"], share["low"], share["high"], sign=sign)
 
 
-def _draw_debate_worth(worth: Worth) -> None:
+def _draw_debate_worth(worth: DebateWorth) -> None:
     st.subheader("Is the debate worth it?", anchor=False)
-    st.markdown(finding(worth))
-    table(
+    st.markdown(format_debate_finding(worth))
+    draw_table(
         [_build_step_row(step) for step in worth.steps]
         + [
             {
@@ -286,7 +311,7 @@ def _draw_debate_worth(worth: Worth) -> None:
             }
         ],
         "reliability.debate",
-        column_config=column_help(
+        column_config=make_column_help(
             {
                 "Right": "Of all cases; unclear counts as not right. In brackets: 95% interval.",
                 "The verdict's lead": LEAD_HELP,
@@ -294,8 +319,8 @@ def _draw_debate_worth(worth: Worth) -> None:
         ),
     )
     timing = (
-        f"A run took {seconds(worth.seconds)} on average, the first turn was there after "
-        f"{seconds(worth.opening_seconds)} (over {counted(worth.runs, 'run')})."
+        f"A run took {format_duration(worth.seconds)} on average, the first turn was there after "
+        f"{format_duration(worth.opening_seconds)} (over {format_count(worth.runs, 'run')})."
     )
     if not any(cost.calls for cost in worth.costs):
         st.caption(f"{timing} No language model was asked: the calls cost nothing.")
@@ -309,20 +334,20 @@ def _draw_debate_worth(worth: Worth) -> None:
         }
         for cost in worth.costs
     ]
-    table(rows, "reliability.costs")
+    draw_table(rows, "reliability.costs")
     st.caption(timing)
 
 
-def finding(worth: Worth) -> str:
+def format_debate_finding(worth: DebateWorth) -> str:
     """Return the finding: the verdict's lead over one agent, and over all agents' first turns."""
     alone, openings = worth.steps[:2]
-    if alone.lead is None or alone.paired < FEWEST_DEBATES:
+    if alone.lead is None or alone.paired < MIN_DEBATES:
         return (
-            f"Too few cases to say ({alone.paired}; from {FEWEST_DEBATES} on a difference can be "
+            f"Too few cases to say ({alone.paired}; from {MIN_DEBATES} on a difference can be "
             "judged)."
         )
     lead = _describe_lead(alone, "its first speaker alone")
-    if openings.lead is None or openings.paired < FEWEST_DEBATES:
+    if openings.lead is None or openings.paired < MIN_DEBATES:
         return lead
     return f"{lead} {_describe_lead(openings, 'the majority of all first turns, without a debate')}"
 
@@ -340,8 +365,8 @@ def _describe_lead(step: WorthStep, baseline: str) -> str:
 def _build_step_row(step: WorthStep) -> dict[str, str]:
     share, lead = step.accuracy, "–"
     if step.step != "verdict" and step.lead is not None:
-        lead = f"{between(step.lead, step.low, step.high, sign='+')}, n={step.paired}"
-    right = f"{between(share.mean, share.low, share.high)}, n={share.n}" if share.n else "–"
+        lead = f"{format_interval(step.lead, step.low, step.high, sign='+')}, n={step.paired}"
+    right = f"{format_interval(share.mean, share.low, share.high)}, n={share.n}" if share.n else "–"
     return {
         "Step of a run": STEP_WORDS[step.step],
         "Right": right,
@@ -352,18 +377,18 @@ def _build_step_row(step: WorthStep) -> dict[str, str]:
 
 def draw_reliability() -> None:
     """Draw all sections for the current project."""
-    project_id, data = figures()
+    project_id, data = load_figures()
     if not data.records:
         st.info(NOTHING_DECIDED, icon=":material/info:")
         _draw_tools()
         return
-    newest = f" These are the {MOST_RUNS:,} newest runs; older ones are left out."
+    newest = f" These are the {MAX_DECIDED_RUNS:,} newest runs; older ones are left out."
     st.caption(
-        f"{counted(len(data.table.rows), 'case')} that people decided, "
-        f"{counted(len(data.rows), 'run')} over them. What was "
+        f"{format_count(len(data.table.rows), 'case')} that people decided, "
+        f"{format_count(len(data.rows), 'run')} over them. What was "
         "settled counts, else the newest answer; cases that people left unclear do not. People "
         "look first at cases where agents are unsure, so an agent may do better on all of them."
-        + (newest if len(data.rows) == MOST_RUNS else "")
+        + (newest if len(data.rows) == MAX_DECIDED_RUNS else "")
     )
     _draw_agents(data)
     _draw_tools()
@@ -380,17 +405,19 @@ def _draw_agents(data: ReliabilityFigures) -> None:
     best = sorted(data.records, key=lambda r: (r.accuracy.is_thin, -r.accuracy.mean))
     lines = [_build_interval(data.words[r.agent], r.accuracy, r.always) for r in best]
     st.plotly_chart(
-        forest_figure(lines[:MOST_LINES], "How often each agent is right"),
+        forest_figure(lines[:MAX_PLOTTED_AGENTS], "How often each agent is right"),
         key="reliability.agents.figure",
         width="stretch",
     )
-    table(
+    draw_table(
         [_build_agent_row(data.words[r.agent], r) for r in best],
         "reliability.agents",
-        column_config=column_help(HELP),
+        column_config=make_column_help(AGENT_HELP),
     )
     if any(record.accuracy.is_thin for record in data.records):
-        st.caption(f"Below {FEWEST} decided cases (a hollow circle) a share says little.")
+        st.caption(
+            f"Below {MIN_POSTERIOR_CASES} decided cases (a hollow circle) a share says little."
+        )
 
 
 def _build_agent_row(words: str, record: AgentRecord) -> dict[str, object]:
@@ -399,10 +426,10 @@ def _build_agent_row(words: str, record: AgentRecord) -> dict[str, object]:
         "Agent": words,
         "Part": PART_WORDS.get(agent.part, agent.part),
         "Cases": record.n,
-        "Right": share_words(record.accuracy),
+        "Right": format_posterior(record.accuracy),
         "Always hallucinated": "–" if record.always is None else f"{record.always:.2f}",
-        "Finds hallucinated": share_words(record.sensitivity),
-        "Passes supported": share_words(record.specificity),
+        "Finds hallucinated": format_posterior(record.sensitivity),
+        "Passes supported": format_posterior(record.specificity),
         "Unclear": f"{record.unclear} of {record.n}",
         "Model": agent.model or ("built in" if agent.rules else "not known"),
         "Rules": agent.rules or "–",
@@ -418,8 +445,8 @@ def _draw_kinds(data: ReliabilityFigures) -> None:
     dimension = (
         st.segmented_control(
             "Kind of case",
-            list(DIMENSIONS),
-            format_func=DIMENSIONS.__getitem__,
+            list(CASE_DIMENSIONS),
+            format_func=CASE_DIMENSIONS.__getitem__,
             default="language",
             required=True,
             key="reliability.kind",
@@ -435,29 +462,29 @@ def _draw_kinds(data: ReliabilityFigures) -> None:
     is_error = dimension == "category"
     lines = [
         _build_interval(
-            f"{category_words(record.kind) if is_error else record.kind} (n={record.accuracy.n})",
+            f"{format_category(record.kind) if is_error else record.kind} (n={record.accuracy.n})",
             record.accuracy,
             record.always,
         )
-        for record in kinds[:MOST_LINES]
+        for record in kinds[:MAX_PLOTTED_AGENTS]
     ]
-    figure = forest_figure(lines, f"{data.words[agent]}: {DIMENSIONS[dimension].lower()}")
+    figure = forest_figure(lines, f"{data.words[agent]}: {CASE_DIMENSIONS[dimension].lower()}")
     st.plotly_chart(figure, key="reliability.kinds.figure", width="stretch")
     words = "The share of a kind with few cases is pulled towards the agent's share over all cases."
     if is_error:
         words += " These are hallucinated responses only, by what people marked in them."
-    st.caption(escaped(words))
+    st.caption(escape_markdown(words))
 
 
-def _build_interval(name: str, share: Posterior, always: float | None) -> Interval:
-    return Interval(name, share.mean, share.low, share.high, share.n, always, share.is_thin)
+def _build_interval(name: str, share: SharePosterior, always: float | None) -> AccuracyInterval:
+    return AccuracyInterval(name, share.mean, share.low, share.high, share.n, always, share.is_thin)
 
 
-def share_words(share: Posterior) -> str:
+def format_posterior(share: SharePosterior) -> str:
     """Return text such as “0.61 (0.40 to 0.79), n=31”, with a remark on too few cases."""
     if not share.n:
         return "–"
-    text = f"{between(share.mean, share.low, share.high)}, n={share.n:,}"
+    text = f"{format_interval(share.mean, share.low, share.high)}, n={share.n:,}"
     return text + (", too few" if share.is_thin else "")
 
 
@@ -465,9 +492,9 @@ def draw_theory() -> None:
     """Draw the theory on request, with sliders that start at the measured values."""
     if not st.toggle("Show what more agents and debate can bring", key="theory.shown"):
         return
-    project_id, data = figures()
+    project_id, data = load_figures()
     agents, debates = _measure_debates(
-        str(state.home()), project_id, state.answers_mark(), data.rows
+        str(state.home_folder()), project_id, state.get_answers_mark(), data.rows
     )
     _draw_majority(agents)
     _draw_judge(debates[0] if debates else None)
@@ -475,29 +502,34 @@ def draw_theory() -> None:
 
 @st.cache_resource(max_entries=4, show_spinner="Looking at first and last turns")
 def _measure_debates(
-    home: str, project_id: str, mark: Mark, _rows: tuple[ReasoningRow, ...]
-) -> tuple[theory.MeasuredAgents | None, list[theory.Information]]:
+    home: str, project_id: str, mark: ChangeMark, _rows: tuple[DecidedRun, ...]
+) -> tuple[theory.MeasuredAgents | None, list[theory.DebateInformation]]:
     """Return what debates measured, cached; `_rows` follow from the other arguments."""
-    return theory.measured(_rows), theory.information(_rows)
+    return theory.measure_agents(_rows), theory.measure_information(_rows)
 
 
 def _draw_majority(data: theory.MeasuredAgents | None) -> None:
     st.subheader("More agents", anchor=False)
     if data is None:
         st.caption(
-            f"Nothing is measured yet: that takes {theory.FEWEST} decided cases with two agents' "
+            f"Nothing is measured yet: that takes {theory.MIN_AGENT_CASES} decided cases with "
+            f"two agents' "
             "first words, some right and some wrong. The sliders begin at made-up values."
         )
     else:
-        names = "; ".join(words_of(data.agents).values())
+        names = "; ".join(name_agents(data.agents).values())
         summary = (
             f"Measured over {data.n} decided cases, of first turns and the judge's readers "
             f"({names}): right {_format_figure(data.accuracy)}, correlation of two agents' errors "
             f"{_format_figure(data.correlation)}. Always saying the more frequent label errs in "
             f"{data.always:.2f}."
         )
-        st.caption(escaped(summary))
-    start = (data.accuracy.value, data.correlation.value) if data else (ACCURACY, CORRELATION)
+        st.caption(escape_markdown(summary))
+    start = (
+        (data.accuracy.value, data.correlation.value)
+        if data
+        else (DEFAULT_ACCURACY, DEFAULT_CORRELATION)
+    )
     left, middle, right = st.columns(3)
     accuracy = left.slider(
         "How often an agent is right", 0.0, 1.0, round(start[0], 2), 0.01, key="theory.accuracy"
@@ -511,13 +543,13 @@ def _draw_majority(data: theory.MeasuredAgents | None) -> None:
         key="theory.correlation",
     )
     agents = right.slider(
-        "Agents", 1, MOST_AGENTS, max(3, len(data.agents)) if data else 5, key="theory.agents"
+        "Agents", 1, MAX_THEORY_AGENTS, max(3, len(data.agents)) if data else 5, key="theory.agents"
     )
     sizes = range(1, max(agents, 9) + 1)
-    figure = majority_figure(
-        [(n, theory.majority_error(n, accuracy, 0.0)) for n in sizes],
-        [(n, theory.majority_error(n, accuracy, correlation)) for n in sizes],
-        [(n, theory.hoeffding(n, accuracy, correlation)) for n in sizes],
+    figure = majority_error_figure(
+        [(n, theory.compute_majority_error(n, accuracy, 0.0)) for n in sizes],
+        [(n, theory.compute_majority_error(n, accuracy, correlation)) for n in sizes],
+        [(n, theory.compute_hoeffding_bound(n, accuracy, correlation)) for n in sizes],
         [
             (k, error, f"{k} of your agents: {error:.3f}, over {cases:.0f} cases on average")
             for k, error, cases in (data.curve if data else ())
@@ -525,16 +557,16 @@ def _draw_majority(data: theory.MeasuredAgents | None) -> None:
     )
     st.plotly_chart(figure, key="theory.majority", width="stretch")
     st.caption(
-        f"{agents} such agents are worth {theory.effective_agents(agents, correlation):.1f} "
+        f"{agents} such agents are worth {theory.count_effective_agents(agents, correlation):.1f} "
         "independent ones. Source: CEDA A.1 (Hoeffding's bound, an effective number of agents). "
         "The dashed curve is a beta-binomial of agents alike: our choice, not the paper's. A "
         "diamond is over the cases on which all of its agents decided."
     )
 
 
-def information_words(data: theory.Information) -> str:
+def format_information(data: theory.DebateInformation) -> str:
     """Return a sentence on whether debate added information (ColMAD 2.1, equations 1 to 3)."""
-    bits = f"{between(data.bits.value, data.bits.low, data.bits.high, 3, '+')}, n={data.n}"
+    bits = f"{format_interval(data.bits.value, data.bits.low, data.bits.high, 3, '+')}, n={data.n}"
     bits = bits.replace(" (", " bits a case (", 1)
     if data.bits.low > 0:
         return f"Debate **added information**: {bits}."
@@ -543,16 +575,16 @@ def information_words(data: theory.Information) -> str:
     return f"That debate added information is **not shown**: {bits}."
 
 
-def _draw_judge(data: theory.Information | None) -> None:
+def _draw_judge(data: theory.DebateInformation | None) -> None:
     st.subheader("A judge between debaters", anchor=False)
     st.markdown(
-        information_words(data)
+        format_information(data)
         if data
         else "Too few cases to say whether debate added information: that takes "
-        f"{theory.FEWEST_DEBATED} decided cases on which at least two debaters spoke, ten of "
+        f"{theory.MIN_DEBATED_CASES} decided cases on which at least two debaters spoke, ten of "
         "each label."
     )
-    start = round(min(0.49, max(0.01, data.base.value)), 2) if data else BASE_RISK
+    start = round(min(0.49, max(0.01, data.base.value)), 2) if data else DEFAULT_RISK
     left, right = st.columns(2)
     risk = left.slider(
         "The judge's risk without a debate", 0.01, 0.49, start, 0.01, key="theory.risk"
@@ -565,16 +597,16 @@ def _draw_judge(data: theory.Information | None) -> None:
         0.05,
         key="theory.weaker",
     )
-    d = theory.separation(risk)
+    d = theory.compute_separation(risk)
     measured_point = None
     if data is not None and data.gain.value > 0 and abs(risk - start) < 1e-9:
-        measured_point = (theory.evidence_in(data.base.value, data.full.value), data.full.value)
-    against = [theory.competitive(d, budget, weaker) for budget in BUDGETS]
-    together = [theory.collaborative(d, budget) for budget in BUDGETS]
-    figure = judge_figure(BUDGETS, against, risk, together, measured_point)
+        measured_point = (theory.infer_evidence(data.base.value, data.full.value), data.full.value)
+    against = [theory.compute_competitive_risk(d, budget, weaker) for budget in EVIDENCE_BUDGETS]
+    together = [theory.compute_collaborative_risk(d, budget) for budget in EVIDENCE_BUDGETS]
+    figure = judge_risk_figure(EVIDENCE_BUDGETS, against, risk, together, measured_point)
     st.plotly_chart(figure, key="theory.judge", width="stretch")
     st.caption(JUDGE_MODEL_HINT)
 
 
-def _format_figure(figure: Figure) -> str:
-    return between(figure.value, figure.low, figure.high)
+def _format_figure(figure: MetricEstimate) -> str:
+    return format_interval(figure.value, figure.low, figure.high)

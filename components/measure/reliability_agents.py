@@ -12,30 +12,41 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
-from components.measure.agreement import between
-from components.widgets.charts import Cell, counts_figure, pairs_figure, reward_figure
-from components.widgets.controls import button, problem_kept, show_problem, table
-from components.widgets.wording import counted, escaped, when
+from components.measure.agreement import format_interval
+from components.widgets.charts import (
+    AgentPairCell,
+    answer_weights_figure,
+    pair_heatmap_figure,
+    reward_figure,
+)
+from components.widgets.controls import draw_button, draw_table, show_problem, store_problem
+from components.widgets.wording import escape_markdown, format_count, format_time
 from core.learning import learned_consensus as consensus
-from core.learning.debate_worth import Worth, worth
-from core.learning.reasoning import Known, ReasoningRow, SpeakingAgent, rows_of, words_of
+from core.learning.debate_worth import DebateWorth, measure_debate_worth
+from core.learning.reasoning import (
+    AnswersByRun,
+    DecidedRun,
+    SpeakingAgent,
+    load_decided_runs,
+    name_agents,
+)
 from core.learning.reliability import (
-    FEWEST,
-    KINDS,
+    KIND_OF_ROW,
+    MIN_POSTERIOR_CASES,
     AgentPair,
     AgentRecord,
     AnswerTable,
     KindRecord,
-    by_kinds,
-    pairs,
-    records,
-    table_of,
-    voices_once,
+    build_answer_table,
+    drop_duplicate_voices,
+    measure_agent_by_kind,
+    measure_agent_records,
+    measure_pairs,
 )
 from core.runtime.errors import ConfigError
 from core.store import open_store
-from core.store.sqlite import Mark
-from core.store.versions import NONE, Choice, Learned, read_body
+from core.store.sqlite import ChangeMark
+from core.store.versions import NOTHING_LEARNED, ArtefactChoice, LearnedArtefact, parse_body
 
 METHOD_WORDS: dict[str, str] = {
     "uniform": "Equal weights",
@@ -50,7 +61,7 @@ METHOD_HELP = (
     "the debate; PPO trained it on a reward model of people's answers and ratings (SC-MAKS 3.5). "
     "Always the same answer: hallucinated, or for log loss the share that is."
 )
-FIGURES: dict[str, str] = {
+METRIC_NAMES: dict[str, str] = {
     "log_loss": "Log loss",
     "auroc": "AUROC",
     "balanced_accuracy": "Balanced accuracy",
@@ -100,7 +111,7 @@ PROPOSED_WORDS: dict[str, str] = {
     "history": "weights by track record",
     "uniform": "equal weights",
 }
-MEASURE = (
+ERROR_REDUCTION_HELP = (
     "Reduction of errors from oracle collaboration (after ColMAD, equation 4): if a judge took the "
     "right answer wherever one of the two gave it, only errors that both make would be left. The "
     "figure is 1 - (cases that both get wrong) / (cases that the better of the two gets wrong). 0: "
@@ -124,16 +135,20 @@ WEIGHTS_HINT = (
     "them. Agents that err together share what they count."
 )
 
-PROBLEM = "reliability.problem"
-MOST_KEPT = 4  # projects
-MOST_PAIRED = 12  # agents in the heat map: those with the most cases
-WITH_ANSWERS = ("weights", "compared", "mean_weights")
-COMPARED = ("n", "groups", "hallucinated", "figures", "proposed", "single", "is_tie")
-MOST_ROWS = 20
+RELIABILITY_PROBLEM = "reliability.problem"
+MAX_CACHED_PROJECTS = 4  # projects
+MAX_PAIRED_AGENTS = 12  # agents in the heat map: those with the most cases
+ANSWER_FIELDS = ("weights", "compared", "mean_weights")
+COMPARED_FIELDS = ("n", "groups", "hallucinated", "figures", "proposed", "single", "is_tie")
+MAX_PAIR_ROWS = 20
 
 
-def _draw_use(project_id: str, newest: Learned, in_use: Learned | None, *, is_lead: bool) -> None:
-    status = f"In use: the weights of {when(in_use.at)}." if in_use else "No weights are in use."
+def _draw_use(
+    project_id: str, newest: LearnedArtefact, in_use: LearnedArtefact | None, *, is_lead: bool
+) -> None:
+    status = (
+        f"In use: the weights of {format_time(in_use.at)}." if in_use else "No weights are in use."
+    )
     st.markdown(f"**{status}**")
     if not is_lead:
         st.caption("A lead puts weights in use.")
@@ -148,93 +163,101 @@ def _draw_use(project_id: str, newest: Learned, in_use: Learned | None, *, is_le
                 newest.number,
                 in_use is None or in_use.number != newest.number,
             ),
-            ("Use no weights", "back", "undo", NONE, in_use is not None),
+            ("Use no weights", "back", "undo", NOTHING_LEARNED, in_use is not None),
         ):
             if is_offered:
-                button(words, f"reliability.{name}", _choose_weights, project_id, number, icon=icon)
+                draw_button(
+                    words, f"reliability.{name}", _choose_weights, project_id, number, icon=icon
+                )
 
 
 def _choose_weights(project_id: str, number: int) -> None:
     reason = str(st.session_state.get("reliability.reason") or "")
-    with problem_kept(PROBLEM):
+    with store_problem(RELIABILITY_PROBLEM):
         with state.open_store() as store:
-            by = state.person(store)
-            consensus.choose(store, project_id, number, by=by, reason=reason, now=time.time())
+            by = state.get_person(store)
+            consensus.activate_weights(
+                store, project_id, number, by=by, reason=reason, now=time.time()
+            )
         st.session_state["reliability.reason"] = ""
 
 
-def _draw_choices(choices: list[Choice]) -> None:
+def _draw_choices(choices: list[ArtefactChoice]) -> None:
     if choices:
         with st.expander("Who put which weights in use"):
             for choice in choices:
-                chosen = f"weights {choice.number}" if choice.number != NONE else "no weights"
-                words = f"{escaped(choice.by)} · {chosen}: {escaped(choice.reason)}"
-                st.markdown(f"{when(choice.at)} · {words}")
+                chosen = (
+                    f"weights {choice.number}" if choice.number != NOTHING_LEARNED else "no weights"
+                )
+                words = f"{escape_markdown(choice.by)} · {chosen}: {escape_markdown(choice.reason)}"
+                st.markdown(f"{format_time(choice.at)} · {words}")
 
 
 @dataclass(frozen=True)
 class ReliabilityFigures:
     """Everything that is drawn; `table` has the decided cases, duplicates once."""
 
-    rows: tuple[ReasoningRow, ...]
+    rows: tuple[DecidedRun, ...]
     table: AnswerTable
     records: tuple[AgentRecord, ...]
     words: dict[SpeakingAgent, str]
     kinds: dict[tuple[SpeakingAgent, str], tuple[KindRecord, ...]]
     paired: tuple[SpeakingAgent, ...]
     pairs: tuple[AgentPair, ...]
-    worth: Worth | None
+    worth: DebateWorth | None
 
 
-def figures() -> tuple[str, ReliabilityFigures]:
+def load_figures() -> tuple[str, ReliabilityFigures]:
     """Return the current project's id and its figures."""
     with state.open_store() as store:
-        project_id = state.project(store).id
-    return project_id, _compute_figures(str(state.home()), project_id, state.answers_mark())
+        project_id = state.get_project(store).id
+    return project_id, _compute_figures(
+        str(state.home_folder()), project_id, state.get_answers_mark()
+    )
 
 
-@st.cache_resource(max_entries=MOST_KEPT, show_spinner=False)
-def _run_cache(home: str, project_id: str) -> Known:
+@st.cache_resource(max_entries=MAX_CACHED_PROJECTS, show_spinner=False)
+def _run_cache(home: str, project_id: str) -> AnswersByRun:
     """Return a cache of the runs read so far, so that later counts read only new ones."""
     return {}
 
 
-@st.cache_resource(max_entries=MOST_KEPT, show_spinner="Counting what agents said")
-def _compute_figures(home: str, project_id: str, mark: Mark) -> ReliabilityFigures:
+@st.cache_resource(max_entries=MAX_CACHED_PROJECTS, show_spinner="Counting what agents said")
+def _compute_figures(home: str, project_id: str, mark: ChangeMark) -> ReliabilityFigures:
     with open_store(Path(home)) as store:
-        rows = rows_of(store, project_id, _run_cache(home, project_id))
-    table = voices_once(table_of(rows))
-    agent_records = records(table)
-    paired = tuple(record.agent for record in agent_records[:MOST_PAIRED])
+        rows = load_decided_runs(store, project_id, _run_cache(home, project_id))
+    table = drop_duplicate_voices(build_answer_table(rows))
+    agent_records = measure_agent_records(table)
+    paired = tuple(record.agent for record in agent_records[:MAX_PAIRED_AGENTS])
     columns = [table.agents.index(agent) for agent in paired]
     return ReliabilityFigures(
         rows=tuple(rows),
         table=table,
         records=tuple(agent_records),
-        words=words_of(table.agents),
+        words=name_agents(table.agents),
         kinds={
-            (r.agent, kind): tuple(by_kinds(table, r, kind))
+            (r.agent, kind): tuple(measure_agent_by_kind(table, r, kind))
             for r in agent_records
-            for kind in KINDS
+            for kind in KIND_OF_ROW
         },
         paired=paired,
-        pairs=tuple(pairs([a.key for a in paired], table.said[:, columns], table.wrong)),
-        worth=worth(rows),
+        pairs=tuple(measure_pairs([a.key for a in paired], table.said[:, columns], table.wrong)),
+        worth=measure_debate_worth(rows),
     )
 
 
 def _name_agents(agents: Sequence[SpeakingAgent]) -> dict[str, str]:
-    return {agent.key: words for agent, words in words_of(agents).items()}
+    return {agent.key: words for agent, words in name_agents(agents).items()}
 
 
 def _draw_learning(
-    project_id: str, data: ReliabilityFigures, newest: Learned | None, *, is_lead: bool
+    project_id: str, data: ReliabilityFigures, newest: LearnedArtefact | None, *, is_lead: bool
 ) -> None:
     """Draw the buttons that learn weights, train a policy, or continue a policy."""
-    if lacking := consensus.missing(data.rows):
+    if lacking := consensus.describe_missing_cases(data.rows):
         st.info(f"Weights can be learned after {lacking}.", icon=":material/info:")
         return
-    words = consensus.policy_words()
+    words = consensus.describe_policy_obstacle()
     row = st.container(horizontal=True, vertical_alignment="center")
     learns = row.button(
         "Learn weights",
@@ -261,25 +284,29 @@ def _draw_learning(
     status = (
         "Comparing the weightings on five folds" if learns else "Continuing with the new answers"
     )
-    with problem_kept(PROBLEM), st.spinner(status), state.open_store() as store:
-        run = partial(consensus.learn, with_policy=bool(with_policy)) if learns else consensus.adapt
-        run(store, project_id, data.rows, state.person(store), time.time())
+    with store_problem(RELIABILITY_PROBLEM), st.spinner(status), state.open_store() as store:
+        run = (
+            partial(consensus.learn_weights, with_policy=bool(with_policy))
+            if learns
+            else consensus.adapt_policy
+        )
+        run(store, project_id, data.rows, state.get_person(store), time.time())
 
 
-def _draw_answers(learned: Learned) -> None:
+def _draw_answers(learned: LearnedArtefact) -> None:
     answers: dict[str, Any] | None = learned.body.get("answers")
     if answers is None:
         return
     st.markdown("**Weights of debaters in a consensus (SC-MAKS)**")
     if answers["lacking"]:
-        st.caption(f"None yet: {escaped(answers['lacking'])}. All debaters count equally.")
+        st.caption(f"None yet: {escape_markdown(answers['lacking'])}. All debaters count equally.")
         return
     compared = answers["compared"]
     st.markdown(
         f"Used: **{METHOD_WORDS[compared['used']].lower()}**. Other weights than all alike are "
         "used only where their log loss is lower beyond chance."
     )
-    table(
+    draw_table(
         [
             _build_method_row(method, compared)
             for method in METHOD_WORDS
@@ -294,7 +321,7 @@ def _draw_answers(learned: Learned) -> None:
         "cases. The last columns are against all alike, case by case; p is Wilcoxon's."
     )
     with st.expander("How much each debater weighs"):
-        table(
+        draw_table(
             [
                 {"Debater": f"{name}, {seat}" if seat else name, "Mean weight": weight}
                 for name, seat, weight in answers["mean_weights"]
@@ -330,14 +357,14 @@ def _draw_policy(answers: dict[str, Any]) -> None:
 
 
 def _format_figure(figure: Sequence[float]) -> str:
-    return between(figure[0], figure[1], figure[2], 3)
+    return format_interval(figure[0], figure[1], figure[2], 3)
 
 
 def _build_method_row(method: str, compared: dict[str, Any]) -> dict[str, str]:
     figures, gain = compared["figures"][method], compared["gains"].get(method)
     used = " (used)" if method == compared["used"] else ""
-    cells = {title: _format_figure(figures[name]) for name, title in FIGURES.items()}
-    better = "–" if gain is None else between(gain["value"], gain["low"], gain["high"], 3)
+    cells = {title: _format_figure(figures[name]) for name, title in METRIC_NAMES.items()}
+    better = "–" if gain is None else format_interval(gain["value"], gain["low"], gain["high"], 3)
     p = None if gain is None else gain["p"]
     chance = "–"
     if p is not None:
@@ -350,14 +377,14 @@ def draw_consensus(project_id: str, data: ReliabilityFigures) -> None:
     st.subheader("Consensus of agents", anchor=False)
     st.caption(CONSENSUS_HINT)
     with state.open_store() as store:
-        is_lead = store.projects.role_of(project_id, state.person(store)) in ("lead", "admin")
+        is_lead = store.projects.role_of(project_id, state.get_person(store)) in ("lead", "admin")
         before = _load_learned(store.learned.newest, project_id, is_told=False)
     _draw_learning(project_id, data, before, is_lead=is_lead)
     with state.open_store() as store:
         newest = _load_learned(store.learned.newest, project_id)
         in_use = _load_learned(store.learned.in_use, project_id)
-        choices = store.learned.choices(consensus.KIND, project_id)
-    show_problem(PROBLEM)
+        choices = store.learned.choices(consensus.CONSENSUS_RECORD_KIND, project_id)
+    show_problem(RELIABILITY_PROBLEM)
     if newest is not None:
         _draw_learned(newest)
         _draw_answers(newest)
@@ -366,32 +393,32 @@ def draw_consensus(project_id: str, data: ReliabilityFigures) -> None:
 
 
 def _load_learned(
-    read: Callable[[str, str], Learned | None], project_id: str, *, is_told: bool = True
-) -> Learned | None:
+    read: Callable[[str, str], LearnedArtefact | None], project_id: str, *, is_told: bool = True
+) -> LearnedArtefact | None:
     """Return what was learned; None, with a message, if its stored form is not readable."""
 
     def require(body: dict[str, Any]) -> None:
-        needed = [body["compared"][name] for name in COMPARED]
+        needed = [body["compared"][name] for name in COMPARED_FIELDS]
         if (answers := body.get("answers")) is not None:
             needed += [
-                answers[name] for name in (("lacking",) if answers["lacking"] else WITH_ANSWERS)
+                answers[name] for name in (("lacking",) if answers["lacking"] else ANSWER_FIELDS)
             ]
 
     try:
-        learned = read(consensus.KIND, project_id)
+        learned = read(consensus.CONSENSUS_RECORD_KIND, project_id)
         if learned is not None:
-            consensus.weights_in(learned)
-            read_body(learned, require)
+            consensus.parse_stored_consensus(learned)
+            parse_body(learned, require)
         return learned
     except ConfigError as error:
         if is_told:
-            st.error(escaped(str(error)), icon=":material/error:")
+            st.error(escape_markdown(str(error)), icon=":material/error:")
         return None
 
 
-def _draw_learned(learned: Learned) -> None:
+def _draw_learned(learned: LearnedArtefact) -> None:
     compared: dict[str, Any] = learned.body["compared"]
-    weights, agents = consensus.weights_in(learned)
+    weights, agents = consensus.parse_stored_consensus(learned)
     names = _name_agents(agents)
     tie = ""
     if compared["is_tie"]:
@@ -401,11 +428,11 @@ def _draw_learned(learned: Learned) -> None:
             "weighting is proposed."
         )
     st.markdown(
-        f"Learned {when(learned.at)} by {escaped(learned.author)} from "
+        f"Learned {format_time(learned.at)} by {escape_markdown(learned.author)} from "
         f"{compared['groups']:,} cases ({compared['hallucinated']:,} of {compared['n']:,} runs "
         f"hallucinated). Proposed: **{PROPOSED_WORDS[compared['proposed']]}**.{tie}"
     )
-    table(
+    draw_table(
         [_build_system_row(system, compared, names) for system in SYSTEM_WORDS],
         "reliability.consensus",
         column_config={
@@ -421,9 +448,9 @@ def _draw_learned(learned: Learned) -> None:
     if weights.weighting == "uniform":
         st.caption("All agents that speak in a run count equally.")
         return
-    counts = consensus.counts_for(weights, agents)
+    counts = consensus.summarize_agent_weights(weights, agents)
     with st.expander("How much each agent counts"):
-        figure = counts_figure(
+        figure = answer_weights_figure(
             [names[row["agent"].key] for row in counts],
             [row["hallucinated"] for row in counts],
             [row["supported"] for row in counts],
@@ -453,13 +480,13 @@ def draw_pairs(data: ReliabilityFigures) -> None:
     """Draw the heat map and the pairs with the most to gain."""
     if not data.pairs:
         return
-    st.subheader("Which agents complement each other", anchor=False, help=MEASURE)
+    st.subheader("Which agents complement each other", anchor=False, help=ERROR_REDUCTION_HELP)
     if all(pair.is_thin or pair.reduction is None for pair in data.pairs):
         st.caption(_explain_no_pairs(data.pairs))
         return
     names = _name_agents(data.paired)
     cells = [
-        Cell(
+        AgentPairCell(
             names[pair.one],
             names[pair.other],
             None if pair.is_thin else pair.reduction,
@@ -469,21 +496,22 @@ def draw_pairs(data: ReliabilityFigures) -> None:
         )
         for pair in data.pairs
     ]
-    figure = pairs_figure([names[agent.key] for agent in data.paired], cells)
+    figure = pair_heatmap_figure([names[agent.key] for agent in data.paired], cells)
     st.plotly_chart(figure, key="reliability.pairs.figure", width="stretch")
     st.caption(
-        f"Pairs with fewer than {FEWEST} cases in common stay empty, as do those whose better one "
+        f"Pairs with fewer than {MIN_POSTERIOR_CASES} cases in common stay empty, as do those "
+        f"whose better one "
         "made no error. Unclear counts as not right."
     )
     best = sorted(data.pairs, key=lambda pair: (pair.is_thin, -pair.gain))
     gain = "What the pair gets right together above its better one alone, as a share of the cases."
     with st.expander("The pairs with the most to gain"):
-        table(
-            [_build_pair_row(pair, names) for pair in best[:MOST_ROWS]],
+        draw_table(
+            [_build_pair_row(pair, names) for pair in best[:MAX_PAIR_ROWS]],
             "reliability.pairs",
             column_config={
                 name: st.column_config.Column(help=text)
-                for name, text in (("Gain", gain), ("Errors avoided", MEASURE))
+                for name, text in (("Gain", gain), ("Errors avoided", ERROR_REDUCTION_HELP))
             },
         )
 
@@ -493,11 +521,11 @@ def _explain_no_pairs(pairs_found: Sequence[AgentPair]) -> str:
     spotless = sum(pair.reduction is None for pair in pairs_found if not pair.is_thin)
     reasons = []
     if thin:
-        reasons.append(f"{thin} spoke on fewer than {FEWEST} of the same cases")
+        reasons.append(f"{thin} spoke on fewer than {MIN_POSTERIOR_CASES} of the same cases")
     if spotless:
         reasons.append(f"in {spotless} the better one made no error that another could make up for")
     return (
-        f"Of {counted(len(pairs_found), 'pair')} of agents nothing can be told yet: "
+        f"Of {format_count(len(pairs_found), 'pair')} of agents nothing can be told yet: "
         f"{', and '.join(reasons)}. Each answer on Review adds a case."
     )
 
@@ -518,4 +546,6 @@ def _build_pair_row(pair: AgentPair, names: dict[str, str]) -> dict[str, object]
 def _format_reduction(pair: AgentPair) -> str:
     if pair.reduction is None or pair.low is None or pair.high is None:
         return "not defined"
-    return between(pair.reduction, pair.low, pair.high) + (", too few" if pair.is_thin else "")
+    return format_interval(pair.reduction, pair.low, pair.high) + (
+        ", too few" if pair.is_thin else ""
+    )

@@ -19,33 +19,33 @@ import streamlit as st
 from components.app import state
 from components.widgets import drafts
 from components.widgets.annotation_editors import (
-    Mark,
-    Marked,
-    boxes_again,
-    boxes_from,
-    boxes_kept,
-    boxes_to,
-    marked_from,
-    span_editor,
+    SpanEditorState,
+    SpanMark,
+    decode_boxes,
+    draw_span_editor,
+    encode_boxes,
+    get_box_editors,
+    group_boxes_by_image,
+    parse_span_editor,
 )
-from components.widgets.wording import LABEL_WORDS, clipped, escaped, when
-from core.documents.quotes import relocate
-from core.review.adjudication import record
+from components.widgets.wording import LABEL_WORDS, clip_text, escape_markdown, format_time
+from core.documents.quotes import relocate_words
+from core.review.adjudication import record_correction
 from core.runtime.errors import InputError
-from core.schema.progress import Progress
+from core.schema.progress import RunState
 from core.schema.records import CATEGORY_WORDS, Case, Label, Run, Source, Span, new_id
-from core.schema.reviews import Correction, EvidenceMark, Gold, Suggestion, category_words
+from core.schema.reviews import Correction, EvidenceMark, GoldAnswer, Suggestion, format_category
 from core.store import Store
 from core.store.sqlite import from_plain, to_plain
 
 STANCE_WORDS = {"contradicts": "contradicts it", "supports": "supports it"}
-A_PART = 20_000  # characters; the editor draws so many without a noticeable delay
-Kept = dict[str, tuple[EvidenceMark, ...]]
-SUGGESTED = "machine."  # prefix of the ids of machine marks
-TEXTS = ("reason", "answer", "quote", "comment")
-RATINGS = ("accuracy", "coherence", "consistency")
+MAX_PART_CHARS = 20_000  # characters; the editor draws so many without a noticeable delay
+EvidenceByPart = dict[str, tuple[EvidenceMark, ...]]
+MACHINE_MARK_PREFIX = "machine."  # prefix of the ids of machine marks
+TEXT_FIELDS = ("reason", "answer", "quote", "comment")
+RATING_FIELDS = ("accuracy", "coherence", "consistency")
 SURE_WORDS = {0.5: "a guess", 0.75: "fairly sure", 1.0: "certain"}
-FIELDS = ("label", "which", "category", "seen", "all", "sure", *RATINGS, *TEXTS)
+DRAFT_FIELDS = ("label", "which", "category", "seen", "all", "sure", *RATING_FIELDS, *TEXT_FIELDS)
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class CorrectionTarget:
 
     run: Run | None
     case: Case
-    progress: Progress
+    progress: RunState
     is_blind: bool = False
     is_alone: bool = False
     after: Callable[[Store, Correction], object] = lambda store, correction: None
@@ -69,7 +69,7 @@ class CorrectionTarget:
     categories: tuple[str, ...] = tuple(CATEGORY_WORDS)
     settles: bool = False
     corrects: bool = False
-    record: Callable[[Store, Correction, Case], None] = record
+    record: Callable[[Store, Correction, Case], None] = record_correction
     marked_by: tuple[Span, ...] | None = None
 
     @property
@@ -110,46 +110,46 @@ class CorrectionTarget:
     def words(self) -> dict[str, str]:
         """The names of the project's categories and of those of offered spans, by id."""
         used = [*self.categories, *(span.category for span in self.offered)]
-        return {name: category_words(name) for name in used}
+        return {name: format_category(name) for name in used}
 
 
-def draw_settled(golds: Sequence[Gold]) -> None:
+def draw_right_answer(golds: Sequence[GoldAnswer]) -> None:
     """Draw the right answer that a lead decided on, if any."""
     settled = [gold for gold in golds if gold.origin != "imported"]
     if not settled:
         return
     last = settled[-1]
-    right = f" Right: {escaped(last.corrected_answer)}." if last.corrected_answer else ""
-    reason = f": {escaped(last.reason)}" if last.reason else ""
+    right = f" Right: {escape_markdown(last.corrected_answer)}." if last.corrected_answer else ""
+    reason = f": {escape_markdown(last.reason)}" if last.reason else ""
     st.info(
-        f"Settled by **{escaped(last.author)}** on {when(last.at)} as "
+        f"Settled by **{escape_markdown(last.author)}** on {format_time(last.at)} as "
         f"{LABEL_WORDS[last.label].lower()}{reason}.{right} What you say is kept beside it.",
         icon=":material/gavel:",
     )
 
 
-def said_words(correction: Correction) -> str:
+def format_correction_markdown(correction: Correction) -> str:
     """Return what the correction says, as Markdown without the author."""
-    return escaped(f"said {plain_words(correction)}")
+    return escape_markdown(f"said {format_correction(correction)}")
 
 
-def plain_words(correction: Correction, clip: int = 60) -> str:
+def format_correction(correction: Correction, clip: int = 60) -> str:
     """Return what the correction says as one line of text; quotes are cut to `clip` characters."""
     words = LABEL_WORDS[correction.label].lower()
     if correction.machine_label and correction.machine_label != correction.label:
         words += f" (the machine: {LABEL_WORDS[correction.machine_label].lower()})"
     parts = [f"{words}: {correction.reason}" if correction.reason else words]
-    if marked := [f"“{clipped(s.text, clip)}”" for s in correction.spans]:
+    if marked := [f"“{clip_text(s.text, clip)}”" for s in correction.spans]:
         parts.append(f"Wrong words: {', '.join(marked)}")
     if correction.is_unmarked:
         parts.append("No single word is wrong")
     if correction.corrected_answer:
         parts.append(f"Right: {correction.corrected_answer}")
     for mark in correction.evidence:
-        parts.append(f"“{clipped(mark.text, clip)}” {STANCE_WORDS[mark.stance]}")
+        parts.append(f"“{clip_text(mark.text, clip)}” {STANCE_WORDS[mark.stance]}")
     for box in correction.boxes:
         comment = f": {box.comment}" if box.comment else ""
-        parts.append(f"A box in the image, {category_words(box.category)}{comment}")
+        parts.append(f"A box in the image, {format_category(box.category)}{comment}")
     rated = asdict(correction.ratings)
     parts += [f"{name.capitalize()} {value} of 5" for name, value in rated.items() if value]
     if correction.comment:
@@ -157,19 +157,19 @@ def plain_words(correction: Correction, clip: int = 60) -> str:
     return ". ".join(part.rstrip(".") for part in parts)
 
 
-def evidence_kept(key: str) -> Kept:
+def get_evidence_by_part(key: str) -> EvidenceByPart:
     """Return a form's evidence marks by the part of the source that they were made in, or ""."""
-    marks: Kept = st.session_state.get(f"{key}.evidence") or {}
+    marks: EvidenceByPart = st.session_state.get(f"{key}.evidence") or {}
     return marks
 
 
-def evidence_of(key: str) -> tuple[EvidenceMark, ...]:
+def list_evidence(key: str) -> tuple[EvidenceMark, ...]:
     """Return all evidence marks of a form, each once, ordered by source and offset."""
-    marks = dict.fromkeys(mark for marks in evidence_kept(key).values() for mark in marks)
+    marks = dict.fromkeys(mark for marks in get_evidence_by_part(key).values() for mark in marks)
     return tuple(sorted(marks, key=lambda mark: (mark.source_id, mark.start, mark.end)))
 
 
-def evidence_from(draft: object) -> Kept:
+def parse_evidence_draft(draft: object) -> EvidenceByPart:
     """Return the evidence marks of a draft, or none if it is unreadable."""
     try:
         marks = from_plain(tuple[EvidenceMark, ...], draft or [])
@@ -179,14 +179,14 @@ def evidence_from(draft: object) -> Kept:
 
 
 def _list_parts(source: Source) -> list[tuple[str, int, int]]:
-    """Return (name, start, end) of each page, cut at lines into parts of at most `A_PART`."""
+    """Return (name, start, end) of each page, cut into parts of at most `MAX_PART_CHARS`."""
     pages = [(f"p. {page.number}", page.start, page.end) for page in source.pages]
     parts: list[tuple[str, int, int]] = []
     for name, start, end in pages or [("", 0, len(source.text))]:
         cuts = [start]
-        while end - cuts[-1] > A_PART:
-            newline = source.text.rfind("\n", cuts[-1] + 1, cuts[-1] + A_PART)
-            cuts.append(newline + 1 if newline > cuts[-1] else cuts[-1] + A_PART)
+        while end - cuts[-1] > MAX_PART_CHARS:
+            newline = source.text.rfind("\n", cuts[-1] + 1, cuts[-1] + MAX_PART_CHARS)
+            cuts.append(newline + 1 if newline > cuts[-1] else cuts[-1] + MAX_PART_CHARS)
         for number, (first, last) in enumerate(pairwise([*cuts, end]), start=1):
             part = f"part {number} of {len(cuts)}" if len(cuts) > 1 else ""
             parts.append((", ".join(filter(None, (name, part))), first, last))
@@ -216,10 +216,10 @@ def draw_evidence_marks(key: str, sources: Sequence[Source], changed: Callable[[
     _, start, end = parts[place or 0]
     _relocate_marks(key, source)
     _draw_part(key, source, start, end, changed)
-    for mark in evidence_of(key):
+    for mark in list_evidence(key):
         if not _is_in_part(mark, source, start, end):
             where = names.get(mark.source_id, "?")
-            st.caption(escaped(f"“{mark.text}” {STANCE_WORDS[mark.stance]} ({where})"))
+            st.caption(escape_markdown(f"“{mark.text}” {STANCE_WORDS[mark.stance]} ({where})"))
 
 
 def _relocate_marks(key: str, source: Source) -> None:
@@ -228,10 +228,10 @@ def _relocate_marks(key: str, source: Source) -> None:
     def relocate_mark(mark: EvidenceMark) -> EvidenceMark:
         if mark.source_id != source.id:
             return mark
-        place = relocate(source.text, mark.start, mark.end, mark.text)
+        place = relocate_words(source.text, mark.start, mark.end, mark.text)
         return replace(mark, start=place[0], end=place[1]) if place else mark
 
-    if kept := evidence_kept(key):
+    if kept := get_evidence_by_part(key):
         st.session_state[f"{key}.evidence"] = {
             part: tuple(map(relocate_mark, marks)) for part, marks in kept.items()
         }
@@ -247,17 +247,19 @@ def _is_in_part(mark: EvidenceMark, source: Source, start: int, end: int) -> boo
 def _draw_part(key: str, source: Source, start: int, end: int, changed: Callable[[], None]) -> None:
     text = source.text[start:end]
     part = f"{source.id}.{start}"
-    current: Marked | None = st.session_state.get(f"{key}.evidence.{part}")
+    current: SpanEditorState | None = st.session_state.get(f"{key}.evidence.{part}")
     if current is None:
-        here = [m for m in evidence_of(key) if _is_in_part(m, source, start, end)]
+        here = [m for m in list_evidence(key) if _is_in_part(m, source, start, end)]
         places = ((m.start - start, m.end - start, m.stance) for m in here)
-        current = Marked(marks=tuple(Mark(f"kept.{n}", *place) for n, place in enumerate(places)))
+        current = SpanEditorState(
+            marks=tuple(SpanMark(f"kept.{n}", *place) for n, place in enumerate(places))
+        )
 
-    def keep_marks(marked: Marked) -> None:
+    def keep_marks(marked: SpanEditorState) -> None:
         st.session_state[f"{key}.evidence.{part}"] = marked
         others = {
             name: tuple(m for m in marks if not _is_in_part(m, source, start, end))
-            for name, marks in evidence_kept(key).items()
+            for name, marks in get_evidence_by_part(key).items()
         }
         in_part = tuple(
             EvidenceMark(
@@ -273,63 +275,65 @@ def _draw_part(key: str, source: Source, start: int, end: int, changed: Callable
         changed()
 
     editor = f"{key}.evidence.editor.{part}"
-    span_editor(text, current, STANCE_WORDS, keep_marks, key=editor, language=source.language)
+    draw_span_editor(text, current, STANCE_WORDS, keep_marks, key=editor, language=source.language)
 
 
-def sources_of(case: Case) -> list[Source]:
+def load_case_sources(case: Case) -> list[Source]:
     """Return the case's readable documents and images that the signed-in person may see."""
     with state.open_store() as store:
         sources = [
             store.readings.get(source_id, store.library.name_of(case.project_id, source_id))
             for source_id in (*case.documents, *case.images)
-            if state.may_see_source(store, source_id)
+            if state.can_see_source(store, source_id)
         ]
     return [source for source in sources if source is not None]
 
 
-def id_of(span: Span) -> str:
+def make_mark_id(span: Span) -> str:
     """Return the mark id of a machine's span; the same words by the same agent share one."""
     content = f"{span.start} {span.end} {span.category} {span.source}"
-    return SUGGESTED + hashlib.sha256(content.encode()).hexdigest()[:16]
+    return MACHINE_MARK_PREFIX + hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
-def marked_of(key: str, offered: Sequence[Span]) -> Marked:
+def get_marked(key: str, offered: Sequence[Span]) -> SpanEditorState:
     """Return the editor's marks; without changes the offered spans as suggestions."""
-    current: Marked | None = st.session_state.get(f"{key}.marked")
-    return current if current is not None else Marked(marks=suggested(offered))
+    current: SpanEditorState | None = st.session_state.get(f"{key}.marked")
+    return current if current is not None else SpanEditorState(marks=make_suggestions(offered))
 
 
-def suggested(spans: Sequence[Span]) -> tuple[Mark, ...]:
+def make_suggestions(spans: Sequence[Span]) -> tuple[SpanMark, ...]:
     """Return machines' spans as marks to accept or reject."""
-    by_id = {id_of(span): span for span in spans}
+    by_id = {make_mark_id(span): span for span in spans}
     return tuple(
-        Mark(name, s.start, s.end, s.category, s.source, s.p, "suggested")
+        SpanMark(name, s.start, s.end, s.category, s.source, s.p, "suggested")
         for name, s in by_id.items()
     )
 
 
-def with_offered(marked: Marked, offered: Sequence[Span]) -> Marked:
+def merge_offered(marked: SpanEditorState, offered: Sequence[Span]) -> SpanEditorState:
     """Merge the marks with the spans offered now; accepted marks stay the person's."""
-    offered_now = {mark.id: mark for mark in suggested(offered)}
+    offered_now = {mark.id: mark for mark in make_suggestions(offered)}
     kept = {
         mark.id: mark
         for mark in marked.marks
-        if mark.status == "marked" or mark.id in offered_now or not mark.id.startswith(SUGGESTED)
+        if mark.status == "marked"
+        or mark.id in offered_now
+        or not mark.id.startswith(MACHINE_MARK_PREFIX)
     }
     marks = tuple((offered_now | kept)[name] for name in {**kept, **offered_now})
     return marked if marks == marked.marks else replace(marked, marks=marks)
 
 
-def with_words(marked: Marked, start: int, end: int, category: str) -> Marked:
+def add_own_mark(marked: SpanEditorState, start: int, end: int, category: str) -> SpanEditorState:
     """Add a mark of the person's own, unless it is there already."""
     own = [m for m in marked.marks if m.status == "marked"]
     if any((m.start, m.end, m.category) == (start, end, category) for m in own):
         return marked
-    mark = Mark(new_id(), start, end, category)
-    return Marked(marked.revision + 1, (*marked.marks, mark), none=False, did="mark")
+    mark = SpanMark(new_id(), start, end, category)
+    return SpanEditorState(marked.revision + 1, (*marked.marks, mark), none=False, did="mark")
 
 
-def accepting_open(marked: Marked) -> Marked:
+def accept_suggestions(marked: SpanEditorState) -> SpanEditorState:
     """Accept every open suggestion, as agreeing with the verdict does."""
     if all(mark.status != "suggested" for mark in marked.marks):
         return marked
@@ -339,7 +343,9 @@ def accepting_open(marked: Marked) -> Marked:
     return replace(marked, revision=marked.revision + 1, marks=marks, none=False, did="accept_all")
 
 
-def spans_of(marked: Marked, case: Case, machine: Sequence[Span], person: str) -> list[Span]:
+def list_accepted_spans(
+    marked: SpanEditorState, case: Case, machine: Sequence[Span], person: str
+) -> list[Span]:
     """Return the marks that count as spans; an accepted, unchanged one stays the machine's."""
     spans: list[Span] = []
     for mark in marked.chosen:
@@ -353,7 +359,7 @@ def spans_of(marked: Marked, case: Case, machine: Sequence[Span], person: str) -
     return spans
 
 
-def rejected_of(marked: Marked, machine: Sequence[Span]) -> list[Span]:
+def list_rejected_spans(marked: SpanEditorState, machine: Sequence[Span]) -> list[Span]:
     """Return the machine's spans that the person rejected."""
     rejected = (
         _find_machine_span(mark, machine) for mark in marked.marks if mark.status == "rejected"
@@ -361,22 +367,22 @@ def rejected_of(marked: Marked, machine: Sequence[Span]) -> list[Span]:
     return [span for span in rejected if span is not None]
 
 
-def _find_machine_span(mark: Mark, machine: Sequence[Span]) -> Span | None:
-    return next((span for span in machine if id_of(span) == mark.id), None)
+def _find_machine_span(mark: SpanMark, machine: Sequence[Span]) -> Span | None:
+    return next((span for span in machine if make_mark_id(span) == mark.id), None)
 
 
-def accepted_all(marked: Marked, offered: Sequence[Span]) -> bool:
+def has_accepted_all(marked: SpanEditorState, offered: Sequence[Span]) -> bool:
     """Return True if every offered span is accepted."""
     accepted = {m.id for m in marked.marks if m.status == "marked"}
-    return bool(offered) and all(id_of(span) in accepted for span in offered)
+    return bool(offered) and all(make_mark_id(span) in accepted for span in offered)
 
 
-def from_correction(correction: Correction, offered: Sequence[Span]) -> Marked:
+def restore_correction_marks(correction: Correction, offered: Sequence[Span]) -> SpanEditorState:
     """Return the editor's marks as they were when the correction was saved."""
     chosen = {(s.start, s.end, s.category) for s in correction.spans}
     refused = {(s.start, s.end, s.category) for s in correction.rejected}
-    marks: list[Mark] = []
-    for mark in suggested(offered):
+    marks: list[SpanMark] = []
+    for mark in make_suggestions(offered):
         place = (mark.start, mark.end, mark.category)
         if place in chosen:
             marks.append(replace(mark, status="marked"))
@@ -384,96 +390,102 @@ def from_correction(correction: Correction, offered: Sequence[Span]) -> Marked:
         else:
             marks.append(replace(mark, status="rejected") if place in refused else mark)
     own = [s for s in correction.spans if (s.start, s.end, s.category) in chosen]
-    marks += [Mark(f"saved.{n}", s.start, s.end, s.category) for n, s in enumerate(own)]
-    return Marked(1, tuple(marks), none=correction.is_unmarked)
+    marks += [SpanMark(f"saved.{n}", s.start, s.end, s.category) for n, s in enumerate(own)]
+    return SpanEditorState(1, tuple(marks), none=correction.is_unmarked)
 
 
-def _restore_marks(draft: dict[str, Any], text: str, offered: Sequence[Span]) -> Marked | None:
+def _restore_marks(
+    draft: dict[str, Any], text: str, offered: Sequence[Span]
+) -> SpanEditorState | None:
     """Return a draft's marks merged with the offered spans; removed categories stay."""
     if "marked" in draft:
         try:
-            marked = from_plain(Marked, draft["marked"])
-            marked_from(draft["marked"], text, {mark.category for mark in marked.marks})
+            marked = from_plain(SpanEditorState, draft["marked"])
+            parse_span_editor(draft["marked"], text, {mark.category for mark in marked.marks})
         except InputError:
             return None
-        return with_offered(marked, offered)
+        return merge_offered(marked, offered)
     if "kept" not in draft and "added" not in draft:
         return None
     kept = draft.get("kept")  # old drafts: numbers of the machine's spans, and places
     marks = [
         replace(mark, status="marked" if not isinstance(kept, list) or n in kept else "rejected")
-        for n, mark in enumerate(suggested(offered))
+        for n, mark in enumerate(make_suggestions(offered))
     ]
     for n, row in enumerate(draft.get("added") or []):
         match row:
             case [int(start), int(end), str(category)] if 0 <= start < end <= len(text):
-                marks.append(Mark(f"draft.{n}", start, end, category))
-    return Marked(1, tuple(marks))
+                marks.append(SpanMark(f"draft.{n}", start, end, category))
+    return SpanEditorState(1, tuple(marks))
 
 
-def key_of(asked_id: str) -> str:
+def make_form_key(asked_id: str) -> str:
     """Return the prefix of the keys of all the form's widgets."""
     return f"run.{asked_id}.correct"
 
 
-def keep(asked_id: str, left: str = "") -> None:
+def save_draft(asked_id: str, left: str = "") -> None:
     """Keep the fields as they are; `left` is a text field that has just sent its text."""
-    key = key_of(asked_id)
+    key = make_form_key(asked_id)
     typed: dict[str, str] = st.session_state.setdefault(f"{key}.typed", {})
     typed.pop(left, None)
-    values: dict[str, Any] = {name: st.session_state.get(f"{key}.{name}") for name in FIELDS}
+    values: dict[str, Any] = {name: st.session_state.get(f"{key}.{name}") for name in DRAFT_FIELDS}
     marked = st.session_state.get(f"{key}.marked")
     values["marked"] = None if marked is None else to_plain(marked)
-    evidence = [mark for marks in evidence_kept(key).values() for mark in marks]
+    evidence = [mark for marks in get_evidence_by_part(key).values() for mark in marks]
     values["evidence"] = to_plain(evidence) or None
-    values["boxes"] = boxes_to(boxes_kept(key)) or None
-    drafts.keep(key, {name: v for name, v in (values | typed).items() if v is not None})
+    values["boxes"] = encode_boxes(get_box_editors(key)) or None
+    drafts.save_draft_values(
+        key, {name: v for name, v in (values | typed).items() if v is not None}
+    )
 
 
-def kept_field(asked_id: str, name: str = "") -> dict[str, Any]:
+def draft_field_options(asked_id: str, name: str = "") -> dict[str, Any]:
     """Return widget arguments that keep each change and outlive the page."""
-    return {"on_change": keep, "args": (asked_id, name), "persist_state": "session"}
+    return {"on_change": save_draft, "args": (asked_id, name), "persist_state": "session"}
 
 
-def keep_typed(asked_id: str, texts: dict[str, str]) -> None:
+def save_typed_texts(asked_id: str, texts: dict[str, str]) -> None:
     """Keep texts that are still being typed."""
-    st.session_state[f"{key_of(asked_id)}.typed"] = texts
-    keep(asked_id)
+    st.session_state[f"{make_form_key(asked_id)}.typed"] = texts
+    save_draft(asked_id)
 
 
-def restore(target: CorrectionTarget) -> None:
+def restore_draft(target: CorrectionTarget) -> None:
     """Restore the draft, once a browser session, without what no longer fits the run."""
-    key = key_of(target.id)
+    key = make_form_key(target.id)
     if st.session_state.get(f"{key}.looked"):
         return
     st.session_state[f"{key}.looked"] = True
-    draft = drafts.kept(key)
+    draft = drafts.load_draft_values(key)
     if withdrawn_id := str(draft.get("from") or ""):
         with state.open_store() as store:
             correction = store.corrections.get(withdrawn_id)
         if correction is not None:
-            refill(target, correction, str(draft.get("seen") or ""))
+            fill_from_correction(target, correction, str(draft.get("seen") or ""))
         return
     if draft.get("label") not in LABEL_WORDS:
         return
     values: dict[str, Any] = {"label": draft["label"], "began": time.time()}
-    values |= {name: draft[name] for name in (*TEXTS, "seen") if isinstance(draft.get(name), str)}
-    values |= {name: draft[name] for name in RATINGS if draft.get(name) in range(1, 6)}
+    values |= {
+        name: draft[name] for name in (*TEXT_FIELDS, "seen") if isinstance(draft.get(name), str)
+    }
+    values |= {name: draft[name] for name in RATING_FIELDS if draft.get(name) in range(1, 6)}
     if draft.get("sure") in SURE_WORDS:
         values["sure"] = draft["sure"]
     if draft.get("category") in target.words:  # the field offers only these
         values["category"] = draft["category"]
-    places = places_of(target.case.response, values.get("quote", ""))
+    places = find_exact_places(target.case.response, values.get("quote", ""))
     if draft.get("which") in range(len(places)):
         values["which"] = draft["which"]
     values["all"] = draft.get("all") is True
     values["marked"] = _restore_marks(draft, target.case.response, target.offered)
-    values["evidence"] = evidence_from(draft.get("evidence"))
-    values["boxes"] = boxes_from(draft.get("boxes"))
+    values["evidence"] = parse_evidence_draft(draft.get("evidence"))
+    values["boxes"] = decode_boxes(draft.get("boxes"))
     _set_fields(key, values)
 
 
-def refill(target: CorrectionTarget, correction: Correction, seen: str) -> None:
+def fill_from_correction(target: CorrectionTarget, correction: Correction, seen: str) -> None:
     """Fill the form as it was when the correction was saved; `seen` is the newest entry now."""
     values = {
         "label": correction.label,
@@ -485,12 +497,12 @@ def refill(target: CorrectionTarget, correction: Correction, seen: str) -> None:
         "sure": correction.sure,
         "all": correction.accepted_all,
         **asdict(correction.ratings),
-        "marked": from_correction(correction, target.offered),
+        "marked": restore_correction_marks(correction, target.offered),
         "evidence": {"": correction.evidence} if correction.evidence else {},
-        "boxes": boxes_again(correction.boxes),
+        "boxes": group_boxes_by_image(correction.boxes),
     }
-    _set_fields(key_of(target.id), values)
-    keep(target.id)
+    _set_fields(make_form_key(target.id), values)
+    save_draft(target.id)
 
 
 def _set_fields(key: str, values: dict[str, Any]) -> None:
@@ -502,11 +514,11 @@ def _set_fields(key: str, values: dict[str, Any]) -> None:
         st.session_state[f"{key}.{name}"] = value
 
 
-def forget(asked_id: str) -> None:
+def discard_draft(asked_id: str) -> None:
     """Empty the form and delete its draft."""
-    key = key_of(asked_id)
+    key = make_form_key(asked_id)
     for name in (
-        *FIELDS,
+        *DRAFT_FIELDS,
         "marked",
         "evidence",
         "boxes",
@@ -518,10 +530,10 @@ def forget(asked_id: str) -> None:
     ):
         st.session_state.pop(f"{key}.{name}", None)
     _set_fields(key, {})
-    drafts.keep(key, {})
+    drafts.save_draft_values(key, {})
 
 
-def places_of(text: str, quote: str) -> list[int]:
+def find_exact_places(text: str, quote: str) -> list[int]:
     """Return the offsets at which the exact words begin, overlapping ones included."""
     places: list[int] = []
     start = text.find(quote) if quote else -1
@@ -531,11 +543,11 @@ def places_of(text: str, quote: str) -> list[int]:
     return places
 
 
-def typed_place(target: CorrectionTarget) -> tuple[int, int, str]:
+def find_typed_place(target: CorrectionTarget) -> tuple[int, int, str]:
     """Return (start, end, category) of the words in the field; offsets in the response."""
-    key = key_of(target.id)
+    key = make_form_key(target.id)
     quote = str(st.session_state.get(f"{key}.quote") or "")
-    places = places_of(target.case.response, quote)
+    places = find_exact_places(target.case.response, quote)
     start = places[min(int(st.session_state.get(f"{key}.which") or 0), len(places) - 1)]
     category = str(st.session_state.get(f"{key}.category") or next(iter(target.words)))
     return start, start + len(quote), category

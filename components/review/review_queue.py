@@ -12,55 +12,62 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
-from components.widgets.controls import choice_table, problem_shown
+from components.widgets.controls import draw_choice_table, show_problems
 from components.widgets.wording import (
     LABEL_SIGNS,
     LABEL_WORDS,
-    clipped,
-    counted,
-    escaped,
-    protocol_words,
+    clip_text,
+    escape_markdown,
+    format_count,
+    format_protocol,
 )
 from core.review.adjudication import LABELS_DIFFER, MARKS_DIFFER
-from core.review.people import drafts_of
-from core.review.queue_ranking import fill
+from core.review.people import list_drafts
+from core.review.queue_ranking import fill_queue
 from core.runtime.errors import InputError
 from core.schema.records import CATEGORY_WORDS, Project
-from core.schema.reviews import AssignmentState, Item, ItemState, category_words
+from core.schema.reviews import AssignmentState, ItemState, QueueItem, format_category
 from core.store import Store
-from core.store.queue import AT_RANDOM, EVERYTHING, ItemFilter, Rules, why_of
-from core.store.sqlite import Mark
+from core.store.queue import NO_ITEM_FILTER, RANDOM_REASON, ItemFilter, QueueRules, explain_item
+from core.store.sqlite import ChangeMark
 
 RANDOM_SHARE_HELP = (
     "The others are those that would teach most. Without a random share, what people find says "
     "little about all the rest."
 )
 
-DAY = 86_400.0
-AGES = {"": None, "a day": DAY, "a week": 7 * DAY, "a month": 30 * DAY}
+DAY_SECONDS = 86_400.0
+AGE_LIMITS = {
+    "": None,
+    "a day": DAY_SECONDS,
+    "a week": 7 * DAY_SECONDS,
+    "a month": 30 * DAY_SECONDS,
+}
 PAGE_SIZE = 25
-MOST_PEOPLE = 20
-LONGEST_MINUTES = 480
-LONGEST_CATEGORY = 40  # characters
+MAX_PEOPLE_PER_ITEM = 20
+MAX_HOLD_MINUTES = 480
+MAX_CATEGORY_CHARS = 40  # characters
 LABEL_PAGE = "pages/review/label.py"
-MOST_WAYS = 2  # protocols named per item in the list
-DRAFT_NAME = re.compile(r"run\.(.+)\.correct")  # the name that correction_draft.key_of builds
-ALL: tuple[ItemState, ...] = ("open", "flagged", "adjudicated")
-STATES: dict[str, tuple[ItemState, ...]] = {
+MAX_LISTED_PROTOCOLS = 2  # protocols named per item in the list
+DRAFT_KEY_PATTERN = re.compile(
+    r"run\.(.+)\.correct"
+)  # the name that correction_draft.key_of builds
+ALL_STATES: tuple[ItemState, ...] = ("open", "flagged", "adjudicated")
+LIST_STATES: dict[str, tuple[ItemState, ...]] = {
     "pending": ("open",),
-    "my drafts": ALL,
-    "I submitted": ALL,
-    "I skipped": ALL,
+    "my drafts": ALL_STATES,
+    "I submitted": ALL_STATES,
+    "I skipped": ALL_STATES,
     "flagged": ("flagged",),
     "settled": ("adjudicated",),
 }
 SETTLE_PAGE = "pages/review/settle.py"
-VIEWS: dict[str, tuple[ItemFilter, tuple[ItemState, ...]]] = {
+ADJUDICATION_VIEWS: dict[str, tuple[ItemFilter, tuple[ItemState, ...]]] = {
     "people differ": (ItemFilter(differ=True), ("open",)),
-    "flagged": (EVERYTHING, ("flagged",)),
+    "flagged": (NO_ITEM_FILTER, ("flagged",)),
     "people agree": (ItemFilter(given_from=2, differ=False), ("open",)),
     "right answer known": (ItemFilter(has_gold=True), ("open", "flagged")),
-    "settled": (EVERYTHING, ("adjudicated",)),
+    "settled": (NO_ITEM_FILTER, ("adjudicated",)),
 }
 DIFFER_WORDS = {LABELS_DIFFER: "labels", MARKS_DIFFER: "marked words", 0: "–"}
 
@@ -68,17 +75,21 @@ DIFFER_WORDS = {LABELS_DIFFER: "labels", MARKS_DIFFER: "marked words", 0: "–"}
 def _draw_filters() -> ItemFilter:
     """Draw the filters and return the chosen one."""
     with state.open_store() as store:
-        project = state.project(store)
+        project = state.get_project(store)
         languages = store.queue_lists.languages(project.id)
         sources = {entry.id: entry.name for entry in store.library.all(project.id)}
-    is_set = st.session_state.get("review.wanted", EVERYTHING) != EVERYTHING
+    is_set = st.session_state.get("review.wanted", NO_ITEM_FILTER) != NO_ITEM_FILTER
     kept: dict[str, Any] = {"persist_state": "session"}
     with st.expander("Filters", expanded=is_set, icon=":material/filter_list:"):
         values: list[str] = []
         for column, (label, key, words) in zip(
             st.columns(3),
             (
-                ("Older than", "age", {"": "any age"} | {name: name for name in AGES if name}),
+                (
+                    "Older than",
+                    "age",
+                    {"": "any age"} | {name: name for name in AGE_LIMITS if name},
+                ),
                 ("Language", "language", {"": "any"} | {name: name for name in languages}),
                 ("Source", "source", {"": "any source"} | sources),
             ),
@@ -89,7 +100,7 @@ def _draw_filters() -> ItemFilter:
             )
             values.append(chosen or "")
         age, language, source_id = values
-        wanted = ItemFilter(older_than=AGES[age], language=language, source_id=source_id)
+        wanted = ItemFilter(older_than=AGE_LIMITS[age], language=language, source_id=source_id)
         if project.is_blind:
             return wanted
         # These filters would reveal the machine's verdict in a blind project.
@@ -118,7 +129,7 @@ def _draw_filters() -> ItemFilter:
 def _draw_page(
     wanted: ItemFilter,
     states: Sequence[ItemState],
-    cells: Callable[[Store, Item], dict[str, Any]],
+    cells: Callable[[Store, QueueItem], dict[str, Any]],
     *,
     key: str,
     page: str,
@@ -128,7 +139,12 @@ def _draw_page(
     first = (int(st.session_state.get(page) or 1) - 1) * PAGE_SIZE
     with state.open_store() as store:
         items, total = store.queue.page(
-            state.project(store).id, wanted, states, limit=PAGE_SIZE, offset=first, now=time.time()
+            state.get_project(store).id,
+            wanted,
+            states,
+            limit=PAGE_SIZE,
+            offset=first,
+            now=time.time(),
         )
         rows = [cells(store, item) for item in items]
     if not total:
@@ -138,16 +154,16 @@ def _draw_page(
         st.session_state[page] = 1
         st.rerun()
     claim = {"Claim": st.column_config.TextColumn(width=300)}
-    chosen = choice_table(rows, f"{key}.{first}", column_config=claim)
+    chosen = draw_choice_table(rows, f"{key}.{first}", column_config=claim)
     if (pages := -(-total // PAGE_SIZE)) > 1:
         st.pagination(pages, key=page)
     if chosen is not None:
         st.switch_page(opens, query_params={"case": items[chosen].case_id})
 
 
-def rules_of(project: Project) -> Rules:
+def build_queue_rules(project: Project) -> QueueRules:
     """Return the project's rules in the form that the queue expects."""
-    return Rules(project.people_each, 60.0 * project.hold_minutes, project.random_share)
+    return QueueRules(project.people_each, 60.0 * project.hold_minutes, project.random_share)
 
 
 def draw_review_rules(project: Project) -> dict[str, Any]:
@@ -155,12 +171,16 @@ def draw_review_rules(project: Project) -> dict[str, Any]:
     key = f"project.{project.id}"
     left, middle, right = st.columns(3)
     people = left.number_input(
-        "People who review each item", 1, MOST_PEOPLE, project.people_each, key=f"{key}.people"
+        "People who review each item",
+        1,
+        MAX_PEOPLE_PER_ITEM,
+        project.people_each,
+        key=f"{key}.people",
     )
     minutes = middle.number_input(
         "Minutes before a claimed item is released",
         1,
-        LONGEST_MINUTES,
+        MAX_HOLD_MINUTES,
         project.hold_minutes,
         key=f"{key}.minutes",
         help="Then it is free for others. What was written is kept, and counts when it is saved.",
@@ -183,7 +203,7 @@ def draw_review_rules(project: Project) -> dict[str, Any]:
         "Error categories",
         list(dict.fromkeys([*project.categories, *CATEGORY_WORDS])),
         default=list(project.categories),
-        format_func=category_words,
+        format_func=format_category,
         accept_new_options=True,
         key=f"{key}.categories",
         help="The first nine have the keys 1 to 9. Type a word of your own to add it.",
@@ -197,7 +217,7 @@ def draw_review_rules(project: Project) -> dict[str, Any]:
     }
 
 
-def sound_categories(categories: Sequence[str]) -> tuple[str, ...]:
+def clean_categories(categories: Sequence[str]) -> tuple[str, ...]:
     """Return the categories to store, each once, default ones by their ids.
 
     Raises InputError if there is none, or if one is too long.
@@ -207,9 +227,9 @@ def sound_categories(categories: Sequence[str]) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(ids.get(name, name) for name in flat))
     if not names:
         raise InputError("Expected at least one thing that may be wrong, found none; choose one.")
-    if longest := next((name for name in names if len(name) > LONGEST_CATEGORY), ""):
+    if longest := next((name for name in names if len(name) > MAX_CATEGORY_CHARS), ""):
         raise InputError(
-            f"Expected at most {LONGEST_CATEGORY} characters, found {len(longest)} in "
+            f"Expected at most {MAX_CATEGORY_CHARS} characters, found {len(longest)} in "
             f"“{longest[:20]}…”; shorten it."
         )
     return names
@@ -219,10 +239,10 @@ def draw_progress() -> None:
     """Draw the progress of the queue and of the signed-in person."""
     now = time.time()
     with state.open_store() as store:
-        project, person = state.project(store), state.person(store)
+        project, person = state.get_project(store), state.get_person(store)
         _fill_queue(store, project.id, now)
-        state.reordering().ask(store, project.id, project.people_each)
-        counts = store.queue.counts(project.id, rules_of(project), now)
+        state.get_reordering().ask(store, project.id, project.people_each)
+        counts = store.queue.counts(project.id, build_queue_rules(project), now)
         mine = store.queue.counts_of(project.id, person)
     total = sum(counts[name] for name in ("pending", "done", "flagged", "adjudicated"))
     if not total:
@@ -231,28 +251,28 @@ def draw_progress() -> None:
     finished = counts["done"] + counts["adjudicated"]
     st.progress(
         finished / total,
-        text=f"{finished} of {counted(total, 'item')} reviewed, "
+        text=f"{finished} of {format_count(total, 'item')} reviewed, "
         f"{counts['pending']} waiting, {counts['in_hand']} being reviewed",
     )
     did = ", ".join(f"{mine[name]} {name}" for name in ("submitted", "skipped", "flagged"))
     share = f"{project.random_share:.0%} of what you are given is drawn at random"
-    st.caption(f"{escaped(person)}: {did} · {share}")
+    st.caption(f"{escape_markdown(person)}: {did} · {share}")
 
 
 @st.cache_resource
-def _complete_marks() -> dict[tuple[str, str], Mark]:
+def _complete_marks() -> dict[tuple[str, str], ChangeMark]:
     """Return, by home and project, the mark of the runs for which the queue was complete."""
     return {}
 
 
 def _fill_queue(store: Store, project_id: str, now: float) -> None:
     """Add missing items to the queue; look again only after another run has ended."""
-    key, mark = (str(state.home()), project_id), store.changes.of_runs()
-    if _complete_marks().get(key) != mark and not fill(store, project_id, now):
+    key, mark = (str(state.home_folder()), project_id), store.changes.of_runs()
+    if _complete_marks().get(key) != mark and not fill_queue(store, project_id, now):
         _complete_marks()[key] = mark
 
 
-def draw_start() -> ItemFilter:
+def draw_filters_and_next() -> ItemFilter:
     """Draw the filters and the button for the next item; return the chosen filter."""
     top = st.container()
     wanted = _draw_filters()
@@ -265,23 +285,23 @@ def draw_start() -> ItemFilter:
             icon=":material/arrow_forward:",
             shortcut="Ctrl+Enter",
         ):
-            go_on(wanted)
+            open_next_item(wanted)
     return wanted
 
 
-def why_shown(why: str, is_blind: bool) -> str:
+def format_item_reason(why: str, is_blind: bool) -> str:
     """Return why an item comes; a blind project hides reasons that reveal the machine's view."""
-    return "its answer teaches more than others" if is_blind and why != AT_RANDOM else why
+    return "its answer teaches more than others" if is_blind and why != RANDOM_REASON else why
 
 
-def go_on(wanted: ItemFilter) -> None:
+def open_next_item(wanted: ItemFilter) -> None:
     """Open the person's item in hand, else claim the next one; say so if none fits."""
     now = time.time()
-    with problem_shown():
+    with show_problems():
         with state.open_store() as store:
-            project, person = state.project(store), state.person(store)
-            rules = rules_of(project)
-            state.reordering().ask(store, project.id, project.people_each)  # for the next claim
+            project, person = state.get_project(store), state.get_person(store)
+            rules = build_queue_rules(project)
+            state.get_reordering().ask(store, project.id, project.people_each)  # for the next claim
             with store.writing():
                 store.projects.require(project.id, person, "annotator", "review")
                 done = sum(store.queue.counts_of(project.id, person).values())
@@ -300,15 +320,15 @@ def go_on(wanted: ItemFilter) -> None:
 def draw_list(wanted: ItemFilter) -> None:
     """Draw the list of waiting, flagged or settled items; a click opens one."""
     shown = st.segmented_control(
-        "Show", list(STATES), default="pending", key="review.states", persist_state="session"
+        "Show", list(LIST_STATES), default="pending", key="review.states", persist_state="session"
     )
     chosen = shown or "pending"
     with state.open_store() as store:
-        project = state.project(store)
+        project = state.get_project(store)
         narrowed = _narrow_to_person(store, chosen, wanted, project)
     _draw_page(
         narrowed,
-        STATES[chosen],
+        LIST_STATES[chosen],
         partial(_build_cells, project),
         key=f"review.table.{shown}",
         page="review.page",
@@ -320,11 +340,11 @@ def _narrow_to_person(
     store: Store, chosen: str, wanted: ItemFilter, project: Project
 ) -> ItemFilter:
     """Return the filter narrowed to what the choice means for the signed-in person."""
-    person = state.person(store)
+    person = state.get_person(store)
     if chosen == "pending":
         return replace(wanted, given_below=project.people_each)
     if chosen == "my drafts":
-        names = (DRAFT_NAME.fullmatch(name) for name in drafts_of(store, person))
+        names = (DRAFT_KEY_PATTERN.fullmatch(name) for name in list_drafts(store, person))
         return replace(wanted, among=tuple(name[1] for name in names if name))
     did: dict[str, AssignmentState] = {"I submitted": "submitted", "I skipped": "skipped"}
     if chosen in did:
@@ -332,39 +352,43 @@ def _narrow_to_person(
     return wanted
 
 
-def _build_cells(project: Project, store: Store, item: Item) -> dict[str, Any]:
+def _build_cells(project: Project, store: Store, item: QueueItem) -> dict[str, Any]:
     case, is_blind = store.cases.get(item.case_id), project.is_blind
-    cells: dict[str, Any] = {"Claim": clipped(case.response if case else "", 200)}
+    cells: dict[str, Any] = {"Claim": clip_text(case.response if case else "", 200)}
     if not is_blind:
         cells["The machine"] = _format_label(item)
         cells["p"] = "" if item.p is None else f"{item.p:.2f}"
     cells["Reviewed"] = f"{item.given} of {project.people_each}"
-    cells["Why"] = why_shown(why_of(item), is_blind)
+    cells["Why"] = format_item_reason(explain_item(item), is_blind)
     if not is_blind:  # the protocols of all runs that reached a label, newest first
         runs = store.runs.of_case(item.case_id, time.time(), 0.0)
-        protocols = [protocol_words(run.plan.protocol, short=True) for run in runs if run.label]
+        protocols = [format_protocol(run.plan.protocol, short=True) for run in runs if run.label]
         names = list(dict.fromkeys(reversed(protocols)))
-        more = [f"{len(names) - MOST_WAYS} more"] if len(names) > MOST_WAYS else []
-        cells["Checked by"] = ", ".join([*names[:MOST_WAYS], *more])
+        more = (
+            [f"{len(names) - MAX_LISTED_PROTOCOLS} more"]
+            if len(names) > MAX_LISTED_PROTOCOLS
+            else []
+        )
+        cells["Checked by"] = ", ".join([*names[:MAX_LISTED_PROTOCOLS], *more])
     return cells
 
 
-def _format_label(item: Item) -> str:
+def _format_label(item: QueueItem) -> str:
     return f"{LABEL_SIGNS[item.label]} {LABEL_WORDS[item.label]}" if item.label else "–"
 
 
-def draw_settling() -> None:
+def draw_adjudication_list() -> None:
     """Draw the views of cases to adjudicate and the list; a click opens a case."""
     now = time.time()
     with state.open_store() as store:
-        project = state.project(store)
+        project = state.get_project(store)
         counts = {
             name: store.queue.count(project.id, wanted, states, now)
-            for name, (wanted, states) in VIEWS.items()
+            for name, (wanted, states) in ADJUDICATION_VIEWS.items()
         }
     chosen = st.segmented_control(
         "Show",
-        list(VIEWS),
+        list(ADJUDICATION_VIEWS),
         format_func=lambda name: f"{name} ({counts[name]})",
         default=next((name for name, count in counts.items() if count), "people differ"),
         key="settling.view",
@@ -378,7 +402,7 @@ def draw_settling() -> None:
         )
         return
     _draw_page(
-        *VIEWS[name],
+        *ADJUDICATION_VIEWS[name],
         _build_settling_cells,
         key=f"settling.table.{name}",
         page=f"settling.{name}.page",
@@ -386,11 +410,11 @@ def draw_settling() -> None:
     )
 
 
-def _build_settling_cells(store: Store, item: Item) -> dict[str, Any]:
+def _build_settling_cells(store: Store, item: QueueItem) -> dict[str, Any]:
     case = store.cases.get(item.case_id)
     answers = store.corrections.newest_of_case(item.case_id)
     return {
-        "Claim": clipped(case.response if case else "", 200),
+        "Claim": clip_text(case.response if case else "", 200),
         "People": ", ".join(f"{each.author}: {LABEL_SIGNS[each.label]}" for each in answers),
         "They differ in": DIFFER_WORDS[item.differ],
         "The machine": _format_label(item),

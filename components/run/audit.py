@@ -12,22 +12,34 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from components.run.tool_views import input_words, is_shown, shown_once, tool_view
+from components.run.tool_views import (
+    drop_repeated_sources,
+    format_input,
+    is_already_shown,
+    render_tool_output,
+)
 from components.widgets.html import (
     Html,
     HtmlMark,
-    Part,
+    LinkTarget,
     div,
+    draw_html,
     element,
-    joined,
-    marked_text,
-    paged,
-    show,
+    join_html,
+    paginate,
+    render_marked_text,
 )
-from components.widgets.wording import clipped, counted, percent, place_words, seconds, signed
-from core.pipeline.audit_steps import READING, SEARCH
-from core.schema.events import Reconsidered, Remembered, ToolOutcome, ToolUse
-from core.schema.progress import Progress
+from components.widgets.wording import (
+    clip_text,
+    format_count,
+    format_duration,
+    format_label,
+    format_percent,
+    format_place,
+)
+from core.pipeline.audit_steps import READING_TOOLS, SEARCH_TOOL
+from core.schema.events import LabelRevision, MemoryEntry, ToolOutcome, ToolUse
+from core.schema.progress import RunState
 from core.schema.records import Case, Label, Passage, Statement
 
 OUTCOME_WORDS: dict[ToolOutcome, str] = {
@@ -36,57 +48,57 @@ OUTCOME_WORDS: dict[ToolOutcome, str] = {
     "off": "is not available here",
     "failed": "failed",
 }
-LONGEST_TEXT = 600
-MOST_STEPS = 40
-MOST_PASSAGES = 5
-GRAVEST: tuple[Label, ...] = ("hallucinated", "unclear", "supported")
+MAX_TEXT_CHARS = 600
+MAX_STEPS = 40
+MAX_PASSAGES = 5
+LABELS_BY_GRAVITY: tuple[Label, ...] = ("hallucinated", "unclear", "supported")
 NOTHING_TO_CHECK = "Nothing to check"
-HEADS = ("", "Verdict", "Statement", "Tools", "Evidence")
+COLUMN_TITLES = ("", "Verdict", "Statement", "Tools", "Evidence")
 WRONG_FIRST, IN_ORDER = "Wrong ones first", "In their order"
-PREFIX = "cp-statement"
+ANCHOR_PREFIX = "cp-statement"
 
 
 def _steps_html(uses: Sequence[ToolUse]) -> Html:
     if not uses:
         return div("cp-quiet", "No tool was called for it.")
-    remaining = len(uses) - MOST_STEPS
+    remaining = len(uses) - MAX_STEPS
     note = [div("cp-quiet", f"and {remaining} more steps")] if remaining > 0 else []
-    return element("ol", *map(step_html, uses[:MOST_STEPS]), *note, class_="cp-steps")
+    return element("ol", *map(render_step, uses[:MAX_STEPS]), *note, class_="cp-steps")
 
 
-def step_html(use: ToolUse) -> Html:
+def render_step(use: ToolUse) -> Html:
     """Render one tool call; a tool that is off or failed has no label."""
-    thought = div("cp-thought", f"“{clipped(use.thought, LONGEST_TEXT)}”", dir="auto")
-    duration = seconds(min(use.seconds, 1e6))
-    source = clipped(f"{duration} · {use.agent}" if use.agent else duration, 100)
-    tool_input = input_words(use.given)
+    thought = div("cp-thought", f"“{clip_text(use.thought, MAX_TEXT_CHARS)}”", dir="auto")
+    duration = format_duration(min(use.seconds, 1e6))
+    source = clip_text(f"{duration} · {use.agent}" if use.agent else duration, 100)
+    tool_input = format_input(use.given)
     call = div(
         "cp-step-call",
-        element("strong", clipped(use.tool, 60)),
+        element("strong", clip_text(use.tool, 60)),
         element("code", tool_input, dir="auto") if tool_input else "",
         element("span", source, class_="cp-quiet"),
     )
     result = div("cp-step-said", *_outcome_parts(use), dir="auto")
-    parts = (thought if use.thought else "", call, result, tool_view(use))
+    parts = (thought if use.thought else "", call, result, render_tool_output(use))
     return element("li", *parts, class_="cp-step")
 
 
 def _outcome_parts(use: ToolUse) -> list[str | Html]:
-    words = clipped(use.words, LONGEST_TEXT)
-    if use.outcome == "found" and use.tool == SEARCH and use.label == "unclear":
+    words = clip_text(use.words, MAX_TEXT_CHARS)
+    if use.outcome == "found" and use.tool == SEARCH_TOOL and use.label == "unclear":
         return [words]  # a search finds evidence to compare, and decides nothing by itself
     if use.outcome == "found":
-        return [tag(use.label), " ", words]
+        return [label_tag(use.label), " ", words]
     notice = element("span", f"The tool {OUTCOME_WORDS[use.outcome]}.", class_="cp-tag cp-unclear")
     return [notice, " ", words]
 
 
-def tag(label: Label) -> Html:
+def label_tag(label: Label) -> Html:
     """Render a label as a coloured word with its sign."""
-    return element("span", signed(label), class_=f"cp-tag cp-{label}")
+    return element("span", format_label(label), class_=f"cp-tag cp-{label}")
 
 
-def whole_html(uses: Sequence[ToolUse]) -> Html:
+def render_whole_response(uses: Sequence[ToolUse]) -> Html:
     """Render what was checked of the response as a whole."""
     decided = [use for use in uses if use.outcome == "found"]
     wrong = [use for use in decided if use.label == "hallucinated"]
@@ -107,9 +119,9 @@ class StatementRow:
 
     statement: Statement
     words: str
-    memory: Remembered | None
+    memory: MemoryEntry | None
     uses: tuple[ToolUse, ...]
-    changes: tuple[Reconsidered, ...]
+    changes: tuple[LabelRevision, ...]
     marks: tuple[HtmlMark, ...]
     passages: tuple[Passage, ...]
 
@@ -133,29 +145,29 @@ class StatementRow:
     def gravity(self) -> tuple[int, int]:
         """Sort key: wrong statements first; those with nothing to check or no result last."""
         if self.memory is None:
-            return len(GRAVEST) + 1, self.number
-        rank = GRAVEST.index(self.memory.label)
-        return rank if self.memory.is_checkable else len(GRAVEST), self.number
+            return len(LABELS_BY_GRAVITY) + 1, self.number
+        rank = LABELS_BY_GRAVITY.index(self.memory.label)
+        return rank if self.memory.is_checkable else len(LABELS_BY_GRAVITY), self.number
 
 
-def has_audit(progress: Progress) -> bool:
+def has_audit(progress: RunState) -> bool:
     """Return True for runs of any protocol that hold events of an audit."""
     return bool(progress.tool_uses or progress.memory or progress.reconsidered)
 
 
-def whole_uses(progress: Progress) -> list[ToolUse]:
+def list_whole_response_calls(progress: RunState) -> list[ToolUse]:
     """Return tool calls about the response as a whole: its length, code, a date asked for."""
     return [use for use in progress.tool_uses if use.statement is None]
 
 
-def rows_of(progress: Progress) -> list[StatementRow]:
+def build_statement_rows(progress: RunState) -> list[StatementRow]:
     """Return a row for each statement, in the order of the response."""
     response = progress.case.response if progress.case else ""
     evidence, rows = progress.evidence, []
     uses = defaultdict[int | None, list[ToolUse]](list)
     for use in progress.tool_uses:
         uses[use.statement].append(use)
-    changes = defaultdict[int, list[Reconsidered]](list)
+    changes = defaultdict[int, list[LabelRevision]](list)
     for change in progress.reconsidered:
         changes[change.statement].append(change)
     for index, statement in sorted(progress.statements.items()):
@@ -174,11 +186,11 @@ def rows_of(progress: Progress) -> list[StatementRow]:
     return rows
 
 
-def summary_words(rows: Sequence[StatementRow]) -> str:
+def summarize_statements(rows: Sequence[StatementRow]) -> str:
     """Summarize: “2 hallucinated · 0 unclear · 5 supported, of 8 statements; 1 not concluded”."""
     labels = Counter(row.memory.label for row in rows if row.memory and row.memory.is_checkable)
-    summary = " · ".join(f"{labels[label]} {label}" for label in GRAVEST)
-    summary += f", of {counted(len(rows), 'statement')}"
+    summary = " · ".join(f"{labels[label]} {label}" for label in LABELS_BY_GRAVITY)
+    summary += f", of {format_count(len(rows), 'statement')}"
     open_count = sum(row.memory is None for row in rows)
     if open_count:
         summary += f"; {open_count} not concluded"
@@ -189,7 +201,7 @@ def summary_words(rows: Sequence[StatementRow]) -> str:
 
 
 def _wrong_word_marks(
-    statement: Statement, uses: Sequence[ToolUse], progress: Progress
+    statement: Statement, uses: Sequence[ToolUse], progress: RunState
 ) -> tuple[HtmlMark, ...]:
     """Mark the wrong words: kept spans, or before the verdict those that tools point at."""
     places = [(span.start, span.end, span.instead) for span in progress.spans]
@@ -212,23 +224,23 @@ def _wrong_word_marks(
 
 
 def _head_html() -> Html:
-    cells = (element("span", words) for words in HEADS)
+    cells = (element("span", words) for words in COLUMN_TITLES)
     return div("cp-row cp-row-head", *cells, aria_label="Columns")
 
 
-def row_html(row: StatementRow, anchor: str, *, is_over: bool) -> Html:
+def render_statement_row(row: StatementRow, anchor: str, *, is_over: bool) -> Html:
     """Render a statement's line and its details; `anchor` is the id of its words on the page."""
     parts: list[Html] = []
     if anchor:
         words = f"Show statement {row.number} in the response"
         parts.append(element("a", words, href=f"#{anchor}"))
     if row.statement.rewrite != row.statement.text:
-        parts.append(_titled_block("Read as", clipped(row.statement.rewrite, LONGEST_TEXT)))
-    uses, shown = shown_once(row.uses[:MOST_STEPS])
-    parts.append(_steps_html([*uses, *row.uses[MOST_STEPS:]]))
-    passages = row.passages if any(use.tool in READING for use in row.uses) else ()
-    parts += [memory_html(row.memory, passages, shown)] if row.memory else []
-    parts += [change_html(change) for change in row.changes]
+        parts.append(_titled_block("Read as", clip_text(row.statement.rewrite, MAX_TEXT_CHARS)))
+    uses, shown = drop_repeated_sources(row.uses[:MAX_STEPS])
+    parts.append(_steps_html([*uses, *row.uses[MAX_STEPS:]]))
+    passages = row.passages if any(use.tool in READING_TOOLS for use in row.uses) else ()
+    parts += [render_memory(row.memory, passages, shown)] if row.memory else []
+    parts += [render_change(change) for change in row.changes]
     memory = row.memory
     class_ = f"cp-{memory.label}" if memory and memory.is_checkable else "cp-pending"
     line = element("summary", *_row_cells(row, is_over), class_="cp-row")
@@ -236,14 +248,14 @@ def row_html(row: StatementRow, anchor: str, *, is_over: bool) -> Html:
 
 
 def _row_cells(row: StatementRow, is_over: bool) -> list[Html]:
-    tools = clipped(", ".join(row.tools), 80) or "–"
-    evidence = clipped(row.memory.evidence, 220) if row.memory else "–"
+    tools = clip_text(", ".join(row.tools), 80) or "–"
+    evidence = clip_text(row.memory.evidence, 220) if row.memory else "–"
     if row.changes:
         evidence += " ↻"
     return [
         element("span", str(row.number), class_="cp-row-number"),
         _verdict_cell(row, is_over),
-        element("span", marked_text(row.words, row.marks), class_="cp-row-words"),
+        element("span", render_marked_text(row.words, row.marks), class_="cp-row-words"),
         element("span", tools, class_="cp-quiet cp-row-tools"),
         element("span", evidence, class_="cp-row-evidence", dir="auto"),
     ]
@@ -254,56 +266,58 @@ def _verdict_cell(row: StatementRow, is_over: bool) -> Html:
     memory = row.memory
     if memory is None:
         under_way = f"checking with {row.uses[-1].tool}" if row.uses else "waiting"
-        words = "not checked" if is_over else clipped(under_way, 60)
+        words = "not checked" if is_over else clip_text(under_way, 60)
         return element("span", words, class_="cp-quiet cp-row-verdict")
     if not memory.is_checkable:
         return element("span", "– nothing to check", class_="cp-quiet cp-row-verdict")
     return element(
         "span",
-        tag(memory.label),
-        element("span", sure_words(memory), class_="cp-quiet"),
+        label_tag(memory.label),
+        element("span", format_label_probability(memory), class_="cp-quiet"),
         *([element("span", "contested", class_="cp-reply")] if memory.is_contested else []),
         class_="cp-row-verdict",
     )
 
 
-def held_tag(memory: Remembered) -> Html:
+def memory_tag(memory: MemoryEntry) -> Html:
     """Render the label in memory, or that there is nothing to check."""
     if memory.is_checkable:
-        return tag(memory.label)
+        return label_tag(memory.label)
     return element("span", NOTHING_TO_CHECK, class_="cp-tag")
 
 
-def sure_words(memory: Remembered) -> str:
+def format_label_probability(memory: MemoryEntry) -> str:
     """Return the probability of the label itself; empty if there is none."""
     if memory.p is None or memory.label == "unclear":
         return ""
-    return percent(memory.p if memory.label == "hallucinated" else 1.0 - memory.p)
+    return format_percent(memory.p if memory.label == "hallucinated" else 1.0 - memory.p)
 
 
-def memory_html(memory: Remembered, passages: Sequence[Passage], shown: Sequence[str]) -> Html:
+def render_memory(memory: MemoryEntry, passages: Sequence[Passage], shown: Sequence[str]) -> Html:
     """Render the memory; of passages already in `shown` only the place is given."""
-    sure = f" ({sure_words(memory)})" if sure_words(memory) else ""
-    words = clipped(memory.evidence, LONGEST_TEXT)
+    sure = f" ({format_label_probability(memory)})" if format_label_probability(memory) else ""
+    words = clip_text(memory.evidence, MAX_TEXT_CHARS)
     parts = [
-        _titled_block("In memory", element("div", held_tag(memory), f"{sure} ", words, dir="auto"))
+        _titled_block(
+            "In memory", element("div", memory_tag(memory), f"{sure} ", words, dir="auto")
+        )
     ]
     places_above: dict[str, None] = {}
     quotes: list[Html] = []
-    for passage in passages[:MOST_PASSAGES]:
-        place = place_words(passage)
-        if is_shown(passage.text, shown):
+    for passage in passages[:MAX_PASSAGES]:
+        place = format_place(passage)
+        if is_already_shown(passage.text, shown):
             places_above[place] = None
         else:
-            text = clipped(passage.text, LONGEST_TEXT)
+            text = clip_text(passage.text, MAX_TEXT_CHARS)
             quotes.append(div("cp-quote", div("cp-quiet", place), text, dir="auto"))
     if places_above:
         places = f"Read, as shown above: {'; '.join(places_above)}"
         parts.append(div("cp-quiet", places, dir="auto"))
-    return joined([*parts, *quotes])
+    return join_html([*parts, *quotes])
 
 
-def change_html(change: Reconsidered) -> Html:
+def render_change(change: LabelRevision) -> Html:
     """Render what reflection changed: before and after, why, because of which statements."""
     explanation = (
         "Its evidence does not support its label."
@@ -312,9 +326,15 @@ def change_html(change: Reconsidered) -> Html:
     )
     numbers = ", ".join(str(index + 1) for index in change.because_of[:20])
     because = f" Because of statement {numbers}." if numbers else ""
-    why = f" {clipped(change.reason, LONGEST_TEXT)}{because}"
-    parts = (tag(change.before), " → ", tag(change.after), why, div("cp-quiet", explanation))
-    by = f" ({clipped(change.agent, 60)})" if change.agent else ""
+    why = f" {clip_text(change.reason, MAX_TEXT_CHARS)}{because}"
+    parts = (
+        label_tag(change.before),
+        " → ",
+        label_tag(change.after),
+        why,
+        div("cp-quiet", explanation),
+    )
+    by = f" ({clip_text(change.agent, 60)})" if change.agent else ""
     return _titled_block(f"Reflection{by}", element("div", *parts, dir="auto"))
 
 
@@ -322,11 +342,11 @@ def _titled_block(name: str, *children: str | Html) -> Html:
     return element("div", div("cp-named", name), *children)
 
 
-def draw_audit(case: Case, progress: Progress, key: str) -> None:
+def draw_audit(case: Case, progress: RunState, key: str) -> None:
     """Draw an ended run's audit as a table in either order; nothing without an audit."""
     if not has_audit(progress):
         return
-    rows = rows_of(progress)
+    rows = build_statement_rows(progress)
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     left.subheader("Statement by statement", anchor=False)
     order = IN_ORDER
@@ -339,40 +359,43 @@ def draw_audit(case: Case, progress: Progress, key: str) -> None:
             label_visibility="collapsed",
             key=f"{key}.order",
         )
-    st.caption(summary_words(rows))
+    st.caption(summarize_statements(rows))
     if order == WRONG_FIRST:
         rows.sort(key=lambda row: row.gravity)
     shown = len(case.response)
-    _draw_rows(progress, paged(rows, f"{key}.statements"), is_over=True, shown=shown)
+    _draw_rows(progress, paginate(rows, f"{key}.statements"), is_over=True, shown=shown)
 
 
-def draw_audit_so_far(progress: Progress, key: str, shown: int) -> None:
+def draw_audit_so_far(progress: RunState, key: str, shown: int) -> None:
     """Draw statements in order; links lead to the first `shown` characters of the response."""
     if not has_audit(progress):
         return
-    rows = rows_of(progress)
-    st.caption(summary_words(rows))
-    is_over, page = progress.ending is not None, paged(rows, f"{key}.statements")
+    rows = build_statement_rows(progress)
+    st.caption(summarize_statements(rows))
+    is_over, page = progress.ending is not None, paginate(rows, f"{key}.statements")
     _draw_rows(progress, page, is_over=is_over, shown=shown)
 
 
-def parts_of(progress: Progress) -> list[Part]:
+def list_link_targets(progress: RunState) -> list[LinkTarget]:
     """Return each statement's place in the response, for links that lead there."""
     if not has_audit(progress):
         return []
-    return [Part(s.start, s.end, f"{PREFIX}-{i + 1}") for i, s in progress.statements.items()]
+    return [
+        LinkTarget(s.start, s.end, f"{ANCHOR_PREFIX}-{i + 1}")
+        for i, s in progress.statements.items()
+    ]
 
 
 def _draw_rows(
-    progress: Progress, rows: Sequence[StatementRow], *, is_over: bool, shown: int
+    progress: RunState, rows: Sequence[StatementRow], *, is_over: bool, shown: int
 ) -> None:
     """Draw each row as its own element: an unchanged one stays open while others arrive."""
-    whole = whole_uses(progress)
+    whole = list_whole_response_calls(progress)
     with st.container(key="cp-statements", gap=None):
         if whole:
-            show(whole_html(whole))
+            draw_html(render_whole_response(whole))
         if rows:
-            show(_head_html())
+            draw_html(_head_html())
         for row in rows:
-            anchor = f"{PREFIX}-{row.number}" if row.statement.end <= shown else ""
-            show(row_html(row, anchor, is_over=is_over))
+            anchor = f"{ANCHOR_PREFIX}-{row.number}" if row.statement.end <= shown else ""
+            draw_html(render_statement_row(row, anchor, is_over=is_over))

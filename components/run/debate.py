@@ -11,36 +11,36 @@ from streamlit.delta_generator import DeltaGenerator
 from components.run.audit import has_audit
 from components.run.evidence import draw_place_button
 from components.run.transcript import (
-    MOST_UNFOLDED,
-    WHAT_SIGNALS_ARE,
-    Round,
-    after,
-    asides,
-    quote_line,
-    round_in_short,
-    rounds_of,
-    signals_counted,
-    turn_html,
+    MAX_UNFOLDED_TURNS,
+    SIGNALS_HELP,
+    DebateRound,
+    collect_asides,
+    render_quote,
+    render_turn,
+    select_asides,
+    split_rounds,
+    summarize_round,
+    summarize_signals,
 )
-from components.run.verdict import readers_words
-from components.widgets.controls import table
-from components.widgets.html import Html, div, element, joined, paged, show
+from components.run.verdict import describe_readers
+from components.widgets.controls import draw_table
+from components.widgets.html import Html, div, draw_html, element, join_html, paginate
 from components.widgets.wording import (
     LABEL_WORDS,
     QUOTE_SIGNS,
     QUOTE_WORDS,
-    counted,
-    escaped,
-    percent,
-    protocol_words,
+    escape_markdown,
+    format_count,
+    format_percent,
+    format_protocol,
 )
-from core.baseline.wording import listed_plainly, shortened
-from core.debate.protocols import PROTOCOLS, has_turns, protocol_of, then_of
-from core.debate.signals import PastRecord, Signal, signals_of
+from core.baseline.wording import join_names, shorten
+from core.debate.protocols import PROTOCOLS, get_follow_up_debate, get_plan_protocol, has_turns
+from core.debate.signals import AgentAccuracy, DebateSignal, find_signals
 from core.debate.state import DebateProtocol
-from core.llm.limits import dollars_words
-from core.schema.progress import Progress, total_cost
-from core.schema.records import Case, Context, Judgement, ModelCall, Plan, Run, Turn
+from core.llm.limits import format_dollars
+from core.schema.progress import RunState, sum_costs
+from core.schema.records import Case, EvidenceContext, Judgement, ModelCall, Plan, Run, Turn
 from core.schema.rosters import DebateOptions
 
 ORIGIN_WORDS = {
@@ -48,45 +48,45 @@ ORIGIN_WORDS = {
     "resumed": "kept from before the pause",
     "reused": "from another run",
 }
-SETTLED = "Nothing stayed contested, so nobody had to argue."
-UNARGUED = "Nobody argued: the label was found without a debate."
+NOTHING_CONTESTED = "Nothing stayed contested, so nobody had to argue."
+NO_DEBATE = "Nobody argued: the label was found without a debate."
 STYLE_WORDS = {"thought": "thinking aloud", "examples": "with examples"}
-PART_WORDS = {
+ABLATION_WORDS = {
     "cooperation": "without advice",
     "adversary": "without attacks",
     "weights": "all answers alike",
 }
-LONGEST = 300
+MAX_VALUE_CHARS = 300
 
 
-def cost_words(cost: float | None) -> str:
+def format_cost(cost: float | None) -> str:
     """Format US dollars; an unknown cost is never shown as none."""
     if cost is None:
         return "cost unknown"
     if cost == 0:
         return "no cost"
-    return dollars_words(cost)
+    return format_dollars(cost)
 
 
-def tokens_of(calls: Sequence[ModelCall]) -> int:
+def count_tokens(calls: Sequence[ModelCall]) -> int:
     """Return the sum of input and output tokens of all calls."""
     return sum(call.tokens_in + call.tokens_out for call in calls)
 
 
-def kept_words(progress: Progress) -> str:
+def describe_stored_steps(progress: RunState) -> str:
     """Say what an unfinished run has stored, which Resume builds on."""
     counts = [
-        counted(len(progress.sources_read), "source") if progress.sources_read else "",
-        counted(len(progress.evidence), "passage") if progress.evidence else "",
+        format_count(len(progress.sources_read), "source") if progress.sources_read else "",
+        format_count(len(progress.evidence), "passage") if progress.evidence else "",
         "the context" if progress.context else "",
-        counted(len(progress.turns), "turn") if progress.turns else "",
+        format_count(len(progress.turns), "turn") if progress.turns else "",
         "the judgement" if progress.judgement else "",
     ]
     stored = [words for words in counts if words]
-    return f"Kept: {listed_plainly(stored)}." if stored else "Nothing was done yet."
+    return f"Kept: {join_names(stored)}." if stored else "Nothing was done yet."
 
 
-def draw_problems(progress: Progress, run_id: str) -> None:
+def draw_problems(progress: RunState, run_id: str) -> None:
     """Draw problems as warnings and, below them, the replies that were of no use.
 
     Problems with a reply share one warning, because a debate may lose every turn.
@@ -94,43 +94,43 @@ def draw_problems(progress: Progress, run_id: str) -> None:
     cause = progress.verdict.cause_words if progress.verdict else ""
     problems = [p for p in progress.problems if p.message != cause]  # the verdict shows the cause
     unusable = [p for p in problems if p.reply]
-    for problem in paged([p for p in problems if not p.reply], f"run.{run_id}.problems"):
-        st.warning(escaped(problem.message), icon=":material/warning:")
+    for problem in paginate([p for p in problems if not p.reply], f"run.{run_id}.problems"):
+        st.warning(escape_markdown(problem.message), icon=":material/warning:")
     if unusable:
-        lines = [escaped(problem.message) for problem in unusable]
+        lines = [escape_markdown(problem.message) for problem in unusable]
         words = lines[0] if len(lines) == 1 else "\n".join(f"- {line}" for line in lines)
         st.warning(words, icon=":material/warning:")
     replies, key = [p for p in progress.problems if p.reply], f"run.{run_id}.replies"
     if replies:
         count = "" if len(replies) == 1 else f" ({len(replies)})"
         with st.expander(f"Everything said, in order{count}", key=key):
-            for problem in paged(replies, key):
-                st.caption(escaped(problem.message))
+            for problem in paginate(replies, key):
+                st.caption(escape_markdown(problem.message))
                 st.code(problem.reply, language=None, wrap_lines=True)
 
 
-def draw_calls(progress: Progress) -> None:
+def draw_calls(progress: RunState) -> None:
     """Draw cost, tokens and seconds by agent, and each call; nothing for built-in runs."""
     if not progress.calls:
         return
     calls = list(progress.calls.values())
     st.markdown(
-        f"**Language models**: {escaped(cost_words(progress.cost))} · "
-        f"{counted(len(calls), 'call')} · {tokens_of(calls):,} tokens"
+        f"**Language models**: {escape_markdown(format_cost(progress.cost))} · "
+        f"{format_count(len(calls), 'call')} · {count_tokens(calls):,} tokens"
     )
-    table(_sum_by_agent(calls), "run.calls")
-    for words in cut_words(calls):
-        st.caption(escaped(words))
+    draw_table(_sum_by_agent(calls), "run.calls")
+    for words in describe_cuts(calls):
+        st.caption(escape_markdown(words))
     with st.expander(f"Every call ({len(calls)})"):
-        table([_call_row(call) for call in calls])
+        draw_table([_call_row(call) for call in calls])
 
 
-def cut_words(calls: Sequence[ModelCall]) -> list[str]:
+def describe_cuts(calls: Sequence[ModelCall]) -> list[str]:
     """Say what did not fit each role's model; of several calls the last, as a debate grows."""
     last = {call.role: call.cut for call in calls if call.cut}
     times = Counter(call.role for call in calls if call.cut)
     return [
-        f"Cut to fit the model: {role}, {counted(times[role], 'call')}, the last: {cut}"
+        f"Cut to fit the model: {role}, {format_count(times[role], 'call')}, the last: {cut}"
         if times[role] > 1
         else f"Cut to fit the model: {role}: {cut}"
         for role, cut in last.items()
@@ -146,9 +146,9 @@ def _sum_by_agent(calls: Sequence[ModelCall]) -> list[dict[str, object]]:
             "agent": role,
             "model": model,
             "calls": len(agent_calls),
-            "tokens": tokens_of(agent_calls),
+            "tokens": count_tokens(agent_calls),
             "seconds": round(sum(call.seconds for call in agent_calls), 1),
-            "cost": cost_words(total_cost(agent_calls)),
+            "cost": format_cost(sum_costs(agent_calls)),
         }
         for (role, model), agent_calls in agents.items()
     ]
@@ -163,78 +163,78 @@ def _call_row(call: ModelCall) -> dict[str, object]:
         "tokens in": call.tokens_in,
         "tokens out": call.tokens_out,
         "seconds": round(call.seconds, 2),
-        "cost": cost_words(call.cost),
+        "cost": format_cost(call.cost),
         "how": ORIGIN_WORDS[call.origin],
         "problem": call.problem,
     }
 
 
-def plan_words(plan: Plan) -> str:
+def describe_plan(plan: Plan) -> str:
     """Return the protocol with the chosen options; those left to the protocol are omitted."""
-    then = then_of(plan)
+    then = get_follow_up_debate(plan)
     parts = [
-        protocol_words(plan.protocol, short=True),
-        f"then {protocol_words(then.name, short=True)}" if then else "",
-        f"at most {counted(plan.max_turns, 'turn')}" if has_turns(plan) else "",
+        format_protocol(plan.protocol, short=True),
+        f"then {format_protocol(then.name, short=True)}" if then else "",
+        f"at most {format_count(plan.max_turns, 'turn')}" if has_turns(plan) else "",
         _option_words(plan.options),
     ]
     return ", ".join(part for part in parts if part)
 
 
-def chosen_words(plan: Plan) -> str:
-    """Like `plan_words` without turns, and with a follow-up debate only if it was chosen."""
-    then = plan.options.then and f"then {protocol_words(plan.options.then, short=True)}"
-    parts = (protocol_words(plan.protocol, short=True), then, _option_words(plan.options))
+def describe_choices(plan: Plan) -> str:
+    """Like `describe_plan` without turns, and with a follow-up debate only if it was chosen."""
+    then = plan.options.then and f"then {format_protocol(plan.options.then, short=True)}"
+    parts = (format_protocol(plan.protocol, short=True), then, _option_words(plan.options))
     return ", ".join(part for part in parts if part)
 
 
 def _option_words(options: DebateOptions) -> str:
     """Return the chosen options but the follow-up debate; empty if there are none."""
     parts = [
-        counted(options.rounds, "round") if options.rounds else "",
-        counted(options.samples, "sample") if options.samples else "",
+        format_count(options.rounds, "round") if options.rounds else "",
+        format_count(options.samples, "sample") if options.samples else "",
         STYLE_WORDS.get(options.style, ""),
-        PART_WORDS.get(options.without, ""),
+        ABLATION_WORDS.get(options.without, ""),
         "debaters swapped" if options.is_swapped else "",
         f"seed {options.seed}" if options.seed else "",
     ]
     return ", ".join(part for part in parts if part)
 
 
-def debate_words(progress: Progress) -> str:
+def describe_debate(progress: RunState) -> str:
     """Say how long the debate was, or what it saved that none was held."""
     if progress.decided and not progress.decided.is_needed:
         plan = progress.plan or Plan("adaptive")
-        then = then_of(plan)
+        then = get_follow_up_debate(plan)
         if then is None:
             return "not held, which saved up to a debate"
         saved = _calls_words(then, plan, progress)
-        name = protocol_words(then.name, short=True)
+        name = format_protocol(then.name, short=True)
         return f"not held, which saved up to {saved} of {name}"
-    turns = counted(len(progress.turns), "turn")
+    turns = format_count(len(progress.turns), "turn")
     if progress.plan and progress.plan.protocol in PROTOCOLS and not progress.turns:
         return turns
     return f"{turns}, {'consensus reached' if progress.reached_consensus else 'no consensus'}"
 
 
-def silence_words(progress: Progress) -> str:
+def explain_silence(progress: RunState) -> str:
     """Say why there is no turn: nobody had to speak, or nobody has spoken yet."""
     if progress.decided and not progress.decided.is_needed:
-        return f"The debate was {debate_words(progress)}. {progress.decided.why}"
+        return f"The debate was {describe_debate(progress)}. {progress.decided.why}"
     if progress.judgement is None:
         return "Nobody has spoken yet."
-    return SETTLED if has_audit(progress) else UNARGUED
+    return NOTHING_CONTESTED if has_audit(progress) else NO_DEBATE
 
 
-def expected_words(progress: Progress) -> str:
+def describe_expected_calls(progress: RunState) -> str:
     """Return the most calls that the run's plan makes; empty for an audit or without a plan."""
     plan = progress.plan
     if plan is None or plan.protocol not in PROTOCOLS:
         return ""
-    return _calls_words(protocol_of(plan), plan, progress)
+    return _calls_words(get_plan_protocol(plan), plan, progress)
 
 
-def _calls_words(protocol: DebateProtocol, plan: Plan, progress: Progress) -> str:
+def _calls_words(protocol: DebateProtocol, plan: Plan, progress: RunState) -> str:
     """Count the protocol's calls at most, by purpose; purposes without calls are omitted."""
     debaters = sum(used.role.startswith("debater ") for used in progress.roles)
     expected = protocol.calls(debaters, plan)
@@ -245,10 +245,10 @@ def _calls_words(protocol: DebateProtocol, plan: Plan, progress: Progress) -> st
         (expected.summaries, "summary"),
         (expected.revisions, "revision"),
     )
-    return ", ".join(counted(number, noun) for number, noun in parts if number)
+    return ", ".join(format_count(number, noun) for number, noun in parts if number)
 
 
-def state_html(run: Run, case: Case, progress: Progress) -> Html:
+def render_state(run: Run, case: Case, progress: RunState) -> Html:
     """Render three boxes: initial, intermediate and output state."""
     boxes = {
         "Initial state": _initial_entries(run, case, progress),
@@ -261,11 +261,11 @@ def state_html(run: Run, case: Case, progress: Progress) -> Html:
 def _state_box(title: str, entries: list[tuple[str, str]]) -> Html:
     pairs: list[Html] = []
     for name, value in entries:
-        pairs += [element("dt", name), element("dd", shortened(value, LONGEST), dir="auto")]
+        pairs += [element("dt", name), element("dd", shorten(value, MAX_VALUE_CHARS), dir="auto")]
     return div("cp-state-box", element("h4", title), element("dl", *pairs))
 
 
-def _initial_entries(run: Run, case: Case, progress: Progress) -> list[tuple[str, str]]:
+def _initial_entries(run: Run, case: Case, progress: RunState) -> list[tuple[str, str]]:
     documents = [
         f"{d.name} ({len(d.pages)} pages, {d.characters:,} characters)" if d.pages else d.name
         for d in progress.documents.values()
@@ -278,12 +278,12 @@ def _initial_entries(run: Run, case: Case, progress: Progress) -> list[tuple[str
         ("Images", "; ".join(images) or "none"),
         ("Role", case.role or "none"),
         ("Instruction", case.instruction or "none"),
-        ("Plan", f"{plan_words(run.plan)}, {run.plan.passages} passages a statement"),
-        *([("Debate, at most", words)] if (words := expected_words(progress)) else []),
+        ("Plan", f"{describe_plan(run.plan)}, {run.plan.passages} passages a statement"),
+        *([("Debate, at most", words)] if (words := describe_expected_calls(progress)) else []),
     ]
 
 
-def _intermediate_entries(progress: Progress) -> list[tuple[str, str]]:
+def _intermediate_entries(progress: RunState) -> list[tuple[str, str]]:
     context = progress.context
     described = [event.text or "not readable here" for event in progress.images.values()]
     images = [("Information from images", " ".join(described))] if described else []
@@ -292,14 +292,14 @@ def _intermediate_entries(progress: Progress) -> list[tuple[str, str]]:
             ("Statements", str(len(progress.statements))),
             ("Passages", f"{len(progress.evidence)} found"),
             *images,
-            ("Debated", contested_words(progress)),
+            ("Debated", describe_contested(progress)),
             *(_debate_entries(progress, context, "Passages of the debate") if context else []),
         ]
     passages, *debate = _debate_entries(progress, context, "Passages")
     return [("Statements", str(len(progress.statements))), passages, *images, *debate]
 
 
-def contested_words(progress: Progress) -> str:
+def describe_contested(progress: RunState) -> str:
     """Say which statements of an audit were debated."""
     if progress.context is None:
         return "nothing, for nothing stayed contested" if progress.judgement else "nothing so far"
@@ -309,27 +309,27 @@ def contested_words(progress: Progress) -> str:
 
 
 def _debate_entries(
-    progress: Progress, context: Context | None, passages: str
+    progress: RunState, context: EvidenceContext | None, passages: str
 ) -> list[tuple[str, str]]:
     """List the debate's context and course; `passages` is the name of its passages."""
     shares = "; ".join(
-        f"{share.debater}: {counted(len(share.passages), 'passage')}"
+        f"{share.debater}: {format_count(len(share.passages), 'passage')}"
         for share in (context.shares if context else ())
     )
     return [
         (passages, context.summary if context else f"{len(progress.evidence)} found"),
         ("Shares", shares if context else "none yet"),
         ("Conflicts", " ".join(context.conflicts if context else ()) or "none"),
-        ("Debate", debate_words(progress)),
+        ("Debate", describe_debate(progress)),
         *([("Why", progress.decided.why)] if progress.decided else []),
     ]
 
 
-def _reader_entries(judgement: Judgement, progress: Progress) -> list[tuple[str, str]]:
+def _reader_entries(judgement: Judgement, progress: RunState) -> list[tuple[str, str]]:
     judge = next((used for used in progress.roles if used.role == "judge"), None)
     if judge is not None and not judge.built_in:
         return []
-    readers = [("Readers", readers_words(judgement))] if judgement.readers else []
+    readers = [("Readers", describe_readers(judgement))] if judgement.readers else []
     if has_audit(progress):
         return readers
     return [
@@ -339,7 +339,7 @@ def _reader_entries(judgement: Judgement, progress: Progress) -> list[tuple[str,
     ]
 
 
-def _output_entries(progress: Progress) -> list[tuple[str, str]]:
+def _output_entries(progress: RunState) -> list[tuple[str, str]]:
     judgement, verdict = progress.judgement, progress.verdict
     entries: list[tuple[str, str]] = []
     if judgement:
@@ -353,39 +353,42 @@ def _output_entries(progress: Progress) -> list[tuple[str, str]]:
         if verdict.p_hallucinated is not None and verdict.confidence is not None:
             entries += [
                 ("p(hallucinated)", f"{verdict.p_hallucinated:.3f}"),
-                ("Confidence, max(p, 1 − p)", percent(verdict.confidence)),
+                ("Confidence, max(p, 1 − p)", format_percent(verdict.confidence)),
             ]
         entries.append(("Classifier", verdict.classifier))
     return entries or [("Nothing yet", "The run has not come to its output.")]
 
 
 def draw_debate(
-    progress: Progress, key: str, pasts: Mapping[str, PastRecord] | None = None
+    progress: RunState, key: str, pasts: Mapping[str, AgentAccuracy] | None = None
 ) -> None:
     """Draw all turns by round with their signals; a quote that was found opens in its source."""
     if not progress.turns:
-        st.caption(escaped(silence_words(progress)))
+        st.caption(escape_markdown(explain_silence(progress)))
     elif has_audit(progress):
-        st.caption(f"The debate is about {contested_words(progress)}.")
+        st.caption(f"The debate is about {describe_contested(progress)}.")
     turns = sorted(progress.turns, key=lambda turn: turn.number)
     debaters = list(dict.fromkeys(turn.debater for turn in turns))
-    signals = signals_of(progress, pasts)
+    signals = find_signals(progress, pasts)
     if turns:
-        st.caption(escaped(signals_counted(signals, debaters)), help=WHAT_SIGNALS_ARE)
-    _draw_rounds(turns, signals, asides(progress), key)
+        st.caption(escape_markdown(summarize_signals(signals, debaters)), help=SIGNALS_HELP)
+    _draw_rounds(turns, signals, collect_asides(progress), key)
 
 
 @st.fragment  # unfolding a round or opening a source redraws only this
 def _draw_rounds(
-    turns: Sequence[Turn], signals: Sequence[Signal], placed: Mapping[int, Sequence[Html]], key: str
+    turns: Sequence[Turn],
+    signals: Sequence[DebateSignal],
+    placed: Mapping[int, Sequence[Html]],
+    key: str,
 ) -> None:
     debaters = list(dict.fromkeys(turn.debater for turn in turns))
     numbers = [turn.number for turn in turns]
-    _draw_asides(after(placed, 0, numbers[0] if numbers else None))
+    _draw_asides(select_asides(placed, 0, numbers[0] if numbers else None))
     position = 0  # turns drawn so far; an imported trace may give two turns the same number
-    for number, round_ in enumerate(rounds_of(turns), start=1):
+    for number, round_ in enumerate(split_rounds(turns), start=1):
         if round_.sides:
-            show(div("cp-sides", round_.sides, dir="auto"))
+            draw_html(div("cp-sides", round_.sides, dir="auto"))
         is_last = position + len(round_.turns) == len(turns)
         place, is_shown = _open_round(round_, len(turns), f"{key}.round.{number}", is_last=is_last)
         for turn in round_.turns:
@@ -394,30 +397,34 @@ def _draw_rounds(
                 following = numbers[position] if position < len(numbers) else None
                 with place:
                     _draw_turn(turn, debaters, signals, f"{key}.{position}")
-                    _draw_asides(after(placed, turn.number, following))
+                    _draw_asides(select_asides(placed, turn.number, following))
 
 
 def _open_round(
-    round_: Round, turns: int, key: str, *, is_last: bool
+    round_: DebateRound, turns: int, key: str, *, is_last: bool
 ) -> tuple[DeltaGenerator, bool]:
     """Return where a round's turns are drawn, and whether they are: not while it is folded."""
-    if turns <= MOST_UNFOLDED:
-        show(div("cp-quiet", round_.heading))
+    if turns <= MAX_UNFOLDED_TURNS:
+        draw_html(div("cp-quiet", round_.heading))
         return st.container(), True
-    words = escaped(round_in_short(round_.heading, round_.turns))
+    words = escape_markdown(summarize_round(round_.heading, round_.turns))
     fold = st.expander(words, expanded=is_last, key=key, on_change="rerun")
     return fold, bool(fold.open)
 
 
-def _draw_turn(turn: Turn, debaters: Sequence[str], signals: Sequence[Signal], key: str) -> None:
+def _draw_turn(
+    turn: Turn, debaters: Sequence[str], signals: Sequence[DebateSignal], key: str
+) -> None:
     turn_signals = [signal.words for signal in signals if signal.turn == turn.number]
-    show(turn_html(turn, debaters.index(turn.debater) + 1, with_quotes=False, signals=turn_signals))
+    draw_html(
+        render_turn(turn, debaters.index(turn.debater) + 1, with_quotes=False, signals=turn_signals)
+    )
     if not turn.quotes:
         return
     with st.container(key=f"cp-quotes-{key}", horizontal=True):
         for number, quote in enumerate(turn.quotes):
             if quote.start is None:
-                show(quote_line(quote))
+                draw_html(render_quote(quote))
                 continue
             symbol, about = QUOTE_SIGNS[quote.status], QUOTE_WORDS[quote.status]
             draw_place_button(quote, f"{key}.{number}", sign=symbol, about=about)
@@ -425,4 +432,4 @@ def _draw_turn(turn: Turn, debaters: Sequence[str], signals: Sequence[Signal], k
 
 def _draw_asides(pieces: Sequence[Html]) -> None:
     if pieces:
-        show(joined(pieces))
+        draw_html(join_html(pieces))

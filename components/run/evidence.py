@@ -9,37 +9,48 @@ from dataclasses import replace
 import streamlit as st
 
 from components.app import state
-from components.run.audit import parts_of
+from components.run.audit import list_link_targets
 from components.widgets.html import (
     Html,
     HtmlMark,
+    build_heat_marks,
     div,
+    draw_html,
     element,
-    heated,
-    joined,
-    layers_of,
-    marked_text,
-    missing_votes,
-    paged,
-    show,
+    group_marks_by_agent,
+    join_html,
+    list_missing_votes,
+    paginate,
+    render_marked_text,
 )
-from components.widgets.wording import LABEL_SIGNS, clipped, escaped, percent, place_words
-from core.documents.library import file_bytes
-from core.documents.quotes import relocate
-from core.documents.rendering import boxes_of, page_picture, quote_boxes, strip_around
-from core.documents.retrieval import SEEN
+from components.widgets.wording import (
+    LABEL_SIGNS,
+    clip_text,
+    escape_markdown,
+    format_percent,
+    format_place,
+)
+from core.documents.library import load_file_bytes
+from core.documents.quotes import relocate_words
+from core.documents.rendering import (
+    crop_around_boxes,
+    find_quote_boxes,
+    find_source_boxes,
+    render_page,
+)
+from core.documents.retrieval import DESCRIPTION_SUFFIX
 from core.runtime.config import Settings
 from core.runtime.errors import InputError
-from core.schema.progress import Progress
+from core.schema.progress import RunState
 from core.schema.records import Case, Passage, Quote, Source, Span
-from core.schema.reviews import category_words, instead_words
+from core.schema.reviews import format_category, introduce_correction
 
-AROUND = 900
-MOST_OPEN = 10
-Place = Passage | Quote  # a stretch of a source
+CONTEXT_CHARS = 900
+MAX_EXPANDED = 10
+SourcePlace = Passage | Quote  # a stretch of a source
 
 
-def draw_evidence(progress: Progress, key: str) -> None:
+def draw_evidence(progress: RunState, key: str) -> None:
     """Draw each statement's passages, quoted ones first; a click shows the source."""
     if not progress.passages:
         st.caption("No evidence was looked up in this run.")
@@ -54,13 +65,13 @@ def draw_evidence(progress: Progress, key: str) -> None:
         label = labels[item[0]] if item[0] < len(labels) else "unclear"
         return ("hallucinated", "unclear", "supported").index(label), item[0]
 
-    for index, passages in paged(sorted(progress.passages.items(), key=gravest), key):
+    for index, passages in paginate(sorted(progress.passages.items(), key=gravest), key):
         label = labels[index] if index < len(labels) else "unclear"
-        words = escaped(clipped(progress.statements[index].text, 140))
+        words = escape_markdown(clip_text(progress.statements[index].text, 140))
         with (
             st.expander(
                 f"{LABEL_SIGNS[label]} {index + 1}. {words}",
-                expanded=label == "hallucinated" and len(progress.passages) <= MOST_OPEN,
+                expanded=label == "hallucinated" and len(progress.passages) <= MAX_EXPANDED,
             )
             if several
             else contextlib.nullcontext()
@@ -94,18 +105,18 @@ def _draw_passage(passage: Passage, key: str, is_quoted: bool, in_context: bool)
     with st.container(border=True, key=f"{key}.{passage.id}"):
         left, right = st.columns([4, 1.4], vertical_alignment="center")
         with left:
-            show(joined([div("cp-passage", *words, dir="auto"), div("cp-quiet", origin)]))
+            draw_html(join_html([div("cp-passage", *words, dir="auto"), div("cp-quiet", origin)]))
         with right:  # without the quote, whose text is beside the button
             draw_place_button(passage, f"{key}.{passage.id}.show", is_quoted=False)
 
 
 def draw_place_button(
-    place: Place, key: str, *, sign: str = "", about: str = "", is_quoted: bool = True
+    place: SourcePlace, key: str, *, sign: str = "", about: str = "", is_quoted: bool = True
 ) -> None:
     """Draw a button that opens the place in its source; `sign` and `about` say how it was found."""
-    quote = f"“{clipped(place.text, 60)}” " if place.text and is_quoted else ""
+    quote = f"“{clip_text(place.text, 60)}” " if place.text and is_quoted else ""
     if st.button(
-        escaped(f"{sign} {quote}{place_words(place)}".strip()),
+        escape_markdown(f"{sign} {quote}{format_place(place)}".strip()),
         key=key,
         icon=":material/find_in_page:",
         help=f"{about.capitalize()}. Show it in its source" if about else "Show it in its source",
@@ -115,25 +126,25 @@ def draw_place_button(
 
 
 @st.dialog("Source", width="large")
-def _show_source(place: Place) -> None:
+def _show_source(place: SourcePlace) -> None:
     """Show the page with the passage boxed; for plain sources the text around it."""
-    st.markdown(f"**{escaped(place_words(place))}**")
+    st.markdown(f"**{escape_markdown(format_place(place))}**")
     with state.open_store() as store:
-        may_see = state.may_see_source(store, place.source_id.removesuffix(SEEN))
+        may_see = state.can_see_source(store, place.source_id.removesuffix(DESCRIPTION_SUFFIX))
         source = store.readings.get(place.source_id, place.source) if may_see else None
-    if may_see and place.source_id.endswith(SEEN):
+    if may_see and place.source_id.endswith(DESCRIPTION_SUFFIX):
         _show_image(place)
         return
     if source is None:
         st.info("This source is not in the library; the passage itself is kept in the run.")
         return
     start = place.start or 0
-    offsets = relocate(source.text, start, place.end or start, place.text)
+    offsets = relocate_words(source.text, start, place.end or start, place.text)
     if offsets is None:
         st.info("The source was read again since, and these words no longer appear in it.")
         return
     page = next((p.number for p in reversed(source.pages) if p.start <= offsets[0]), None)
-    words = place_words(replace(place, page=page))
+    words = format_place(replace(place, page=page))
     pictures = _render_page(source, page or 1, *offsets)
     if not pictures:
         _draw_source_text(source, *offsets)
@@ -147,18 +158,20 @@ def _show_source(place: Place) -> None:
         _draw_source_text(source, *offsets)
 
 
-def _show_image(place: Place) -> None:
+def _show_image(place: SourcePlace) -> None:
     """Show the image that a model described, for people to compare with their own eyes."""
     words = "A language model said this of the image; the words do not stand in it."
     st.caption(f"{words} Look for yourself.")
     if place.text:
-        st.markdown(f"“{escaped(place.text)}”")
+        st.markdown(f"“{escape_markdown(place.text)}”")
     try:
-        data = file_bytes(state.home(), place.source_id.removesuffix(SEEN))
+        data = load_file_bytes(
+            state.home_folder(), place.source_id.removesuffix(DESCRIPTION_SUFFIX)
+        )
     except InputError as error:
-        st.info(escaped(str(error)))
+        st.info(escape_markdown(str(error)))
         return
-    st.image(data, width="stretch", alt=place_words(place))
+    st.image(data, width="stretch", alt=format_place(place))
 
 
 def _render_page(
@@ -168,12 +181,12 @@ def _render_page(
     if source.kind not in ("pdf", "image"):
         return None
     try:
-        data = file_bytes(state.home(), source.id)
+        data = load_file_bytes(state.home_folder(), source.id)
         with state.open_store() as store:
             settings = store.projects.settings()
         return _render_page_cached(source.id, page, start, end, source, data, settings)
     except (InputError, OSError) as error:
-        st.warning(f"The page cannot be shown as a picture: {escaped(str(error))}")
+        st.warning(f"The page cannot be shown as a picture: {escape_markdown(str(error))}")
         return None
 
 
@@ -187,40 +200,44 @@ def _render_page_cached(
     _data: bytes,
     _settings: Settings,
 ) -> tuple[bytes, bytes | None]:
-    boxes = [box for number, box in boxes_of(_source, start, end) if number == page]
+    boxes = [box for number, box in find_source_boxes(_source, start, end) if number == page]
     if not boxes and _source.kind == "pdf":
         ends = next((p.end for p in _source.pages if p.number == page), end)
-        boxes = quote_boxes(_data, page, _source.text[start : min(end, ends)])
-    picture = page_picture(_data, _source.kind, page, boxes, name=_source.name, settings=_settings)
-    return picture, strip_around(picture, boxes)
+        boxes = find_quote_boxes(_data, page, _source.text[start : min(end, ends)])
+    picture = render_page(_data, _source.kind, page, boxes, name=_source.name, settings=_settings)
+    return picture, crop_around_boxes(picture, boxes)
 
 
 def _draw_source_text(source: Source, start: int, end: int) -> None:
-    first = max(0, start - AROUND)
+    first = max(0, start - CONTEXT_CHARS)
     mark = HtmlMark(start - first, end - first, kind="evidence")
-    show(marked_text(source.text[first : end + AROUND], [mark]))
+    draw_html(render_marked_text(source.text[first : end + CONTEXT_CHARS], [mark]))
 
 
-def draw_response(case: Case, progress: Progress, key: str) -> None:
+def draw_response(case: Case, progress: RunState, key: str) -> None:
     """Draw the question, the text, a choice of layers, and a line for each marked span."""
     st.subheader("The response", anchor=False)
     if case.question:
-        st.caption(f"Question: {escaped(case.question)}")
-    layers = layers_of(progress)
+        st.caption(f"Question: {escape_markdown(case.question)}")
+    layers = group_marks_by_agent(progress)
     text = st.container()  # above the choice, which opens downwards and would cover the text
     chosen = _choose_layers(list(layers), key)
-    marks = heated(layers, chosen, progress) if chosen else span_marks(progress.spans)
+    marks = (
+        build_heat_marks(layers, chosen, progress) if chosen else build_span_marks(progress.spans)
+    )
     with text:
-        show(marked_text(case.response, marks, parts_of(progress)))
+        draw_html(render_marked_text(case.response, marks, list_link_targets(progress)))
         if chosen:
             st.caption(_legend_words(progress))
-    for number, span in paged(list(enumerate(progress.spans, start=1)), f"{key}.spans"):
+    for number, span in paginate(list(enumerate(progress.spans, start=1)), f"{key}.spans"):
         left, right = st.columns([4, 1.4], vertical_alignment="center")
-        words = f"**{number}.** “{escaped(span.text)}” — {category_words(span.category)}"
+        words = f"**{number}.** “{escape_markdown(span.text)}” — {format_category(span.category)}"
         if span.instead:
-            lead = instead_words(in_evidence=span.in_evidence)
-            words += f"; {lead} “**{escaped(span.instead)}**”"
-        left.markdown(f"{words}  \n:gray[marked by {escaped(span.source)} · {percent(span.p)}]")
+            lead = introduce_correction(in_evidence=span.in_evidence)
+            words += f"; {lead} “**{escape_markdown(span.instead)}**”"
+        left.markdown(
+            f"{words}  \n:gray[marked by {escape_markdown(span.source)} · {format_percent(span.p)}]"
+        )
         if (quote := span.quote) is not None and quote.start is not None:
             with right:
                 draw_place_button(quote, f"{key}.span.{number}", is_quoted=False)
@@ -234,14 +251,14 @@ def _choose_layers(names: list[str], key: str) -> list[str]:
         chosen = st.pills(
             "Show how likely each agent finds words to be wrong",
             range(len(names)),
-            format_func=lambda index: escaped(names[index]),
+            format_func=lambda index: escape_markdown(names[index]),
             selection_mode="multi",
             key=f"{key}.layers",
         )
     return [names[index] for index in chosen if index < len(names)]
 
 
-def _legend_words(progress: Progress) -> str:
+def _legend_words(progress: RunState) -> str:
     words = (
         "The stronger the colour, the surer an agent is. Point at words, or reach them with Tab, "
         "to see who says what. Where agents differ, the surest one sets the colour. Words "
@@ -249,18 +266,18 @@ def _legend_words(progress: Progress) -> str:
     )
     if progress.soft and progress.soft.used:
         words += f" The run of {progress.soft.used} alone decides."
-    missing = missing_votes(progress)
+    missing = list_missing_votes(progress)
     if missing:
         words += f" No vote came from {'; '.join(missing)}: it does not count in any mean."
-    return escaped(words)
+    return escape_markdown(words)
 
 
-def span_marks(spans: tuple[Span, ...]) -> list[HtmlMark]:
+def build_span_marks(spans: tuple[Span, ...]) -> list[HtmlMark]:
     """Return the spans as numbered marks that say what is wrong with each."""
     marks = []
     for number, span in enumerate(spans, start=1):
-        lead = instead_words(in_evidence=span.in_evidence)
+        lead = introduce_correction(in_evidence=span.in_evidence)
         instead = f"; {lead} “{span.instead}”" if span.instead else ""
-        title = f"{category_words(span.category)} ({percent(span.p)}){instead}"
+        title = f"{format_category(span.category)} ({format_percent(span.p)}){instead}"
         marks.append(HtmlMark(span.start, span.end, str(number), title))
     return marks

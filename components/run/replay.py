@@ -14,27 +14,27 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
-from components.run.audit import draw_audit_so_far, has_audit, parts_of
-from components.run.debate import silence_words
-from components.run.run_view import can_play, classifier_card, draw_debate_so_far, is_timed
-from components.run.transcript import Speaking, rounds_of
-from components.run.verdict import verdict_html
-from components.widgets.controls import button, component, link
-from components.widgets.html import marked_text, numbered, show
-from components.widgets.wording import escaped, seconds
+from components.run.audit import draw_audit_so_far, has_audit, list_link_targets
+from components.run.debate import explain_silence
+from components.run.run_view import can_replay, draw_debate_so_far, is_timed, load_classifier_card
+from components.run.transcript import OpenTurn, split_rounds
+from components.run.verdict import render_verdict
+from components.widgets.controls import draw_button, draw_link, get_component
+from components.widgets.html import draw_html, number_spans, render_marked_text
+from components.widgets.wording import escape_markdown, format_duration
 from core.schema.events import Event, TurnStarted
-from core.schema.progress import Progress, folded
+from core.schema.progress import RunState, fold_events
 from core.schema.records import Case, Run, Turn
 
 TICK_SECONDS = 0.25
 PACES = ("recorded", "reading")
 SPEEDS = (0.5, 1.0, 2.0, 4.0)
-WORDS_A_SECOND = 3.5
-FIXED_SECONDS = {
+WORDS_PER_SECOND = 3.5
+EVENT_SECONDS = {
     "judgement_reached": 1.5, "tool_called": 0.8, "document_read": 0.5, "image_described": 0.5,
     "context_built": 0.5, "turn_started": 0.5,
 }  # fmt: skip
-STEPS = frozenset(
+STEP_KINDS = frozenset(
     "turn_finished person_spoke memory_updated reflection_changed judgement_sampled "
     "judgement_reached run_finished".split()
 )
@@ -48,9 +48,9 @@ class Cue:
     event: Event
 
 
-def cues(events: Sequence[Event], pace: str) -> list[Cue]:
+def schedule_events(events: Sequence[Event], pace: str) -> list[Cue]:
     """Schedule each event: as recorded, or with time to read what each turn says."""
-    progress, clock = Progress(), 0.0
+    progress, clock = RunState(), 0.0
     schedule: list[Cue] = []
     for event in events:
         if pace == "recorded":  # the pause before a Resume is not part of the debate
@@ -75,17 +75,17 @@ def _reading_seconds(event: Event) -> float:
         case "reflection_changed":
             words = event.change.reason
         case _:
-            return FIXED_SECONDS.get(event.kind, 0.0)
-    return len(words.split()) / WORDS_A_SECOND
+            return EVENT_SECONDS.get(event.kind, 0.0)
+    return len(words.split()) / WORDS_PER_SECOND
 
 
-def at_moment(placed: Sequence[Cue], position: float) -> tuple[Progress, dict[int, Speaking]]:
+def replay_until(placed: Sequence[Cue], position: float) -> tuple[RunState, dict[int, OpenTurn]]:
     """Return the state at `position` and the words so far of each turn under way.
 
     Older runs store what was asked of a turn only with the finished turn.
     """
-    progress = Progress()
-    speaking: dict[int, Speaking] = {}
+    progress = RunState()
+    speaking: dict[int, OpenTurn] = {}
     started: dict[int, tuple[float, TurnStarted]] = {}
     for cue in placed:
         event = cue.event
@@ -100,11 +100,11 @@ def at_moment(placed: Sequence[Cue], position: float) -> tuple[Progress, dict[in
             words = turn.text.split(" ")
             spoken = " ".join(words[: max(0, int(share * len(words)))])
             start = replace(start, manner=turn.manner, about=turn.about, assigned=turn.assigned)
-            speaking.setdefault(turn.number, Speaking(start, spoken))
+            speaking.setdefault(turn.number, OpenTurn(start, spoken))
     return progress, speaking
 
 
-def landmarks(placed: Sequence[Cue]) -> dict[str, float]:
+def find_landmarks(placed: Sequence[Cue]) -> dict[str, float]:
     """Return where each round begins and where the verdict falls, in seconds and in order."""
     start_of: dict[int, float] = {}
     turns: list[Turn] = []
@@ -117,7 +117,7 @@ def landmarks(placed: Sequence[Cue]) -> dict[str, float]:
             turns.append(event.turn)
     places = {
         round_.heading: min(start_of[turn.number] for turn in round_.turns)
-        for round_ in rounds_of(turns)
+        for round_ in split_rounds(turns)
     }
     if any(cue.event.kind == "judgement_reached" for cue in placed):
         places["The verdict"] = placed[-1].at
@@ -133,19 +133,19 @@ def draw_replay(run: Run, case: Case) -> None:
         left.title("Replay", anchor=False)
         left.caption("Plays back a stored debate; nothing is computed again.")
         with right:
-            link("pages/check/run.py", "Back to the run", "arrow_back", run=run.id)
+            draw_link("pages/check/run.py", "Back to the run", "arrow_back", run=run.id)
     events = _load_events(run.id)
-    progress = folded(events)
-    if not can_play(progress):
-        st.info(f"There is nothing to play. {escaped(silence_words(progress))}")
+    progress = fold_events(events)
+    if not can_replay(progress):
+        st.info(f"There is nothing to play. {escape_markdown(explain_silence(progress))}")
         return
     if not progress.turns and not has_audit(progress):
-        st.caption(escaped(silence_words(progress)))
+        st.caption(escape_markdown(explain_silence(progress)))
     paces = PACES if is_timed(progress) else PACES[1:]
     if len(paces) == 1:
         st.caption("The recording has no times, so it plays at reading speed.")
     playing = bool(st.session_state.get(f"{key}.since"))
-    _draw_controls(key, paces, landmarks(_load_cues(events, key)), playing=playing)
+    _draw_controls(key, paces, find_landmarks(_load_cues(events, key)), playing=playing)
     # While paused nothing changes, so nothing is redrawn until a button is pressed.
     st.fragment(_play, run_every=TICK_SECONDS if playing else None)(run, case, key)
 
@@ -156,7 +156,7 @@ def _load_events(run_id: str) -> list[Event]:
 
 
 def _load_cues(events: Sequence[Event], key: str) -> list[Cue]:
-    return cues(events, st.session_state.get(f"{key}.pace") or "reading")
+    return schedule_events(events, st.session_state.get(f"{key}.pace") or "reading")
 
 
 def _draw_controls(
@@ -164,7 +164,7 @@ def _draw_controls(
 ) -> None:
     with st.container(horizontal=True, vertical_alignment="center", key="replay-controls"):
         words, icon = ("Pause", "pause") if playing else ("Play", "play_arrow")
-        button(
+        draw_button(
             words,
             f"{key}.toggle",
             _toggle_play,
@@ -177,8 +177,8 @@ def _draw_controls(
             ("Step back", "back", -1, "skip_previous", "Ctrl+Left"),
             ("Step", "step", 1, "skip_next", "Ctrl+Right"),
         ):
-            button(words, f"{key}.{name}", _step, key, by, icon=icon, shortcut=shortcut)
-        button("From the start", f"{key}.start", _seek, key, 0.0, icon="replay")
+            draw_button(words, f"{key}.{name}", _step, key, by, icon=icon, shortcut=shortcut)
+        draw_button("From the start", f"{key}.start", _seek, key, 0.0, icon="replay")
         if len(places) > 1:
             st.menu_button(
                 "Go to",
@@ -204,7 +204,7 @@ def _draw_controls(
                 on_change=on_change,
                 args=args,
             )
-        component("fullscreen")(key=f"{key}.full")  # app.css hides the sidebar and header then
+        get_component("fullscreen")(key=f"{key}.full")  # app.css hides the sidebar and header then
 
 
 def _play(run: Run, case: Case, key: str) -> None:
@@ -214,15 +214,17 @@ def _play(run: Run, case: Case, key: str) -> None:
     if position >= length and st.session_state.get(f"{key}.since"):
         st.session_state.update({f"{key}.position": length, f"{key}.since": None})
         st.rerun()
-    progress, speaking = at_moment(schedule, position)
+    progress, speaking = replay_until(schedule, position)
     with st.container(key="replay-status"):  # stays on screen, so that it is not taken for live
-        words = f"Replay · {seconds(min(position, length))} of {seconds(length)}"
+        words = f"Replay · {format_duration(min(position, length))} of {format_duration(length)}"
         st.progress(min(1.0, position / length) if length else 1.0, text=words)
-    show(marked_text(case.response, numbered(progress.spans), parts_of(progress)))
+    draw_html(
+        render_marked_text(case.response, number_spans(progress.spans), list_link_targets(progress))
+    )
     draw_audit_so_far(progress, f"{key}.audit", len(case.response))
     draw_debate_so_far(run, progress, speaking)
     if progress.verdict is not None:
-        show(verdict_html(progress, classifier_card(progress.classifier)))
+        draw_html(render_verdict(progress, load_classifier_card(progress.classifier)))
     audited = len(progress.tool_uses) + len(progress.memory) + len(progress.reconsidered)
     words_spoken = sum(len(one.words) for one in speaking.values())
     # Drawn below the debate. `moment` changes whenever there is something new to see; `asked`
@@ -230,7 +232,7 @@ def _play(run: Run, case: Case, key: str) -> None:
     moment = f"{len(progress.turns)} {words_spoken} {audited} {progress.verdict is not None}"
     asked = int(st.session_state.get(f"{key}.asked", 0))
     with st.container(key="follow-speaker"):  # app.css takes it out of the flow
-        component("follow")(key=f"{key}.follow", data={"moment": moment, "asked": asked})
+        get_component("follow")(key=f"{key}.follow", data={"moment": moment, "asked": asked})
 
 
 def _current_position(key: str) -> float:
@@ -284,7 +286,7 @@ def _apply_step(placed: Sequence[Cue], key: str) -> float:
     by = st.session_state.pop(f"{key}.stepped", 0)
     position = _current_position(key)
     if by:
-        stops = [0.0, *(c.at for c in placed if c.event.kind in STEPS)]
+        stops = [0.0, *(c.at for c in placed if c.event.kind in STEP_KINDS)]
         ahead = [stop for stop in stops if stop > position + 1e-6]
         behind = [stop for stop in stops if stop < position - 1e-6]
         position = (ahead or [position])[0] if by > 0 else (behind or [0.0])[-1]

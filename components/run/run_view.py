@@ -14,61 +14,67 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from components.app import state
-from components.measure.calibration import past_of
-from components.report import draw_corrected, html_report, markdown_report
+from components.measure.calibration import load_past_verdicts
+from components.report import build_html_report, build_markdown_report, draw_corrected_text
 from components.review.correction import draw_corrections
-from components.run.audit import draw_audit, draw_audit_so_far, has_audit, parts_of
+from components.run.audit import draw_audit, draw_audit_so_far, has_audit, list_link_targets
 from components.run.debate import (
-    cost_words,
+    describe_stored_steps,
     draw_calls,
     draw_debate,
     draw_problems,
-    kept_words,
-    silence_words,
-    state_html,
+    explain_silence,
+    format_cost,
+    render_state,
 )
 from components.run.evidence import draw_evidence, draw_response
 from components.run.transcript import (
-    WHAT_SIGNALS_ARE,
-    Speaking,
-    asides,
-    rounds_html,
-    rounds_of,
-    signals_counted,
+    SIGNALS_HELP,
+    OpenTurn,
+    collect_asides,
+    render_rounds,
+    split_rounds,
+    summarize_signals,
 )
 from components.run.verdict import draw_consensus_line, draw_verdict
 from components.setup.settings import draw_plan_keys
 from components.widgets import drafts
-from components.widgets.controls import button, download, link, problem_kept, show_problem
-from components.widgets.html import marked_text, show
-from components.widgets.wording import (
-    escaped,
-    protocol_words,
-    reused_words,
-    roster_words,
-    seconds,
-    when,
+from components.widgets.controls import (
+    draw_button,
+    draw_download,
+    draw_link,
+    show_problem,
+    store_problem,
 )
-from core.debate.signals import PastRecord, Signal, held_by, signals_of
-from core.pipeline.jobs import Live, is_debated
+from components.widgets.html import draw_html, render_marked_text
+from components.widgets.wording import (
+    describe_reuse,
+    escape_markdown,
+    format_duration,
+    format_protocol,
+    format_roster,
+    format_time,
+)
+from core.debate.signals import AgentAccuracy, DebateSignal, find_signals, format_record_name
+from core.pipeline.jobs import LiveState, is_debated
 from core.runtime.errors import ConfigError, ReviewError
-from core.schema.events import LONGEST_REMARK, Event, ProgressMade, Stage
-from core.schema.progress import Progress, can_resume, folded
+from core.schema.events import MAX_REMARK_CHARACTERS, Event, ProgressMade, Stage
+from core.schema.progress import RunState, can_resume, fold_events
 from core.schema.records import Case, Run, RunStatus
 from core.schema.reviews import Correction
 from core.store import Store, open_store
-from core.store.sqlite import Mark
+from core.store.sqlite import ChangeMark
 from core.store.traces import export_trace
-from core.verdict.classifier import load_head, version_folder
+from core.verdict.classifier import get_version_folder, load_head
 
 if TYPE_CHECKING:
-    from core.learning.reasoning import Heard
+    from core.learning.reasoning import AgentAnswers
 
 POLL_SECONDS = 0.25
-POLL_ALL = 1.0  # seconds, for several runs on one page
-AWAY_SECONDS = 2.0
-ALIVE = ("queued", "running")
-MOST_SHOWN = 600  # characters; a longer response would push the live debate out of sight
+POLL_MANY_SECONDS = 1.0  # seconds, for several runs on one page
+STATUS_POLL_SECONDS = 2.0
+ACTIVE_STATUSES = ("queued", "running")
+MAX_SHOWN_CHARS = 600  # characters; a longer response would push the live debate out of sight
 STAGE_WORDS: dict[Stage, str] = {
     "reading": "Reading the sources",
     "searching": "Searching for evidence",
@@ -77,31 +83,33 @@ STAGE_WORDS: dict[Stage, str] = {
     "judging": "Judging",
     "marking": "Marking the words",
 }
-WAIT_SECONDS = 0.2
-RECENT = 30.0  # seconds for which an agent's record is cached
-Pasts = Mapping[str, PastRecord]
-Key = tuple[str, str]  # a home, a project
+RECORD_WAIT_SECONDS = 0.2
+SIGNAL_CACHE_SECONDS = 30.0  # seconds for which an agent's record is cached
+PastRecords = Mapping[str, AgentAccuracy]
+ProjectKey = tuple[str, str]  # a home, a project
 
 
-def draw_speaking(run: Run) -> None:
+def draw_remark_box(run: Run) -> None:
     """Draw the box to speak in the debate, if the run is debated on this server."""
-    if not is_debated(run.plan) or state.jobs().live(run.id) is None:
+    if not is_debated(run.plan) or state.get_jobs().live(run.id) is None:
         return
     key = _remark_key(run.id)
     if key not in st.session_state:
-        st.session_state[key] = str(drafts.kept(key).get("text") or "")
+        st.session_state[key] = str(drafts.load_draft_values(key).get("text") or "")
     st.text_area(
         "Say something to the debaters",
         key=key,
         height=68,
-        max_chars=LONGEST_REMARK,
+        max_chars=MAX_REMARK_CHARACTERS,
         placeholder="Point to a passage, a value or a mistake. The next speaker reads it.",
         on_change=_save_remark,
         args=(key,),
         persist_state="session",
     )
-    drafts.watch(f"{key}.watch", {"text": key}, lambda texts: drafts.keep(key, texts))
-    button(
+    drafts.watch_fields(
+        f"{key}.watch", {"text": key}, lambda texts: drafts.save_draft_values(key, texts)
+    )
+    draw_button(
         "Say it",
         f"{key}.send",
         _send_remark,
@@ -113,13 +121,13 @@ def draw_speaking(run: Run) -> None:
     show_problem(f"{key}.problem")
 
 
-def draw_unsaid(run: Run) -> None:
+def draw_unsent_remark(run: Run) -> None:
     """Draw a remark that was typed but not sent before the debate ended, until it is discarded."""
     key = _remark_key(run.id)
-    text = str(drafts.kept(key).get("text") or "").strip()
+    text = str(drafts.load_draft_values(key).get("text") or "").strip()
     if text:
-        st.info(f"The debate was over before you said this: {escaped(text)}")
-        button("Discard it", f"{key}.drop", drafts.keep, key, {})
+        st.info(f"The debate was over before you said this: {escape_markdown(text)}")
+        draw_button("Discard it", f"{key}.drop", drafts.save_draft_values, key, {})
 
 
 def _remark_key(run_id: str) -> str:
@@ -128,18 +136,18 @@ def _remark_key(run_id: str) -> str:
 
 def _save_remark(key: str) -> None:
     text = str(st.session_state.get(key) or "")
-    drafts.keep(key, {"text": text} if text else {})
+    drafts.save_draft_values(key, {"text": text} if text else {})
 
 
 def _send_remark(run_id: str, project_id: str) -> None:
     """Send the remark, if the current person may; else it stays in the box."""
     key = _remark_key(run_id)
-    with problem_kept(f"{key}.problem"):
+    with store_problem(f"{key}.problem"):
         with state.open_store() as store:
-            by = state.require(store, project_id, "annotator", "speak in a debate")
-        state.jobs().say(run_id, by, str(st.session_state.get(key) or ""))
+            by = state.require_role(store, project_id, "annotator", "speak in a debate")
+        state.get_jobs().say(run_id, by, str(st.session_state.get(key) or ""))
         st.session_state[key] = ""
-        drafts.keep(key, {})
+        drafts.save_draft_values(key, {})
 
 
 @st.cache_resource
@@ -148,104 +156,113 @@ def _record_worker() -> tuple[ThreadPoolExecutor, threading.Lock]:
 
 
 @st.cache_resource
-def _record_futures() -> tuple[dict[Key, tuple[Mark, Future[Pasts]]], dict[Key, dict[str, Heard]]]:
+def _record_futures() -> tuple[
+    dict[ProjectKey, tuple[ChangeMark, Future[PastRecords]]],
+    dict[ProjectKey, dict[str, AgentAnswers]],
+]:
     """Return the records being counted by project, and the answers read from its runs so far."""
     return {}, {}
 
 
-def pasts_of(project_id: str) -> Pasts:
+def load_past_records(project_id: str) -> PastRecords:
     """Return debaters' records by agent, if people judged enough answers; {} while counting."""
-    mark, key = state.answers_mark(), (str(state.home()), project_id)
+    mark, key = state.get_answers_mark(), (str(state.home_folder()), project_id)
     (worker, lock), (futures, answers) = _record_worker(), _record_futures()
     with lock:
         if key not in futures or futures[key][0] != mark:
             project_answers = answers.setdefault(key, {})
             futures[key] = (
                 mark,
-                worker.submit(counted_pasts, state.home(), project_id, project_answers),
+                worker.submit(count_past_records, state.home_folder(), project_id, project_answers),
             )
         future = futures[key][1]
     try:
-        return future.result(timeout=WAIT_SECONDS)
+        return future.result(timeout=RECORD_WAIT_SECONDS)
     except NotYet:
         return {}
 
 
-def counted_pasts(home: Path, project_id: str, known: dict[str, Heard]) -> Pasts:
+def count_past_records(home: Path, project_id: str, known: dict[str, AgentAnswers]) -> PastRecords:
     """Return debaters' records by agent (and seat if two share one); of equal names the larger."""
-    from core.learning.reasoning import DEBATER, rows_of
-    from core.learning.reliability import FEWEST, records, table_of
+    from core.learning.reasoning import DEBATER, load_decided_runs
+    from core.learning.reliability import (
+        MIN_POSTERIOR_CASES,
+        build_answer_table,
+        measure_agent_records,
+    )
 
     with open_store(home) as store:
-        rows = rows_of(store, project_id, known)
-    pasts: dict[str, PastRecord] = {}
-    for record in records(table_of(rows)):
+        rows = load_decided_runs(store, project_id, known)
+    pasts: dict[str, AgentAccuracy] = {}
+    for record in measure_agent_records(build_answer_table(rows)):
         share = record.accuracy
-        if record.agent.part == DEBATER and share.n >= FEWEST:
-            name = held_by(record.agent.name, record.agent.seat)
-            pasts.setdefault(name, PastRecord(share.right, share.n, share.high))
+        if record.agent.part == DEBATER and share.n >= MIN_POSTERIOR_CASES:
+            name = format_record_name(record.agent.name, record.agent.seat)
+            pasts.setdefault(name, AgentAccuracy(share.right, share.n, share.high))
     return pasts
 
 
-def draw_debate_so_far(run: Run, progress: Progress, speaking: Mapping[int, Speaking]) -> None:
+def draw_debate_so_far(run: Run, progress: RunState, speaking: Mapping[int, OpenTurn]) -> None:
     """Draw each round as its own element: an unchanged one stays open or folded."""
     signals = _find_signals(run.id, run.project_id, len(progress.turns), progress)
     if progress.turns:
         debaters = dict.fromkeys(turn.debater for turn in progress.turns)
-        words = signals_counted(signals, list(debaters), so_far=progress.ending is None)
-        st.caption(escaped(words), help=WHAT_SIGNALS_ARE)
+        words = summarize_signals(signals, list(debaters), so_far=progress.ending is None)
+        st.caption(escape_markdown(words), help=SIGNALS_HELP)
     with st.container(key="cp-rounds", gap="xsmall"):
-        for piece in rounds_html(rounds_of(progress.turns, speaking), signals, asides(progress)):
-            show(piece)
+        for piece in render_rounds(
+            split_rounds(progress.turns, speaking), signals, collect_asides(progress)
+        ):
+            draw_html(piece)
 
 
-@st.cache_resource(max_entries=32, ttl=RECENT, show_spinner=False)
+@st.cache_resource(max_entries=32, ttl=SIGNAL_CACHE_SECONDS, show_spinner=False)
 def _find_signals(
-    run_id: str, project_id: str, turns: int, _progress: Progress
-) -> tuple[Signal, ...]:
+    run_id: str, project_id: str, turns: int, _progress: RunState
+) -> tuple[DebateSignal, ...]:
     """Return the signals in a run's first `turns` turns; cached, as it is drawn so often."""
-    return signals_of(_progress, pasts_of(project_id)) if turns else ()
+    return find_signals(_progress, load_past_records(project_id)) if turns else ()
 
 
 @st.fragment(run_every=POLL_SECONDS)
-def follow(run_id: str) -> None:
+def follow_run(run_id: str) -> None:
     """Draw the run as it is now; when it has ended, redraw the page."""
     with state.open_store() as store:
         run = _load_current_run(store, run_id)
         events = [event for _, event in store.runs.events(run_id)]
         case = store.cases.get(run.case_id) if run else None
-        if run is not None and not state.may_see(store, run.project_id):
+        if run is not None and not state.can_see_project(store, run.project_id):
             run = None  # the person lost their role meanwhile
-    if run is None or case is None or run.status not in ALIVE:
+    if run is None or case is None or run.status not in ACTIVE_STATUSES:
         st.rerun()
         return
-    progress = folded(events)
-    live = state.jobs().live(run_id)
+    progress = fold_events(events)
+    live = state.get_jobs().live(run_id)
     left, right = st.columns([4, 1.4], vertical_alignment="center")
     with left, st.container(key="run.stage"):
         _draw_stage(progress, live, run.started_at, waiting=run.status == "queued")
     with right:
-        button(
+        draw_button(
             "Stop",
             "run.stop",
-            stop,
+            stop_runs,
             [run_id],
             run.project_id,
             icon="stop",
             shortcut="Ctrl+Shift+S",
             width="stretch",
         )
-    more = "…" if len(case.response) > MOST_SHOWN else ""
-    shown = case.response[:MOST_SHOWN]
-    show(marked_text(shown + more, [], parts_of(progress)))
+    more = "…" if len(case.response) > MAX_SHOWN_CHARS else ""
+    shown = case.response[:MAX_SHOWN_CHARS]
+    draw_html(render_marked_text(shown + more, [], list_link_targets(progress)))
     for problem in progress.problems:
-        st.warning(escaped(problem.message), icon=":material/warning:")
+        st.warning(escape_markdown(problem.message), icon=":material/warning:")
     draw_audit_so_far(progress, f"run.{run_id}.audit", len(shown))
-    draw_debate_so_far(run, progress, speaking_now(events, live))
+    draw_debate_so_far(run, progress, find_open_turns(events, live))
 
 
-@st.fragment(run_every=AWAY_SECONDS)
-def notice(run_id: str, status: RunStatus) -> None:
+@st.fragment(run_every=STATUS_POLL_SECONDS)
+def watch_status(run_id: str, status: RunStatus) -> None:
     """Redraw the page when another tab or person resumes a run that came to no end."""
     with state.open_store() as store:
         run = _load_current_run(store, run_id)
@@ -257,32 +274,34 @@ def _load_current_run(store: Store, run_id: str) -> Run | None:
     return store.runs.get(run_id, time.time(), store.projects.settings().lease_seconds)
 
 
-def stop(run_ids: Sequence[str], project_id: str) -> None:
+def stop_runs(run_ids: Sequence[str], project_id: str) -> None:
     """Stop these runs of a project, if the current person may."""
     try:
         with state.open_store() as store:
-            by = state.require(store, project_id, "annotator", "stop a check")
+            by = state.require_role(store, project_id, "annotator", "stop a check")
     except ReviewError as error:
-        st.toast(escaped(str(error)), icon=":material/error:")
+        st.toast(escape_markdown(str(error)), icon=":material/error:")
         return
     for run_id in run_ids:
-        state.jobs().stop(run_id, by)
+        state.get_jobs().stop(run_id, by)
 
 
-def _draw_stage(progress: Progress, live: Live | None, started_at: float, *, waiting: bool) -> None:
-    note, share = stage_of(progress, live.progress if live else None)
+def _draw_stage(
+    progress: RunState, live: LiveState | None, started_at: float, *, waiting: bool
+) -> None:
+    note, share = current_stage(progress, live.progress if live else None)
     if waiting:
         note, share = "Waiting for its turn", None
-    worked = worked_seconds(progress, started_at, time.time(), waiting=waiting)
-    elapsed = escaped(note if worked is None else f"{note} · {seconds(worked)}")
+    worked = count_worked_seconds(progress, started_at, time.time(), waiting=waiting)
+    elapsed = escape_markdown(note if worked is None else f"{note} · {format_duration(worked)}")
     if share is None:
         st.markdown(f":material/progress_activity: {elapsed}")
     else:
         st.progress(share, text=elapsed)
 
 
-def worked_seconds(
-    progress: Progress, started_at: float, now: float, *, waiting: bool
+def count_worked_seconds(
+    progress: RunState, started_at: float, now: float, *, waiting: bool
 ) -> float | None:
     """Return seconds of work without pauses; None for a resumed run that has not started again."""
     if not progress.began_at:
@@ -292,7 +311,7 @@ def worked_seconds(
     return progress.seconds(now)
 
 
-def stage_of(progress: Progress, passing: ProgressMade | None) -> tuple[str, float | None]:
+def current_stage(progress: RunState, passing: ProgressMade | None) -> tuple[str, float | None]:
     """Return (what is being done, the share of it that is done or None if unknown)."""
     if passing is not None and passing.at >= progress.last_at:
         share = min(1.0, passing.done / passing.total) if passing.total else None
@@ -300,13 +319,13 @@ def stage_of(progress: Progress, passing: ProgressMade | None) -> tuple[str, flo
     return STAGE_WORDS[progress.stage], None
 
 
-def speaking_now(events: list[Event], live: Live | None) -> dict[int, Speaking]:
+def find_open_turns(events: list[Event], live: LiveState | None) -> dict[int, OpenTurn]:
     """Return turns under way by number, without lost ones and those that Resume starts again."""
     words = dict(live.words) if live else {}
-    speaking: dict[int, Speaking] = {}
+    speaking: dict[int, OpenTurn] = {}
     for event in events:
         if event.kind == "turn_started":
-            speaking[event.number] = Speaking(event, words.get(event.number, ""))
+            speaking[event.number] = OpenTurn(event, words.get(event.number, ""))
         elif event.kind == "turn_finished":
             speaking.pop(event.turn.number, None)
         elif event.kind == "run_resumed":
@@ -319,16 +338,18 @@ def speaking_now(events: list[Event], live: Live | None) -> dict[int, Speaking]:
     return speaking
 
 
-def draw_run(run: Run, case: Case, progress: Progress, corrections: list[Correction]) -> None:
+def draw_run(run: Run, case: Case, progress: RunState, corrections: list[Correction]) -> None:
     """Draw everything about an ended run, in the order in which people ask for it."""
     _draw_ending(run, progress)
     is_over = progress.verdict is not None and not can_resume(run)
     if progress.verdict is not None:
-        draw_verdict(progress, classifier_card(progress.classifier), past_of(run, progress))
+        draw_verdict(
+            progress, load_classifier_card(progress.classifier), load_past_verdicts(run, progress)
+        )
         draw_consensus_line(run.project_id, progress)
     draw_response(case, progress, f"run.{run.id}")
     if is_over:
-        draw_corrected(run, case, progress)
+        draw_corrected_text(run, case, progress)
     draw_audit(case, progress, f"run.{run.id}.audit")
     draw_problems(progress, run.id)
     if is_over:
@@ -338,118 +359,125 @@ def draw_run(run: Run, case: Case, progress: Progress, corrections: list[Correct
     with evidence:
         draw_evidence(progress, f"run.{run.id}.evidence")
     with debate:
-        draw_debate(progress, f"run.{run.id}.debate", pasts_of(run.project_id))
+        draw_debate(progress, f"run.{run.id}.debate", load_past_records(run.project_id))
     with details:
-        show(state_html(run, case, progress))
+        draw_html(render_state(run, case, progress))
         draw_calls(progress)
         for role in progress.roles:
             kind = "built in" if role.built_in else "language model"
-            with st.expander(escaped(f"{role.role}: {role.agent} ({kind}, {role.rule_hash})")):
+            with st.expander(
+                escape_markdown(f"{role.role}: {role.agent} ({kind}, {role.rule_hash})")
+            ):
                 st.code(role.rule, language=None, wrap_lines=True)
 
 
-def classifier_card(version: str) -> dict[str, Any] | None:
+def load_classifier_card(version: str) -> dict[str, Any] | None:
     """Return the card of a classifier version; None if it cannot be read."""
     try:
-        return load_head(version_folder(state.home(), version))[1]
+        return load_head(get_version_folder(state.home_folder(), version))[1]
     except ConfigError:
         return None
 
 
-def _draw_ending(run: Run, progress: Progress) -> None:
+def _draw_ending(run: Run, progress: RunState) -> None:
     ending = progress.ending
     if run.status == "failed" and ending is not None and ending.kind == "run_failed":
-        words = f"The run failed while {ending.stage}: {escaped(ending.message)}"
-        st.error(f"{words} {escaped(kept_words(progress))}", icon=":material/error:")
+        words = f"The run failed while {ending.stage}: {escape_markdown(ending.message)}"
+        st.error(
+            f"{words} {escape_markdown(describe_stored_steps(progress))}", icon=":material/error:"
+        )
     elif run.status == "stopped":
         by = getattr(ending, "by", "")
-        who = f" by {escaped(by)}" if by else ""
+        who = f" by {escape_markdown(by)}" if by else ""
         st.info(f"Stopped{who}. What was found so far is kept.", icon=":material/stop_circle:")
     elif run.status == "interrupted":
         words = "The process that ran this check ended. What was found so far is kept; "
         st.warning(f"{words}Resume goes on from there.", icon=":material/power_off:")
     elif can_resume(run):
-        words = f"It ended without a verdict. {escaped(kept_words(progress))} Resume goes on from "
+        words = (
+            f"It ended without a verdict. {escape_markdown(describe_stored_steps(progress))} "
+            f"Resume goes on from "
+        )
         st.warning(f"{words}there and pays for nothing twice.", icon=":material/error:")
     if can_resume(run) and run.origin == "here":
         draw_plan_keys(run.plan, "run")
-        button(
+        draw_button(
             "Resume", "run.resume", _resume, run.id, run.project_id, icon="resume", type="primary"
         )
         show_problem("run.resume.problem")
 
 
 def _resume(run_id: str, project_id: str) -> None:
-    with problem_kept("run.resume.problem"):
+    with store_problem("run.resume.problem"):
         with state.open_store() as store:
-            by = state.require(store, project_id, "annotator", "resume a check")
-        resumed = state.jobs().resume(run_id, by, state.typed_keys())
+            by = state.require_role(store, project_id, "annotator", "resume a check")
+        resumed = state.get_jobs().resume(run_id, by, state.get_typed_keys())
         if not resumed:
             st.toast("Another process is running it already.")
 
 
-def load_run(run_id: str) -> tuple[Run, Case, Progress, list[Correction]] | None:
+def load_run(run_id: str) -> tuple[Run, Case, RunState, list[Correction]] | None:
     """Return a run with its case, state and corrections; None if there is none that one may see."""
     with state.open_store() as store:
         run = _load_current_run(store, run_id)
         case = store.cases.get(run.case_id) if run else None
-        if run is None or case is None or not state.may_see(store, run.project_id):
+        if run is None or case is None or not state.can_see_project(store, run.project_id):
             return None
-        progress = folded(event for _, event in store.runs.events(run_id))
+        progress = fold_events(event for _, event in store.runs.events(run_id))
         return run, case, progress, store.corrections.of_run(run_id)
 
 
-def is_timed(progress: Progress) -> bool:
+def is_timed(progress: RunState) -> bool:
     """Return False for an imported debate whose record has no times."""
     return progress.last_at > progress.began_at
 
 
-def can_play(progress: Progress) -> bool:
+def can_replay(progress: RunState) -> bool:
     """Return True if there is something to replay before the verdict."""
     return bool(progress.turns or progress.samples or progress.remarks) or has_audit(progress)
 
 
-def draw_header(run: Run, progress: Progress) -> None:
+def draw_header(run: Run, progress: RunState) -> None:
     """Draw when and how the run was made, on one line."""
     parts = [
-        when(run.started_at),
-        roster_words(run.plan.roster, short=True),
-        protocol_words(run.plan.protocol, short=True),
+        format_time(run.started_at),
+        format_roster(run.plan.roster, short=True),
+        format_protocol(run.plan.protocol, short=True),
     ]
     if run.finished_at and is_timed(progress):
         parts.append(f"{progress.seconds():.1f} s")
     if progress.calls:
-        parts.append(cost_words(progress.cost))
+        parts.append(format_cost(progress.cost))
     if run.origin == "imported":
         kind = "a trace file" if is_timed(progress) else "a recording without times"
         parts.append(f"imported from {kind}")
-    st.caption(escaped(" · ".join(parts)))
+    st.caption(escape_markdown(" · ".join(parts)))
     if (reused := progress.reused) is not None:
-        link("pages/check/run.py", reused_words(reused), "history", run=reused.run_id)
+        draw_link("pages/check/run.py", describe_reuse(reused), "history", run=reused.run_id)
 
 
 def draw_downloads(
-    run: Run, case: Case, progress: Progress, corrections: Sequence[Correction]
+    run: Run, case: Case, progress: RunState, corrections: Sequence[Correction]
 ) -> None:
     """Draw download buttons in one row; files are built when they are pressed."""
-    card, past = classifier_card(progress.classifier), past_of(run, progress)
+    card, past = load_classifier_card(progress.classifier), load_past_verdicts(run, progress)
     name = f"counterpoint-{run.id[:8]}"
     st.subheader("Download", anchor=False)
     with st.container(horizontal=True, vertical_alignment="center"):
         for words, file, icon, make in (
-            ("Report (HTML)", "html", "description", html_report),
-            ("Report (Markdown)", "md", "markdown", markdown_report),
+            ("Report (HTML)", "html", "description", build_html_report),
+            ("Report (Markdown)", "md", "markdown", build_markdown_report),
         ):
             report = functools.partial(make, run, case, progress, corrections, card, past)
-            download(words, report, f"{name}.{file}", f"run.report.{file}", icon)
+            draw_download(words, report, f"{name}.{file}", f"run.report.{file}", icon)
         if progress.began_at:  # a run that never started has no trace
             trace = functools.partial(_export_trace, run.id)
-            download("Trace file", trace, f"{name}.trace.json", "run.trace", "movie")
-        if can_play(progress):
+            draw_download("Trace file", trace, f"{name}.trace.json", "run.trace", "movie")
+        if can_replay(progress):
             words = "Replay the debate" if progress.turns else "Replay the check"
-            link("pages/check/replay.py", words, "play_circle", run=run.id)
-    if not can_play(progress):
-        st.caption(escaped(f"There is nothing to replay. {silence_words(progress)}"))
+            draw_link("pages/check/replay.py", words, "play_circle", run=run.id)
+    if not can_replay(progress):
+        st.caption(escape_markdown(f"There is nothing to replay. {explain_silence(progress)}"))
 
 
 def _export_trace(run_id: str) -> bytes:

@@ -16,24 +16,24 @@ from typing import Any
 
 import msgspec
 
-from components.widgets.html import Html, div, element, html_table, joined, outward
-from components.widgets.wording import clipped, counted
+from components.widgets.html import Html, div, element, external_link, html_table, join_html
+from components.widgets.wording import clip_text, format_count
 from core.schema.events import ToolUse
-from core.tools.arithmetic import steps_of
+from core.tools.arithmetic import list_steps
 
-MOST_ROWS = 40
-MOST_COLUMNS = 10
-LONGEST = 400
-MOST_SOURCES = 8
-LONGEST_TEXT = 500
-MOST_MONTHS = 2
-LONGEST_SUM = 200
-MOST_CODE_LINES = 60
-LONGEST_OUTPUT = 2000
+MAX_ROWS = 40
+MAX_COLUMNS = 10
+MAX_WORDS_CHARS = 400
+MAX_SOURCES = 8
+MAX_SOURCE_CHARS = 500
+MAX_MONTHS = 2
+MAX_FORMULA_CHARS = 200
+MAX_CODE_LINES = 60
+MAX_OUTPUT_CHARS = 2000
 WEEKDAYS = ("Mo", "Tu", "We", "Th", "Fr", "Sa", "Su")
-FIGURE = re.compile(r"\d[\d,]{0,11}", re.ASCII)
-HOLDS = {True: ("supported", "✓ kept"), False: ("hallucinated", "✗ broken")}
-OPEN = ("unclear", "? cannot be determined")
+NUMBER_PATTERN = re.compile(r"\d[\d,]{0,11}", re.ASCII)
+CONDITION_LABELS = {True: ("supported", "✓ kept"), False: ("hallucinated", "✗ broken")}
+UNDETERMINED_CONDITION = ("unclear", "? cannot be determined")
 FINDING_WORDS = {
     "holds": "the evidence says the same",
     "contradicted": "the evidence says otherwise",
@@ -51,9 +51,9 @@ def _read_object(text: str) -> dict[str, Any]:
         return {}
 
 
-def _value_words(value: object, limit: int = LONGEST) -> str:
+def _value_words(value: object, limit: int = MAX_WORDS_CHARS) -> str:
     if isinstance(value, str):
-        return clipped(value, limit)
+        return clip_text(value, limit)
     if value is None or value in ([], {}):
         return "–"
     if isinstance(value, bool):
@@ -61,16 +61,16 @@ def _value_words(value: object, limit: int = LONGEST) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     try:
-        return clipped(msgspec.json.encode(value).decode(), limit)
+        return clip_text(msgspec.json.encode(value).decode(), limit)
     except RecursionError:
         return "…"
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str | Html]]) -> Html:
-    """Render a table of at most `MOST_ROWS` rows, with a note on how many more there are."""
+def render_table(head: Sequence[str], rows: Iterable[Sequence[str | Html]]) -> Html:
+    """Render a table of at most `MAX_ROWS` rows, with a note on how many more there are."""
     all_rows = list(rows)
-    shown = html_table(head, all_rows[:MOST_ROWS], "cp-tool-table")
-    return joined([div("cp-tool-scroll", shown), *_more_note(len(all_rows), MOST_ROWS)])
+    shown = html_table(head, all_rows[:MAX_ROWS], "cp-tool-table")
+    return join_html([div("cp-tool-scroll", shown), *_more_note(len(all_rows), MAX_ROWS)])
 
 
 def _more_note(count: int, most: int) -> list[Html]:
@@ -79,8 +79,8 @@ def _more_note(count: int, most: int) -> list[Html]:
 
 def _pairs_table(values: Mapping[str, Any]) -> Html:
     """Render names and values in order; nothing if there are none."""
-    rows = [(clipped(name, 60), _value_html(value)) for name, value in values.items()]
-    return table(("", ""), rows) if rows else Html("")
+    rows = [(clip_text(name, 60), _value_html(value)) for name, value in values.items()]
+    return render_table(("", ""), rows) if rows else Html("")
 
 
 def _value_html(value: object) -> str | Html:
@@ -91,18 +91,20 @@ def _value_html(value: object) -> str | Html:
         or not all(isinstance(item, dict) for item in value)
     ):
         return _value_words(value)
-    names = list(dict.fromkeys(name for item in value[:MOST_ROWS] for name in item))[:MOST_COLUMNS]
+    names = list(dict.fromkeys(name for item in value[:MAX_ROWS] for name in item))[:MAX_COLUMNS]
     if not names:
         return _value_words(value)
     rows = ([_value_words(item.get(name)) for name in names] for item in value)
-    return table([clipped(name, 40) for name in names], rows)
+    return render_table([clip_text(name, 40) for name in names], rows)
 
 
-def input_words(given: str) -> str:
+def format_input(given: str) -> str:
     """Return a tool's input on one line: “text: …, formula: …”."""
     values = _read_object(given).items()
-    pairs = (f"{clipped(name, 40)}: {_value_words(value, 160)}" for name, value in values if value)
-    return clipped(", ".join(pairs), LONGEST)
+    pairs = (
+        f"{clip_text(name, 40)}: {_value_words(value, 160)}" for name, value in values if value
+    )
+    return clip_text(", ".join(pairs), MAX_WORDS_CHARS)
 
 
 class _ToolSource(msgspec.Struct):
@@ -126,19 +128,21 @@ class _MatchOutput(msgspec.Struct):
 
 
 def _search_view(output: _SearchOutput) -> Html:
-    above = f"{counted(output.above, 'place')} of it shown above."
+    above = f"{format_count(output.above, 'place')} of it shown above."
     line = [div("cp-quiet", above)] if output.above > 0 else []
-    return joined([*line, _sources_html(output.sources)])
+    return join_html([*line, _sources_html(output.sources)])
 
 
 def _match_view(output: _MatchOutput) -> Html:
-    words = FINDING_WORDS.get(output.finding, clipped(output.finding, 60))
-    by = f" ({clipped(output.by, 60)})" if output.by else ""
-    above = f" with the {counted(output.above, 'place')} above" if output.above > 0 else ""
-    return joined([element("div", f"Compared{by}{above}: {words}."), _sources_html(output.sources)])
+    words = FINDING_WORDS.get(output.finding, clip_text(output.finding, 60))
+    by = f" ({clip_text(output.by, 60)})" if output.by else ""
+    above = f" with the {format_count(output.above, 'place')} above" if output.above > 0 else ""
+    return join_html(
+        [element("div", f"Compared{by}{above}: {words}."), _sources_html(output.sources)]
+    )
 
 
-def shown_once(uses: Sequence[ToolUse]) -> tuple[list[ToolUse], list[str]]:
+def drop_repeated_sources(uses: Sequence[ToolUse]) -> tuple[list[ToolUse], list[str]]:
     """Return (the calls without sources that an earlier one shows, texts of all shown sources)."""
     shown: list[str] = []
     kept_uses = []
@@ -146,35 +150,35 @@ def shown_once(uses: Sequence[ToolUse]) -> tuple[list[ToolUse], list[str]]:
         fields = _read_object(use.gave) if use.tool in ("search", "match") else {}
         value = fields.get("sources")
         sources = value if isinstance(value, list) else []
-        new = [source for source in sources if not is_shown(_source_text(source), shown)]
-        shown += [_source_text(source) for source in new[:MOST_SOURCES]]
+        new = [source for source in sources if not is_already_shown(_source_text(source), shown)]
+        shown += [_source_text(source) for source in new[:MAX_SOURCES]]
         above = len(sources) - len(new)
         output = json.dumps(fields | {"sources": new, "above": above}) if above else use.gave
         kept_uses.append(replace(use, gave=output))
     return kept_uses, shown
 
 
-def is_shown(text: str, shown: Sequence[str]) -> bool:
+def is_already_shown(text: str, shown: Sequence[str]) -> bool:
     """Return True if the text, as it would be clipped, is part of one already shown."""
-    words = clipped(text, LONGEST_TEXT).rstrip("…")
+    words = clip_text(text, MAX_SOURCE_CHARS).rstrip("…")
     return bool(words) and any(words in other for other in shown)
 
 
 def _source_text(source: object) -> str:
     text = source.get("text") if isinstance(source, dict) else None
-    return clipped(text, LONGEST_TEXT) if isinstance(text, str) else ""
+    return clip_text(text, MAX_SOURCE_CHARS) if isinstance(text, str) else ""
 
 
 def _sources_html(sources: list[_ToolSource]) -> Html:
     drawn = []
-    for source in sources[:MOST_SOURCES]:
-        title, text = clipped(source.title, 120), clipped(source.text, LONGEST_TEXT)
+    for source in sources[:MAX_SOURCES]:
+        title, text = clip_text(source.title, 120), clip_text(source.text, MAX_SOURCE_CHARS)
         parts: list[str | Html] = [element("strong", title)]
         if address := source.address:
-            shown = outward(address) if len(address) <= 300 else clipped(address, 120)
+            shown = external_link(address) if len(address) <= 300 else clip_text(address, 120)
             parts += [" ", element("span", shown, class_="cp-quiet")]
         drawn.append(div("cp-quote", *parts, element("div", text, dir="auto"), dir="auto"))
-    return joined([*drawn, *_more_note(len(sources), MOST_SOURCES)])
+    return join_html([*drawn, *_more_note(len(sources), MAX_SOURCES)])
 
 
 class _CalendarDay(msgspec.Struct):
@@ -204,14 +208,14 @@ def _calendar_view(output: _CalendarOutput) -> Html:
         "Worked out": output.worked_out,
     }
     days = [day.date for day in output.dates]
-    months = list(dict.fromkeys((day.year, day.month) for day in days))[:MOST_MONTHS]
+    months = list(dict.fromkeys((day.year, day.month) for day in days))[:MAX_MONTHS]
     calendars = [_month_html(year, month, days) for year, month in months]
     filled_rows = {name: words for name, words in rows.items() if words}
-    return joined([*parts, _pairs_table(filled_rows), div("cp-months", *calendars)])
+    return join_html([*parts, _pairs_table(filled_rows), div("cp-months", *calendars)])
 
 
 def _date_words(day: _CalendarDay) -> str:
-    weekday = f", {clipped(day.weekday, 20)}" if day.weekday else ""
+    weekday = f", {clip_text(day.weekday, 20)}" if day.weekday else ""
     return f"{day.date.day} {month_name[day.date.month]} {day.date.year}{weekday}"
 
 
@@ -247,26 +251,31 @@ class _CalculatorOutput(msgspec.Struct):
 
 
 def _calculator_view(output: _CalculatorOutput) -> Html:
-    equations = map(_equation_html, output.equations[:MOST_ROWS])
-    return joined([*equations, *_more_note(len(output.equations), MOST_ROWS)])
+    equations = map(_equation_html, output.equations[:MAX_ROWS])
+    return join_html([*equations, *_more_note(len(output.equations), MAX_ROWS)])
 
 
 def _equation_html(equation: _StatedEquation) -> Html:
-    formula, stated = clipped(equation.formula, LONGEST_SUM), clipped(equation.stated, LONGEST_SUM)
+    formula, stated = (
+        clip_text(equation.formula, MAX_FORMULA_CHARS),
+        clip_text(equation.stated, MAX_FORMULA_CHARS),
+    )
     if equation.holds:
         label, words = "supported", f"{formula} = {stated} ✓"
     elif equation.holds is None:
         label, words = "unclear", f"{formula} = {stated} ? not worked out"
     else:
         label, words = "hallucinated", f"{formula} = {stated} ✗"
-    steps = steps_of(equation.formula) if equation.holds is not None else ()
+    steps = list_steps(equation.formula) if equation.holds is not None else ()
     parts = [div("cp-sum-stated cp-tag", words, dir="ltr")]
     if steps:
         parts.append(element("ol", *(element("li", step) for step in steps), dir="ltr"))
     if equation.holds is False and equation.worked_out:
-        parts.append(element("div", f"It comes to {clipped(equation.worked_out, LONGEST_SUM)}."))
+        parts.append(
+            element("div", f"It comes to {clip_text(equation.worked_out, MAX_FORMULA_CHARS)}.")
+        )
     if equation.why:
-        parts.append(div("cp-quiet", clipped(equation.why, LONGEST_SUM)))
+        parts.append(div("cp-quiet", clip_text(equation.why, MAX_FORMULA_CHARS)))
     return div(f"cp-sum cp-{label}", *parts)
 
 
@@ -292,25 +301,25 @@ def _code_view(output: _CodeOutput) -> Html:
         parts += [div("cp-named", where), _output_block(output.error)]
     if output.output:
         parts += [div("cp-named", "Printed"), _output_block(output.output)]
-    return joined(parts)
+    return join_html(parts)
 
 
 def _code_listing(code: str, error_line: int | None) -> Html:
     lines = code.splitlines()
     middle = error_line or 1
-    first = max(0, min(middle - MOST_CODE_LINES // 2, len(lines) - MOST_CODE_LINES))
+    first = max(0, min(middle - MAX_CODE_LINES // 2, len(lines) - MAX_CODE_LINES))
     rows = []
-    for number, line in enumerate(lines[first : first + MOST_CODE_LINES], start=first + 1):
+    for number, line in enumerate(lines[first : first + MAX_CODE_LINES], start=first + 1):
         wrong = " cp-code-wrong" if number == error_line else ""
         line_number = element("span", str(number), class_="cp-code-number")
         rows.append(div(f"cp-code-line{wrong}", line_number, line[:500]))
     rest = len(lines) - len(rows)
     more = [div("cp-quiet", f"{rest} more lines are not shown")] if rest else []
-    return joined([div("cp-code", *rows, role="region", tabindex="0"), *more])
+    return join_html([div("cp-code", *rows, role="region", tabindex="0"), *more])
 
 
 def _output_block(text: str) -> Html:
-    cut = text if len(text) <= LONGEST_OUTPUT else f"… {text[-LONGEST_OUTPUT:]}"
+    cut = text if len(text) <= MAX_OUTPUT_CHARS else f"… {text[-MAX_OUTPUT_CHARS:]}"
     return element("pre", cut, class_="cp-code")
 
 
@@ -328,15 +337,17 @@ class _ConditionsOutput(msgspec.Struct):
 
 
 def _conditions_view(output: _ConditionsOutput) -> Html:
-    return joined(map(_condition_html, output.conditions[:MOST_ROWS]))
+    return join_html(map(_condition_html, output.conditions[:MAX_ROWS]))
 
 
 def _condition_html(condition: _CheckedCondition) -> Html:
-    label, sign = OPEN if condition.holds is None else HOLDS[condition.holds]
+    label, sign = (
+        UNDETERMINED_CONDITION if condition.holds is None else CONDITION_LABELS[condition.holds]
+    )
     bar = _length_bar(condition) if condition.kind == "length" else ""
     asked, found = (
-        f"asked: {clipped(condition.asked, 120)}",
-        f"found: {clipped(condition.found, 120)}",
+        f"asked: {clip_text(condition.asked, 120)}",
+        f"found: {clip_text(condition.found, 120)}",
     )
     spans = (element("span", sign, class_="cp-tag"), element("span", asked), element("span", found))
     return div(f"cp-condition cp-{label}", *spans, bar, dir="auto")
@@ -345,7 +356,7 @@ def _condition_html(condition: _CheckedCondition) -> Html:
 def _length_bar(condition: _CheckedCondition) -> str | Html:
     """Render the counted length as a bar, with a band for the length asked for."""
     asked, found = (
-        [int(figure.replace(",", "")) for figure in FIGURE.findall(text)[:most]]
+        [int(figure.replace(",", "")) for figure in NUMBER_PATTERN.findall(text)[:most]]
         for text, most in ((condition.asked, 2), (condition.found, 1))
     )
     if not asked or not found:
@@ -358,7 +369,7 @@ def _length_bar(condition: _CheckedCondition) -> str | Html:
         div("cp-length-counted", style=f"width: {100 * found[0] / full_width:.1f}%"),
         div("cp-length-asked", style=band),
         role="img",
-        aria_label=clipped(f"{condition.found} where {condition.asked} was asked for", 200),
+        aria_label=clip_text(f"{condition.found} where {condition.asked} was asked for", 200),
     )
 
 
@@ -374,7 +385,7 @@ def _translation_view(output: _TranslationOutput) -> Html:
 
 
 # Built at import: two threads must not be the first to convert the same class.
-VIEWS: dict[str, tuple[msgspec.json.Decoder[Any], Callable[[Any], Html]]] = {
+TOOL_VIEWS: dict[str, tuple[msgspec.json.Decoder[Any], Callable[[Any], Html]]] = {
     "calculator": (msgspec.json.Decoder(_CalculatorOutput), _calculator_view),
     "calendar": (msgspec.json.Decoder(_CalendarOutput), _calendar_view),
     "code": (msgspec.json.Decoder(_CodeOutput), _code_view),
@@ -385,16 +396,16 @@ VIEWS: dict[str, tuple[msgspec.json.Decoder[Any], Callable[[Any], Html]]] = {
 }
 
 
-def own_view(tool: str, gave: str) -> Html | None:
+def render_own_view(tool: str, gave: str) -> Html | None:
     """Render a tool's output in its own view; None if it has no view or another shape."""
-    if tool in VIEWS:
-        decoder, draw = VIEWS[tool]
+    if tool in TOOL_VIEWS:
+        decoder, draw = TOOL_VIEWS[tool]
         with contextlib.suppress(msgspec.MsgspecError, RecursionError, UnicodeEncodeError):
             return draw(decoder.decode(gave.encode()))
     return None
 
 
-def tool_view(use: ToolUse) -> Html:
+def render_tool_output(use: ToolUse) -> Html:
     """Render a tool's output in its own view, or as a plain table if it has none."""
-    view = own_view(use.tool, use.gave)
+    view = render_own_view(use.tool, use.gave)
     return _pairs_table(_read_object(use.gave)) if view is None else view

@@ -9,33 +9,33 @@ from itertools import groupby
 
 from components.widgets.html import (
     Html,
+    describe_word_lines,
     div,
     element,
-    joined,
-    places_told,
-    spoken,
-    stated,
-    without_places,
+    join_html,
+    split_reply,
+    split_stance,
+    strip_word_lines,
 )
 from components.widgets.wording import (
     LABEL_WORDS,
     QUOTE_SIGNS,
     QUOTE_WORDS,
-    counted,
-    percent,
-    place_words,
+    format_count,
+    format_percent,
+    format_place,
 )
-from core.baseline.wording import listed_plainly, shortened
-from core.debate.signals import Signal, SignalKind, by_debater, signals_of
+from core.baseline.wording import join_names, shorten
+from core.debate.signals import DebateSignal, SignalKind, count_signals, find_signals
 from core.schema.events import ConsensusWeighed, TurnStarted
-from core.schema.progress import Progress
-from core.schema.records import Quote, Reply, Stance, Turn
-from core.schema.roles import LEARNED
-from core.schema.rosters import ANSWERING, NAMING, Manner
+from core.schema.progress import RunState
+from core.schema.records import Quote, Stance, Turn, TurnReply
+from core.schema.roles import LEARNED_WEIGHTS_MARKER
+from core.schema.rosters import ANSWERING_MODES, SPAN_NAMING_MODES, TurnMode
 
 STANCE_WORDS: dict[Stance, str] = {label: word.lower() for label, word in LABEL_WORDS.items()}
-REPLY_WORDS: dict[Reply, str] = {"agree": "agrees", "deny": "disagrees"}
-MANNER_WORDS: Mapping[Manner, str] = {
+REPLY_WORDS: dict[TurnReply, str] = {"agree": "agrees", "deny": "disagrees"}
+MANNER_WORDS: Mapping[TurnMode, str] = {
     "debate": "",
     "answer": "answers alone",
     "reconsider": "reconsiders",
@@ -54,14 +54,14 @@ SIGNAL_WORDS: Mapping[SignalKind, str] = {
     "task_misread": "off the task",
     "unmoved": "insisting",
 }
-WHAT_SIGNALS_ARE = (
+SIGNALS_HELP = (
     "Looked for in every turn by our code, after ColMAD 2.2: quotes that appear in no source, a "
     "tone surer than the debater’s record or quotes allow, turns off the point, and insisting "
     "without a new quote. A signal is a reason to look at the turn; the verdict does not depend "
     "on it."
 )
-MOST_UNFOLDED = 15  # turns; a longer debate folds its rounds, as nobody finds one by scrolling
-PHASES: Mapping[Manner, str] = {
+MAX_UNFOLDED_TURNS = 15  # turns; a longer debate folds its rounds, as nobody finds one by scrolling
+PHASE_WORDS: Mapping[TurnMode, str] = {
     "advise": "advice", "attack": "challenges", "reconsider": "answers again",
 }  # fmt: skip
 ORDINALS = ("First", "Second", "Third")
@@ -72,26 +72,26 @@ METHOD_WORDS = {
     "policy": "by how each answer fared in the debate",
 }
 # A finished turn, or the start of one under way.
-Asked = Turn | TurnStarted
+AnyTurn = Turn | TurnStarted
 # Turns that are asked for confidence and for one doubt about their own claim (ColMAD 2.3).
-AUDITED: frozenset[Manner] = frozenset({"answer", "reconsider", "collaborate"})
+SELF_AUDITED_MANNERS: frozenset[TurnMode] = frozenset({"answer", "reconsider", "collaborate"})
 
 
-def round_words(turn: Asked) -> str:
+def round_heading(turn: AnyTurn) -> str:
     """Return the heading of the turn's round."""
     is_first = turn.round == 0 or (turn.manner == "answer" and turn.round == 1)
     return "First answers" if is_first else f"Round {turn.round}"
 
 
-def round_in_short(heading: str, turns: Sequence[Turn]) -> str:
+def summarize_round(heading: str, turns: Sequence[Turn]) -> str:
     """Return the heading of a folded round: its number of turns, and each debater's last stance."""
     last = {turn.debater: turn for turn in turns if turn.assigned is None}
     stances = ", ".join(f"{name} {STANCE_WORDS[turn.stance]}" for name, turn in last.items())
-    parts = [heading, counted(len(turns), "turn"), stances]
+    parts = [heading, format_count(len(turns), "turn"), stances]
     return " · ".join(part for part in parts if part)
 
 
-def _manner_words(turn: Asked) -> str:
+def _manner_words(turn: AnyTurn) -> str:
     """Say what was asked of the debater, about whose answer; empty in CEDA's debate."""
     about = f"{turn.about}’s answer" if turn.about else ""
     # An assigned side is named beside the stance instead.
@@ -101,27 +101,27 @@ def _manner_words(turn: Asked) -> str:
     return f"{words}: {about}" if words else f"on {about}"
 
 
-def said_words(turn: Turn) -> str:
+def visible_turn_text(turn: Turn) -> str:
     """Return the turn's text without what is shown beside it; all of it if the record differs."""
     is_debate = turn.manner == "debate"
-    is_answer = is_debate or turn.manner in ANSWERING
-    reply, words = spoken(turn.text) if is_answer else (None, turn.text)
+    is_answer = is_debate or turn.manner in ANSWERING_MODES
+    reply, words = split_reply(turn.text) if is_answer else (None, turn.text)
     if reply is not None and reply != turn.reply:
         return turn.text
     if is_debate:
         return words
-    stance, remainder = stated(words)
+    stance, remainder = split_stance(words)
     if stance is not None and stance != turn.stance:
         return words
-    return without_places(remainder) if turn.manner in NAMING else remainder
+    return strip_word_lines(remainder) if turn.manner in SPAN_NAMING_MODES else remainder
 
 
-def stated_words(turn: Turn) -> str:
+def describe_self_audit(turn: Turn) -> str:
     """Return named words, confidence and doubt, or that the last two were asked for in vain."""
-    is_asked = turn.manner in AUDITED
-    parts = places_told(turn.text) if turn.manner in NAMING else []
+    is_asked = turn.manner in SELF_AUDITED_MANNERS
+    parts = describe_word_lines(turn.text) if turn.manner in SPAN_NAMING_MODES else []
     if turn.confidence is not None:
-        parts.append(f"{percent(turn.confidence)} sure")
+        parts.append(f"{format_percent(turn.confidence)} sure")
     elif is_asked:
         parts.append("states no confidence")
     if turn.doubt:
@@ -131,7 +131,7 @@ def stated_words(turn: Turn) -> str:
     return " · ".join(parts)
 
 
-def _stance_words(turn: Asked, stance: Stance) -> tuple[str, str]:
+def _stance_words(turn: AnyTurn, stance: Stance) -> tuple[str, str]:
     """Return (words before the stance, words after it); empty for a turn that only revises."""
     if turn.manner == "revise":  # its stance is not about the text that it writes
         return "", ""
@@ -142,11 +142,11 @@ def _stance_words(turn: Asked, stance: Stance) -> tuple[str, str]:
     return "calls it", f"although assigned {STANCE_WORDS[turn.assigned]}"
 
 
-def signals_counted(
-    signals: Sequence[Signal], debaters: Sequence[str], *, so_far: bool = False
+def summarize_signals(
+    signals: Sequence[DebateSignal], debaters: Sequence[str], *, so_far: bool = False
 ) -> str:
     """Count each debater's signals of debate hacking by kind."""
-    counts = by_debater(signals)
+    counts = count_signals(signals)
     name = "Signals of debate hacking" + (" so far" if so_far else "")
     parts = []
     for debater in debaters if counts else ():
@@ -156,33 +156,33 @@ def signals_counted(
     return f"{name}: {'; '.join(parts) or 'none'}."
 
 
-def told_in_short(turn: Turn) -> str:
+def summarize_turn(turn: Turn) -> str:
     """Return round, debater, what was asked and the stance on one line of plain text."""
     before_stance, after_stance = _stance_words(turn, turn.stance)
-    reply = REPLY_WORDS[turn.reply] if turn.manner in ANSWERING else ""
+    reply = REPLY_WORDS[turn.reply] if turn.manner in ANSWERING_MODES else ""
     parts = [
         _manner_words(turn),
         reply,
         f"{before_stance} {turn.stance}" if before_stance else "",
         after_stance,
     ]
-    speaker = f"{round_words(turn)}: {turn.debater} ({turn.agent})"
+    speaker = f"{round_heading(turn)}: {turn.debater} ({turn.agent})"
     return ", ".join([speaker, *(part for part in parts if part)])
 
 
 @dataclass(frozen=True)
-class Speaking:
+class OpenTurn:
     """A turn under way: its start event, and its words so far."""
 
     asked: TurnStarted
     words: str
 
 
-Part = Turn | Speaking
+RoundTurn = Turn | OpenTurn
 
 
 @dataclass(frozen=True)
-class Round:
+class DebateRound:
     """A round's turns from turn `number` on.
 
     `sides` says who argues what, if the sides change later.
@@ -191,7 +191,7 @@ class Round:
     number: int
     heading: str
     sides: str
-    parts: tuple[Part, ...]
+    parts: tuple[RoundTurn, ...]
 
     @property
     def turns(self) -> list[Turn]:
@@ -204,29 +204,31 @@ class Round:
         return len(self.turns) == len(self.parts)
 
 
-def _request_of(part: Part) -> Asked:
-    return part.asked if isinstance(part, Speaking) else part
+def _request_of(part: RoundTurn) -> AnyTurn:
+    return part.asked if isinstance(part, OpenTurn) else part
 
 
-def rounds_of(turns: Sequence[Turn], speaking: Mapping[int, Speaking] | None = None) -> list[Round]:
+def split_rounds(
+    turns: Sequence[Turn], speaking: Mapping[int, OpenTurn] | None = None
+) -> list[DebateRound]:
     """Return all rounds in order, cut at phases in which all have one task (SC-MAKS)."""
     finished = {turn.number for turn in turns}
     under_way = [turn for number, turn in (speaking or {}).items() if number not in finished]
     # An imported trace may give two turns the same number: both are shown.
-    parts: list[Part] = sorted([*turns, *under_way], key=lambda part: _request_of(part).number)
+    parts: list[RoundTurn] = sorted([*turns, *under_way], key=lambda part: _request_of(part).number)
     debates, sides = _split_debates([_request_of(part) for part in parts])
-    rounds: list[Round] = []
+    rounds: list[DebateRound] = []
     pairs = zip(parts, debates, strict=True)
     for (debate, heading), group in groupby(
-        pairs, lambda p: (p[1], round_words(_request_of(p[0])))
+        pairs, lambda p: (p[1], round_heading(_request_of(p[0])))
     ):
         for words, phase in _split_phases(heading, [part for part, _ in group]):
             number = _request_of(phase[0]).number
-            rounds.append(Round(number, words, sides.pop(debate, ""), tuple(phase)))
+            rounds.append(DebateRound(number, words, sides.pop(debate, ""), tuple(phase)))
     return rounds
 
 
-def _split_phases(heading: str, parts: Sequence[Part]) -> list[tuple[str, list[Part]]]:
+def _split_phases(heading: str, parts: Sequence[RoundTurn]) -> list[tuple[str, list[RoundTurn]]]:
     """Return the whole round, or a part for each manner if manners do not alternate."""
     phases = [
         (m, list(group)) for m, group in groupby(parts, key=lambda part: _request_of(part).manner)
@@ -234,10 +236,10 @@ def _split_phases(heading: str, parts: Sequence[Part]) -> list[tuple[str, list[P
     manners = [manner for manner, _ in phases]
     if len(phases) < 2 or len(set(manners)) < len(phases):
         return [(heading, list(parts))]
-    return [(f"{heading}, {PHASES.get(m, MANNER_WORDS[m])}", group) for m, group in phases]
+    return [(f"{heading}, {PHASE_WORDS.get(m, MANNER_WORDS[m])}", group) for m, group in phases]
 
 
-def _split_debates(turns: Sequence[Asked]) -> tuple[list[int], dict[int, str]]:
+def _split_debates(turns: Sequence[AnyTurn]) -> tuple[list[int], dict[int, str]]:
     """Return (each turn's debate, who argues what by debate).
 
     Another debate begins where debaters swap sides; of a single debate no sides are told.
@@ -261,10 +263,10 @@ def _sides_words(debate: int, sides: Mapping[str, Stance]) -> str:
     name = f"{ORDINALS[debate - 1]} debate" if debate <= len(ORDINALS) else f"Debate {debate}"
     change = ", the sides change hands" if debate > 1 else ""
     clauses = [f"{who} argues that it is {STANCE_WORDS[side]}" for who, side in sides.items()]
-    return f"{name}{change}: {listed_plainly(clauses)}."
+    return f"{name}{change}: {join_names(clauses)}."
 
 
-def asides(progress: Progress) -> dict[int, list[Html]]:
+def collect_asides(progress: RunState) -> dict[int, list[Html]]:
     """Return what stands between turns: notes, remarks, summaries, samples and weights.
 
     The key is the number of the turn that they follow; 0 is before the first.
@@ -288,7 +290,7 @@ def asides(progress: Progress) -> dict[int, list[Html]]:
         head.append(element("span", label, class_=f"cp-tag cp-{judgement.label}"))
         placed[place].append(_remark_html(head, judgement.prose or judgement.text))
     if progress.weighed is not None:
-        placed[last].append(weights_html(progress.weighed))
+        placed[last].append(render_weights(progress.weighed))
     return dict(placed)
 
 
@@ -301,7 +303,9 @@ def _remark_html(head: Sequence[Html], words: str) -> Html:
     return div("cp-turn cp-turn-person", element("div", *head), text)
 
 
-def after(placed: Mapping[int, Sequence[Html]], number: int, until: int | None) -> list[Html]:
+def select_asides(
+    placed: Mapping[int, Sequence[Html]], number: int, until: int | None
+) -> list[Html]:
     """Return the asides after turn `number` and before turn `until`; None: to the end."""
     return [
         piece
@@ -311,24 +315,29 @@ def after(placed: Mapping[int, Sequence[Html]], number: int, until: int | None) 
     ]
 
 
-def weights_html(weighed: ConsensusWeighed) -> Html:
+def render_weights(weighed: ConsensusWeighed) -> Html:
     """Render how much each agent's answer counts, and their common probability."""
-    method, learned, number = weighed.method.partition(LEARNED)
+    method, learned, number = weighed.method.partition(LEARNED_WEIGHTS_MARKER)
     how = METHOD_WORDS.get(method, method) + (f" (weights {number})" if learned else "")
-    weights = " · ".join(f"{name} {percent(weight)}" for name, weight in weighed.weights)
-    words = f"Weighed {how}: {weights}. Together: {percent(weighed.p)} for hallucinated."
+    weights = " · ".join(f"{name} {format_percent(weight)}" for name, weight in weighed.weights)
+    words = f"Weighed {how}: {weights}. Together: {format_percent(weighed.p)} for hallucinated."
     return div("cp-quiet", words, dir="auto")
 
 
-def spoken_texts(progress: Progress) -> list[str]:
+def list_spoken_texts(progress: RunState) -> list[str]:
     """Return as texts the turns with checked quotes, and what people and judges said between."""
     texts = [(0, words) for words in progress.notes]
-    signals = signals_of(progress)
-    sides = {one.number: one.sides for one in rounds_of(progress.turns) if one.sides}
+    signals = find_signals(progress)
+    sides = {one.number: one.sides for one in split_rounds(progress.turns) if one.sides}
     for turn in sorted(progress.turns, key=lambda turn: turn.number):
         quotes = [f"[{QUOTE_WORDS[q.status]}] {q.source}: {q.text}" for q in turn.quotes]
         above = [f"{sides[turn.number]}\n"] if turn.number in sides else []
-        lines = [*above, f"{told_in_short(turn)}:", said_words(turn), stated_words(turn)]
+        lines = [
+            *above,
+            f"{summarize_turn(turn)}:",
+            visible_turn_text(turn),
+            describe_self_audit(turn),
+        ]
         lines += [f"Look at this: {s.words}" for s in signals if s.turn == turn.number]
         texts.append((turn.number, "\n".join([*filter(None, lines), *quotes])))
     for remark, place in zip(progress.remarks, progress.remark_places, strict=True):
@@ -342,9 +351,9 @@ def spoken_texts(progress: Progress) -> list[str]:
     return [text for _, text in sorted(texts, key=lambda item: item[0])]
 
 
-def rounds_html(
-    rounds: Sequence[Round],
-    signals: Sequence[Signal] = (),
+def render_rounds(
+    rounds: Sequence[DebateRound],
+    signals: Sequence[DebateSignal] = (),
     placed: Mapping[int, Sequence[Html]] | None = None,
 ) -> list[Html]:
     """Render what precedes all turns, then each round; `placed` holds asides by turn number."""
@@ -352,64 +361,64 @@ def rounds_html(
     debaters = list(dict.fromkeys(one.debater for one in requests))
     numbers = [one.number for one in requests]
     following = iter([*numbers[1:], None])
-    before = after(placed or {}, 0, numbers[0] if numbers else None)
-    pieces = [joined(before)] if before else []
-    is_long = len(requests) > MOST_UNFOLDED
+    before = select_asides(placed or {}, 0, numbers[0] if numbers else None)
+    pieces = [join_html(before)] if before else []
+    is_long = len(requests) > MAX_UNFOLDED_TURNS
     for one in rounds:
         parts: list[Html] = []
         for part in one.parts:
             number, place = _request_of(part).number, debaters.index(_request_of(part).debater) + 1
-            if isinstance(part, Speaking):
+            if isinstance(part, OpenTurn):
                 parts.append(_speaking_html(part, place))
             else:
                 turn_signals = [signal.words for signal in signals if signal.turn == number]
-                parts.append(turn_html(part, place, signals=turn_signals))
-            parts += after(placed or {}, number, next(following))
+                parts.append(render_turn(part, place, signals=turn_signals))
+            parts += select_asides(placed or {}, number, next(following))
         pieces.append(
             _round_html(one, parts, folded=is_long and one is not rounds[-1] and one.is_over)
         )
     return pieces
 
 
-def round_anchor(round_: Round) -> str:
+def round_anchor(round_: DebateRound) -> str:
     """Return the id of a round's element, for links that lead there."""
     return f"cp-round-{round_.number}"
 
 
-def _round_html(round_: Round, parts: Sequence[Html], *, folded: bool) -> Html:
+def _round_html(round_: DebateRound, parts: Sequence[Html], *, folded: bool) -> Html:
     sides = [div("cp-sides", round_.sides, dir="auto")] if round_.sides else []
     if not folded:
-        return joined([*sides, div("cp-quiet", round_.heading, id=round_anchor(round_)), *parts])
+        return join_html([*sides, div("cp-quiet", round_.heading, id=round_anchor(round_)), *parts])
     # The id is inside, so that a link to it unfolds the round.
     details = div("cp-round-open", *parts, id=round_anchor(round_))
-    summary = element("summary", round_in_short(round_.heading, round_.turns), dir="auto")
-    return joined([*sides, element("details", summary, details, class_="cp-round")])
+    summary = element("summary", summarize_round(round_.heading, round_.turns), dir="auto")
+    return join_html([*sides, element("details", summary, details, class_="cp-round")])
 
 
-def turn_html(
+def render_turn(
     turn: Turn, place: int, *, with_quotes: bool = True, signals: Sequence[str] = ()
 ) -> Html:
     """Render a finished turn: speaker, what was asked, stance, words, checked quotes."""
-    words, statements = said_words(turn), stated_words(turn)
-    badge = [_reply_badge(turn.reply, turn.number)] if turn.manner in ANSWERING else []
+    words, statements = visible_turn_text(turn), describe_self_audit(turn)
+    badge = [_reply_badge(turn.reply, turn.number)] if turn.manner in ANSWERING_MODES else []
     return div(
         f"cp-turn cp-turn-{place}",
         element("div", *_speaker_html(turn), *badge, *_stance_html(turn, turn.stance)),
         *([div("cp-turn-said", words, dir="auto")] if words else []),
         *([div("cp-quiet", statements, dir="auto")] if statements else []),
-        *(map(quote_line, turn.quotes) if with_quotes else []),
+        *(map(render_quote, turn.quotes) if with_quotes else []),
         *([element("span", "cut at its length limit", class_="cp-quiet")] if turn.cut else []),
         *(div("cp-signal", f"⚑ {signal}", dir="auto") for signal in signals),
     )
 
 
-def _speaker_html(turn: Asked) -> list[Html]:
+def _speaker_html(turn: AnyTurn) -> list[Html]:
     parts = _head_html(turn.debater, f"  {turn.agent} ")
     manner = _manner_words(turn)
     return [*parts, element("span", f"{manner} ", class_="cp-manner")] if manner else parts
 
 
-def _stance_html(turn: Asked, stance: Stance) -> list[Html]:
+def _stance_html(turn: AnyTurn, stance: Stance) -> list[Html]:
     before_stance, after_stance = _stance_words(turn, stance)
     parts: list[Html] = []
     if before_stance:
@@ -420,29 +429,29 @@ def _stance_html(turn: Asked, stance: Stance) -> list[Html]:
     return parts
 
 
-def _reply_badge(reply: Reply, number: int) -> Html:
+def _reply_badge(reply: TurnReply, number: int) -> Html:
     """Render a reply; the first turn replies to the statement itself."""
     words = REPLY_WORDS[reply] + (" with the statement" if number == 1 else "")
     return element("span", words, class_=f"cp-reply cp-reply-{reply}")
 
 
-def quote_line(quote: Quote) -> Html:
+def render_quote(quote: Quote) -> Html:
     """Render a quote with its place and the result of checking it, as text, not as a button."""
     score = f", {quote.score:.0f} of 100" if quote.status == "fuzzy" else ""
     how = f"{QUOTE_SIGNS[quote.status]} {QUOTE_WORDS[quote.status]}{score}: "
     return div(
         f"cp-cited cp-cited-{quote.status}",
         element("span", how, class_="cp-cited-how"),
-        f"“{shortened(quote.text, 120)}” ",
-        element("span", place_words(quote), class_="cp-quiet"),
+        f"“{shorten(quote.text, 120)}” ",
+        element("span", format_place(quote), class_="cp-quiet"),
         dir="auto",
     )
 
 
-def _speaking_html(under_way: Speaking, place: int) -> Html:
+def _speaking_html(under_way: OpenTurn, place: int) -> Html:
     start = under_way.asked
-    reply, remainder = spoken(under_way.words, under_way=True)
-    stance, words = stated(remainder, under_way=True)
+    reply, remainder = split_reply(under_way.words, under_way=True)
+    stance, words = split_stance(remainder, under_way=True)
     badge = [_reply_badge(reply, start.number)] if reply else []
     side = stance or start.assigned
     badge += _stance_html(start, side) if side else []

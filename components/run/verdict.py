@@ -12,35 +12,37 @@ import streamlit as st
 
 from components.app import state
 from components.run.audit import has_audit
-from components.widgets.controls import table
-from components.widgets.html import Html, div, element, rationale_lines, show
+from components.widgets.controls import draw_table
+from components.widgets.html import Html, div, draw_html, element, split_rationale
 from components.widgets.wording import (
     CAUSE_ADVICE,
     CAUSE_WORDS,
     LABEL_SIGNS,
     LABEL_WORDS,
-    clipped,
-    counted,
-    escaped,
-    percent,
-    signed,
+    clip_text,
+    escape_markdown,
+    format_count,
+    format_label,
+    format_percent,
 )
-from core.learning.learned_consensus import KIND, ConsensusOpinion, opinion
-from core.learning.reasoning import words_of
+from core.learning.learned_consensus import CONSENSUS_RECORD_KIND, ConsensusOpinion, form_opinion
+from core.learning.reasoning import name_agents
 from core.runtime.errors import ConfigError
-from core.schema.progress import Progress
-from core.schema.records import Judgement, ReaderView, Verdict
+from core.schema.progress import RunState
+from core.schema.records import Judgement, ReaderStance, Verdict
 from core.store import open_store
-from core.store.sqlite import Mark
-from core.store.versions import SEED_VERSION, Learned
+from core.store.sqlite import ChangeMark
+from core.store.versions import SEED_VERSION, LearnedArtefact
 
-SAID = {1.0: "hallucinated", 0.0: "supported", 0.5: "unclear"}
-MOST_KEPT = 8  # projects
-MOST_SHOWN = 3
-LONGEST = 90
+ANSWER_WORDS = {1.0: "hallucinated", 0.0: "supported", 0.5: "unclear"}
+MAX_CACHED_PROJECTS = 8  # projects
+MAX_DISPUTED_STATEMENTS = 3
+MAX_STATEMENT_CHARS = 90
 # In the debate each reader saw a share of the evidence, and may have said otherwise.
-SEEN = "Given all the evidence,"
-TOO_FEW = "Too few verdicts with a confidence like this were measured to say how often it is right."
+ALL_EVIDENCE_LEAD = "Given all the evidence,"
+TOO_FEW_VERDICTS = (
+    "Too few verdicts with a confidence like this were measured to say how often it is right."
+)
 MATERIAL_WORDS = {
     "claim": "a short passage",
     "answer": "a passage, as answers to a question,",
@@ -49,13 +51,13 @@ MATERIAL_WORDS = {
 }
 
 
-def draw_consensus_line(project_id: str, progress: Progress) -> None:
+def draw_consensus_line(project_id: str, progress: RunState) -> None:
     """Draw the consensus, if weights are in use and the run's agents have some."""
     with state.open_store() as store:
         mark = store.changes.of_learned()
-    weights = _load_weights(str(state.home()), project_id, mark)
+    weights = _load_weights(str(state.home_folder()), project_id, mark)
     try:
-        consensus = opinion(weights, progress) if weights else None
+        consensus = form_opinion(weights, progress) if weights else None
     except ConfigError:
         return  # the Reliability page reports it
     if consensus is None:
@@ -76,10 +78,14 @@ def draw_consensus_line(project_id: str, progress: Progress) -> None:
 
 
 def _draw_weights_table(consensus: ConsensusOpinion) -> None:
-    names = words_of([agent for agent, _, _ in consensus.parts] + list(consensus.unknown))
-    table(
+    names = name_agents([agent for agent, _, _ in consensus.parts] + list(consensus.unknown))
+    draw_table(
         [
-            {"Agent": names[agent], "Said": SAID.get(answer, f"p = {answer:.2f}"), "Adds": added}
+            {
+                "Agent": names[agent],
+                "Said": ANSWER_WORDS.get(answer, f"p = {answer:.2f}"),
+                "Adds": added,
+            }
             for agent, answer, added in consensus.parts
         ],
         column_config={
@@ -92,20 +98,20 @@ def _draw_weights_table(consensus: ConsensusOpinion) -> None:
     )
     if consensus.unknown:
         unknown = ", ".join(names[agent] for agent in consensus.unknown)
-        st.caption(f"Without a weight yet: {escaped(unknown)}.")
+        st.caption(f"Without a weight yet: {escape_markdown(unknown)}.")
 
 
-@st.cache_resource(max_entries=MOST_KEPT, show_spinner=False)
-def _load_weights(home: str, project_id: str, mark: Mark) -> Learned | None:
+@st.cache_resource(max_entries=MAX_CACHED_PROJECTS, show_spinner=False)
+def _load_weights(home: str, project_id: str, mark: ChangeMark) -> LearnedArtefact | None:
     """Return the weights in use, cached until others are learned or taken into use."""
     with open_store(Path(home)) as store:
         try:
-            return store.learned.in_use(KIND, project_id)
+            return store.learned.in_use(CONSENSUS_RECORD_KIND, project_id)
         except ConfigError:
             return None
 
 
-def readers_html(progress: Progress) -> Html:
+def render_readers(progress: RunState) -> Html:
     """Render the readers' views in a line; of several statements those on which they disagree."""
     views = _group_by_statement(progress.judgement)
     if not views:
@@ -113,61 +119,68 @@ def readers_html(progress: Progress) -> Html:
     split = {index: group for index, group in views.items() if _disagree(group)}
     total = len(progress.statements) if has_audit(progress) else len(views)
     parts = [element("div", _summary_words(views, split, total))]
-    for index, group in list(split.items())[:MOST_SHOWN]:
+    for index, group in list(split.items())[:MAX_DISPUTED_STATEMENTS]:
         if total > 1:
             statement = progress.statements.get(index)
-            words = clipped(statement.text, LONGEST) if statement else f"statement {index + 1}"
+            words = (
+                clip_text(statement.text, MAX_STATEMENT_CHARS)
+                if statement
+                else f"statement {index + 1}"
+            )
             parts.append(div("cp-quiet", f"“{words}”", dir="auto"))
         parts.append(div("cp-readers-line", *map(_view_tag, group)))
-    if len(split) > MOST_SHOWN:
-        parts.append(div("cp-quiet", f"and {len(split) - MOST_SHOWN} more"))
+    if len(split) > MAX_DISPUTED_STATEMENTS:
+        parts.append(div("cp-quiet", f"and {len(split) - MAX_DISPUTED_STATEMENTS} more"))
     return div("cp-readers", *parts)
 
 
-def readers_words(judgement: Judgement) -> str:
+def describe_readers(judgement: Judgement) -> str:
     """Return each statement's views as one line of text, disputed statements first."""
     views = _group_by_statement(judgement)
     ordered = sorted(views.items(), key=lambda item: (not _disagree(item[1]), item[0]))
     if len(views) == 1:
-        return line_of(ordered[0][1])
-    return "; ".join(f"{index + 1}. {line_of(group)}" for index, group in ordered)
+        return format_views(ordered[0][1])
+    return "; ".join(f"{index + 1}. {format_views(group)}" for index, group in ordered)
 
 
-def line_of(views: Sequence[ReaderView]) -> str:
+def format_views(views: Sequence[ReaderStance]) -> str:
     """Format views: “Entailment reader: supported · Value checker: hallucinated”."""
     return " · ".join(f"{view.reader}: {LABEL_WORDS[view.stance].lower()}" for view in views)
 
 
 def _summary_words(
-    views: dict[int, list[ReaderView]], split: dict[int, list[ReaderView]], total: int
+    views: dict[int, list[ReaderStance]], split: dict[int, list[ReaderStance]], total: int
 ) -> str:
     """Say whether the readers agree; of an audit's statements (`total`) they read only some."""
     if len(views) < total:
         some = f"{len(split)} of" if split else "each of"
         on = f"{some} the {len(views):,} statements" if len(views) > 1 else "the one statement"
         agree, end = ("disagree", ":") if split else ("agree", ".")
-        return f"{SEEN} the readers {agree} on {on} that they read ({total:,} in all){end}"
+        return (
+            f"{ALL_EVIDENCE_LEAD} the readers {agree} on {on} that they read ({total:,} in "
+            f"all){end}"
+        )
     first_views = next(iter(views.values()))
     if not split:
-        on = " on every statement" if len(views) > 1 else f": {line_of(first_views)}"
-        return f"{SEEN} the readers agree{on}."
-    on = f" on {len(split)} of {counted(len(views), 'statement')}" if len(views) > 1 else ""
-    return f"{SEEN} the readers disagree{on}:"
+        on = " on every statement" if len(views) > 1 else f": {format_views(first_views)}"
+        return f"{ALL_EVIDENCE_LEAD} the readers agree{on}."
+    on = f" on {len(split)} of {format_count(len(views), 'statement')}" if len(views) > 1 else ""
+    return f"{ALL_EVIDENCE_LEAD} the readers disagree{on}:"
 
 
-def _view_tag(view: ReaderView) -> Html:
-    words = f"{LABEL_SIGNS[view.stance]} {line_of([view])}"
+def _view_tag(view: ReaderStance) -> Html:
+    words = f"{LABEL_SIGNS[view.stance]} {format_views([view])}"
     return element("span", words, class_=f"cp-tag cp-{view.stance}")
 
 
-def _group_by_statement(judgement: Judgement | None) -> dict[int, list[ReaderView]]:
-    views: dict[int, list[ReaderView]] = {}
+def _group_by_statement(judgement: Judgement | None) -> dict[int, list[ReaderStance]]:
+    views: dict[int, list[ReaderStance]] = {}
     for view in judgement.readers if judgement else ():
         views.setdefault(view.statement, []).append(view)
     return views
 
 
-def _disagree(views: Sequence[ReaderView]) -> bool:
+def _disagree(views: Sequence[ReaderStance]) -> bool:
     return len({view.stance for view in views}) > 1
 
 
@@ -181,24 +194,24 @@ class PastVerdicts:
     for_people: str = ""
 
 
-NO_PAST = PastVerdicts()
+NO_PAST_VERDICTS = PastVerdicts()
 
 
 def draw_verdict(
-    progress: Progress, card: dict[str, Any] | None, past: PastVerdicts = NO_PAST
+    progress: RunState, card: dict[str, Any] | None, past: PastVerdicts = NO_PAST_VERDICTS
 ) -> None:
     """Draw the verdict card; `card` describes the classifier and how reliable it was."""
-    show(verdict_html(progress, card, past))
+    draw_html(render_verdict(progress, card, past))
 
 
-def verdict_html(
-    progress: Progress, card: dict[str, Any] | None, past: PastVerdicts = NO_PAST
+def render_verdict(
+    progress: RunState, card: dict[str, Any] | None, past: PastVerdicts = NO_PAST_VERDICTS
 ) -> Html:
     """Render the verdict card; empty while there is no verdict."""
     verdict = progress.verdict
     if verdict is None:
         return Html("")
-    parts = [div("cp-verdict-label", signed(verdict.label))]
+    parts = [div("cp-verdict-label", format_label(verdict.label))]
     if verdict.p_hallucinated is None:
         cause = verdict.cause
         words = verdict.cause_words or (CAUSE_WORDS[cause] if cause else "")
@@ -206,17 +219,17 @@ def verdict_html(
         parts += [div("cp-verdict-worth", CAUSE_ADVICE[cause])] if cause else []
     else:
         parts += _probability_html(verdict)
-        worth = worth_words(verdict, card, progress, past)
+        worth = describe_reliability(verdict, card, progress, past)
         how = {"title": past.how, "role": "img", "aria_label": past.how}
         sign = element("span", " ⓘ", **how) if past.how else ""
         parts.append(div("cp-verdict-worth", worth, sign))
         parts += [div("cp-verdict-people", f"⚑ {past.for_people}")] if past.for_people else []
-        why = (element("div", line, dir="auto") for line in rationale_lines(verdict.rationale))
+        why = (element("div", line, dir="auto") for line in split_rationale(verdict.rationale))
         parts.append(div("cp-verdict-why", *why))
-    parts.append(readers_html(progress))
-    if again := again_words(progress):
+    parts.append(render_readers(progress))
+    if again := describe_rescoring(progress):
         parts.append(div("cp-verdict-worth", f"↻ {again}"))
-    if differs := difference_words(progress):
+    if differs := describe_judge_dissent(progress):
         parts.append(div("cp-verdict-differs", f"⚖ {differs}"))
     if progress.roles and all(role.built_in for role in progress.roles):
         words = "By the built-in engine: no language model was asked."
@@ -224,20 +237,20 @@ def verdict_html(
     return div(f"cp-verdict cp-{verdict.label}", *parts)
 
 
-def again_words(progress: Progress) -> str:
+def describe_rescoring(progress: RunState) -> str:
     """Say that an old run was scored again, and what it had ended with; else empty."""
     first, verdict = progress.first_verdict, progress.verdict
     if first is None or verdict is None:
         return ""
     p = first.p_hallucinated
-    likelihood = "" if p is None else f", {percent(max(p, 1.0 - p))} likely"
+    likelihood = "" if p is None else f", {format_percent(max(p, 1.0 - p))} likely"
     return (
         f"Scored again by classifier {verdict.classifier}. The run had ended with "
         f"{LABEL_WORDS[first.label].lower()}{likelihood}, by {first.classifier}."
     )
 
 
-def difference_words(progress: Progress) -> str:
+def describe_judge_dissent(progress: RunState) -> str:
     """Say, for old runs, that the classifier's label counts though the judge's differs."""
     judgement, verdict = progress.judgement, progress.verdict
     if judgement is None or verdict is None or verdict.label in (judgement.label, "unclear"):
@@ -249,31 +262,33 @@ def difference_words(progress: Progress) -> str:
     )
 
 
-def worth_words(
-    verdict: Verdict, card: dict[str, Any] | None, progress: Progress, past: PastVerdicts
+def describe_reliability(
+    verdict: Verdict, card: dict[str, Any] | None, progress: RunState, past: PastVerdicts
 ) -> str:
     """Say what the probability is worth by the project's own verdicts, else as measured."""
     if past.is_known:
         return past.words
-    measured = worth_of(verdict, card, progress)
+    measured = describe_measured_reliability(verdict, card, progress)
     if not past.words:
         return measured
-    return past.words if measured == TOO_FEW else f"{measured} {past.words}"
+    return past.words if measured == TOO_FEW_VERDICTS else f"{measured} {past.words}"
 
 
 def _probability_html(verdict: Verdict) -> list[Html]:
     p = verdict.p_hallucinated or 0.0
     side = p if verdict.label == "hallucinated" else 1.0 - p
-    description = f"probability of being hallucinated: {percent(p)}"
+    description = f"probability of being hallucinated: {format_percent(p)}"
     dot = div("cp-bar-dot", style=f"left: calc({100 * p:.1f}% - 2px)")
     return [
-        div("cp-verdict-p", f"{percent(side)} likely to be {verdict.label}"),
+        div("cp-verdict-p", f"{format_percent(side)} likely to be {verdict.label}"),
         div("cp-bar", dot, role="img", aria_label=description),
         div("cp-bar-ends", element("span", "supported"), element("span", "hallucinated")),
     ]
 
 
-def worth_of(verdict: Verdict, card: dict[str, Any] | None, progress: Progress) -> str:
+def describe_measured_reliability(
+    verdict: Verdict, card: dict[str, Any] | None, progress: RunState
+) -> str:
     """Say how often verdicts of this confidence were right, if that was measured."""
     judge = next((used for used in progress.roles if used.role == "judge"), None)
     if verdict.classifier == SEED_VERSION and judge is not None and not judge.built_in:
@@ -300,4 +315,4 @@ def worth_of(verdict: Verdict, card: dict[str, Any] | None, progress: Progress) 
         if entry["low"] <= confidence <= entry["high"] and n >= 20:
             share = f"{100.0 * entry['right'] / n:.0f}% were right."
             return f"Of {n} held-out verdicts with a confidence like this, {share}"
-    return TOO_FEW
+    return TOO_FEW_VERDICTS

@@ -21,22 +21,35 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from components.app import state
-from components.widgets.controls import button, download, link, problem_kept, show_problem, table
-from components.widgets.wording import LABEL_WORDS, clipped, escaped
-from core.documents.segmentation import terms
-from core.exchange.annotation_tools import config_of
-from core.exchange.archive import give, take
-from core.exchange.incoming import As, ImportOrder, Outcome, foreseen, take_in
-from core.exchange.outgoing import rows_of, sorted_out, zipped
-from core.exchange.packed import MOST_MEGABYTES
-from core.exchange.registry import FORMATS, WRITTEN, joined_sources, recognised
-from core.exchange.rows import ExchangeRow, Problem, Read
+from components.widgets.controls import (
+    draw_button,
+    draw_download,
+    draw_link,
+    draw_table,
+    show_problem,
+    store_problem,
+)
+from components.widgets.wording import LABEL_WORDS, clip_text, escape_markdown
+from core.documents.segmentation import extract_terms
+from core.exchange.annotation_tools import build_labeling_config
+from core.exchange.archive import import_archive, write_archive
+from core.exchange.incoming import (
+    ImportOutcome,
+    ImportRequest,
+    LabelUse,
+    import_rows,
+    preview_import,
+)
+from core.exchange.outgoing import export_trajectories, load_project_rows, zip_trajectories
+from core.exchange.packed import MAX_FILE_MEGABYTES
+from core.exchange.registry import FORMATS, WRITABLE_FORMATS, detect_format, join_sources
+from core.exchange.rows import ExchangeRow, ParsedFile, RowProblem
 from core.runtime.config import MEGABYTE
 from core.runtime.errors import InputError, ReviewError
 from core.schema.records import Project
 from core.store import Store
 from core.store import open_store as open_store_in
-from core.store.traces import MOST_BYTES, import_trace
+from core.store.traces import MAX_TRACE_BYTES, import_trace
 
 ABOUT_EXPORT = (
     "The answer that counts is written: a settled one, else the newest correction, else the "
@@ -59,22 +72,22 @@ def draw_trace_import() -> None:
         upload = st.file_uploader(
             "A run that was exported as a trace",
             key="history.trace",
-            max_upload_size=MOST_BYTES // MEGABYTE,
+            max_upload_size=MAX_TRACE_BYTES // MEGABYTE,
         )
         if upload is None:
             return
         try:
             with state.open_store() as store:
-                project = state.project(store)
-                state.require(store, project.id, "annotator", "open a trace file")
+                project = state.get_project(store)
+                state.require_role(store, project.id, "annotator", "open a trace file")
                 run_id = import_trace(
-                    store, upload.getvalue(), project.id, lambda *text: list(terms(*text))
+                    store, upload.getvalue(), project.id, lambda *text: list(extract_terms(*text))
                 )
         except ReviewError as error:
-            st.error(escaped(f"{upload.name}: {error}"), icon=":material/error:")
+            st.error(escape_markdown(f"{upload.name}: {error}"), icon=":material/error:")
             return
-        link("pages/check/run.py", "Open the run", "open_in_new", run=run_id)
-        link("pages/check/replay.py", "Play it", "play_circle", run=run_id)
+        draw_link("pages/check/run.py", "Open the run", "open_in_new", run=run_id)
+        draw_link("pages/check/replay.py", "Play it", "play_circle", run=run_id)
 
 
 LOGGER = logging.getLogger(__name__)
@@ -88,7 +101,7 @@ class Import:
     done: int = 0
     total: int = 0
     is_over: bool = False
-    outcome: Outcome | None = None
+    outcome: ImportOutcome | None = None
     words: str = ""
     problem: str = ""
 
@@ -130,11 +143,11 @@ def _draw_last(last: Import | None, is_over: bool) -> None:
     if not is_over:
         _poll()
     elif last.problem:
-        st.error(escaped(last.problem), icon=":material/error:")
+        st.error(escape_markdown(last.problem), icon=":material/error:")
     else:
         told = f"{last.outcome.words}." if last.outcome is not None else "Choose it on Project."
-        st.success(escaped(f"{last.words} {told}"), icon=":material/check_circle:")
-        link("pages/review/pending.py", "Review them", "checklist")
+        st.success(escape_markdown(f"{last.words} {told}"), icon=":material/check_circle:")
+        draw_link("pages/review/pending.py", "Review them", "checklist")
 
 
 WHICH = {"all": "all cases", "reviewed": "those with an answer"}
@@ -161,13 +174,15 @@ def draw_export() -> None:
     """A button for each format; files are made when they are asked for."""
     st.subheader("Out", anchor=False)
     with state.open_store() as store:
-        asker = Exporter(state.home(), state.project(store).id, state.person(store))
+        asker = Exporter(state.home_folder(), state.get_project(store).id, state.get_person(store))
         categories = asker.project(store).categories
     which = st.segmented_control(
         "Which cases", list(WHICH), default="all", format_func=WHICH.__getitem__,
         key="exchange.which",
     ) or "all"  # fmt: skip
-    files = [(name, FORMATS[name].words, f"{name}.{FORMATS[name].ending}") for name in WRITTEN]
+    files = [
+        (name, FORMATS[name].words, f"{name}.{FORMATS[name].ending}") for name in WRITABLE_FORMATS
+    ]
     files.append(("trajectories", "Trajectories (ReAct)", "trajectories.zip"))
     files.append(("archive", "Whole project (archive)", "project.zip"))
     with st.container(horizontal=True):
@@ -175,28 +190,28 @@ def draw_export() -> None:
             make, icon = partial(_file_of, asker, name, which), "download"
             if name == "archive":
                 icon = name
-            download(words, make, f"counterpoint-{file_name}", f"exchange.out.{name}", icon)
+            draw_download(words, make, f"counterpoint-{file_name}", f"exchange.out.{name}", icon)
     st.caption(ABOUT_EXPORT)
     with st.expander("The labelling configuration for Label Studio"):
-        st.code(config_of(categories), language="xml")
+        st.code(build_labeling_config(categories), language="xml")
 
 
 def _file_of(asker: Exporter, name: str, which: str) -> bytes:
     with open_store_in(asker.home) as store:
         project = asker.project(store)
         if name == "trajectories":
-            return zipped(sorted_out(store, project, which, balance=False))
+            return zip_trajectories(export_trajectories(store, project, which, balance=False))
         if name == "archive":
-            give(store, asker.home, project, stream := io.BytesIO())
+            write_archive(store, asker.home, project, stream := io.BytesIO())
             return stream.getvalue()
-        rows = rows_of(store, asker.home, project, which)
+        rows = load_project_rows(store, asker.home, project, which)
     write = FORMATS[name].write
     return write(rows) if write else b""
 
 
 PREVIEWED = 5
 MOST_PROBLEMS = 50
-WHAT: dict[As, str] = {
+WHAT: dict[LabelUse, str] = {
     "gold": "gold answers",
     "suggestions": "suggestions of an agent",
     "cases": "cases without labels",
@@ -211,7 +226,7 @@ def draw_import() -> None:
     upload = st.file_uploader(
         IMPORT_FORMATS,
         key="exchange.file",
-        max_upload_size=MOST_MEGABYTES,
+        max_upload_size=MAX_FILE_MEGABYTES,
         help=ABOUT_IMPORT,
     )
     last: Import | None = st.session_state.get(RUNNING)
@@ -220,7 +235,7 @@ def draw_import() -> None:
         _draw_last(last, is_over)
         return
     with state.open_store() as store:
-        project, person = state.project(store), state.person(store)
+        project, person = state.get_project(store), state.get_person(store)
         store.projects.require(project.id, person, "lead", "import cases")
     if upload.getvalue().startswith(ZIP):
         _draw_archive(upload, person)
@@ -235,9 +250,9 @@ def _draw_archive(upload: UploadedFile, person: str) -> None:
         with state.open_store() as store:
             store.projects.require_for_all(person, "admin", "create a project")
     except ReviewError as error:
-        st.info(escaped(str(error)), icon=":material/lock:")
+        st.info(escape_markdown(str(error)), icon=":material/lock:")
         return
-    button(
+    draw_button(
         "Import the project", "exchange.import.archive", _begin_archive, upload.getvalue(), person,
         icon="archive", type="primary",
     )  # fmt: skip
@@ -259,15 +274,15 @@ def _draw_rows(upload: UploadedFile, project: Project, last: tuple[int, bool]) -
             sources = st.file_uploader(
                 "Its sources (source_info.jsonl), if you have them",
                 key="exchange.sources",
-                max_upload_size=MOST_MEGABYTES,
+                max_upload_size=MAX_FILE_MEGABYTES,
             )
-            read = joined_sources(read, sources.getvalue(), chosen) if sources else read
+            read = join_sources(read, sources.getvalue(), chosen) if sources else read
     except InputError as error:
-        st.error(escaped(str(error)), icon=":material/error:")
+        st.error(escape_markdown(str(error)), icon=":material/error:")
         return
     problems = _draw_counts(read, project, (upload.file_id, chosen, *last))
     if read.rows:
-        table([_cells(row) for row in read.rows[:PREVIEWED]])
+        draw_table([_cells(row) for row in read.rows[:PREVIEWED]])
     if len(read.rows) > PREVIEWED:
         st.caption(f"The first {PREVIEWED} of them.")
     _draw_problems([*read.problems, *problems], read.unit)
@@ -277,7 +292,7 @@ def _draw_rows(upload: UploadedFile, project: Project, last: tuple[int, bool]) -
     agent = ""
     if what == "suggestions":
         agent = st.text_input("Whose suggestions", key="exchange.agent", max_chars=80)
-    button(
+    draw_button(
         "Import", "exchange.import", _begin_rows,
         read, project, upload.name, what or "gold", agent.strip(),
         icon="input", type="primary", disabled=not read.rows or what is None,
@@ -287,22 +302,22 @@ def _draw_rows(upload: UploadedFile, project: Project, last: tuple[int, bool]) -
 
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _recognised(file_id: str, name: str, _upload: UploadedFile) -> str:
-    return recognised(name, _upload.getvalue())
+    return detect_format(name, _upload.getvalue())
 
 
 @st.cache_resource(max_entries=4, show_spinner="Reading the file…")
-def _read(file_id: str, chosen: str, name: str, _upload: UploadedFile) -> Read:
+def _read(file_id: str, chosen: str, name: str, _upload: UploadedFile) -> ParsedFile:
     """What the file holds, read once and not at each rerun."""
     return FORMATS[chosen].read(name, _upload.getvalue())
 
 
-def _draw_counts(read: Read, project: Project, seen: tuple[object, ...]) -> list[Problem]:
+def _draw_counts(read: ParsedFile, project: Project, seen: tuple[object, ...]) -> list[RowProblem]:
     """What would come in, looked up again when that may change; rows that name another case."""
     key = (*seen, len(read.rows), project.id)
     kept = st.session_state.get("exchange.foreseen")
     if kept is None or kept[0] != key:
         with state.open_store() as store:
-            kept = (key, foreseen(store, read, project))
+            kept = (key, preview_import(store, read, project))
         st.session_state["exchange.foreseen"] = kept
     new, known, problems = kept[1]
     bad = len(read.problems) + len(problems)
@@ -314,29 +329,29 @@ def _draw_counts(read: Read, project: Project, seen: tuple[object, ...]) -> list
 def _cells(row: ExchangeRow) -> dict[str, Any]:
     answer = row.answer
     return {
-        "Id": clipped(row.id, 40),
-        "Response": clipped(row.response, 200),
-        "Question": clipped(row.question, 100),
+        "Id": clip_text(row.id, 40),
+        "Response": clip_text(row.response, 200),
+        "Question": clip_text(row.question, 100),
         "Label": LABEL_WORDS[answer.label] if answer else "–",
-        "Marked": "; ".join(clipped(span.text, 60) for span in answer.spans) if answer else "",
+        "Marked": "; ".join(clip_text(span.text, 60) for span in answer.spans) if answer else "",
         "Answers of people": len(row.people),
         "Documents": len(row.documents),
     }
 
 
-def _draw_problems(problems: list[Problem], unit: str) -> None:
+def _draw_problems(problems: list[RowProblem], unit: str) -> None:
     if not problems:
         return
     with st.expander(f"{len(problems)} left out, with the reasons", expanded=True):
         first = sorted(problems, key=lambda one: one.place)[:MOST_PROBLEMS]
-        table([{unit.capitalize(): one.place, "Why": one.reason} for one in first])
+        draw_table([{unit.capitalize(): one.place, "Why": one.reason} for one in first])
         if len(problems) > MOST_PROBLEMS:
             st.caption(f"The first {MOST_PROBLEMS} of them.")
 
 
-def _begin_rows(read: Read, project: Project, name: str, what: As, agent: str) -> None:
+def _begin_rows(read: ParsedFile, project: Project, name: str, what: LabelUse, agent: str) -> None:
     """Bring the rows in; their documents are read afterwards."""
-    home, prereading = state.home(), state.prereading()
+    home, prereading = state.home_folder(), state.get_prereading()
 
     def work(one: Import) -> None:
         one.total = len(read.rows)
@@ -345,24 +360,24 @@ def _begin_rows(read: Read, project: Project, name: str, what: As, agent: str) -
             one.done, one.total = done, total
 
         with open_store_in(home) as store:
-            one.outcome = take_in(store, home, read, order, progress)
+            one.outcome = import_rows(store, home, read, order, progress)
             into = store.projects.get(project.id)
             one.words = f"Imported into “{into.name}”." if into else "Imported."
         for source, its_name in one.outcome.sources.items():
             prereading.submit(source, its_name)
 
-    with problem_kept(PROBLEM):
+    with store_problem(PROBLEM):
         with state.open_store() as store:
-            person = state.require(store, project.id, "lead", "import cases")
-        order = ImportOrder(project, person, time.time(), name, what, agent)
+            person = state.require_role(store, project.id, "lead", "import cases")
+        order = ImportRequest(project, person, time.time(), name, what, agent)
         _start(work)
 
 
 def _begin_archive(data: bytes, by: str) -> None:
-    home = state.home()
+    home = state.home_folder()
 
     def work(one: Import) -> None:
         with open_store_in(home) as store:
-            one.words = take(store, home, io.BytesIO(data), by, time.time()).words
+            one.words = import_archive(store, home, io.BytesIO(data), by, time.time()).words
 
     _start(work)

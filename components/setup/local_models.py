@@ -8,8 +8,8 @@ from dataclasses import replace
 import streamlit as st
 
 from components.app import state
-from components.widgets.controls import button, problem_kept, show_problem
-from components.widgets.wording import escaped, when
+from components.widgets.controls import draw_button, show_problem, store_problem
+from components.widgets.wording import escape_markdown, format_time
 from core.agents.qualification import (
     NEEDED,
     Qualification,
@@ -18,11 +18,11 @@ from core.agents.qualification import (
     trust_model,
     trusted_by,
 )
-from core.agents.rosters import SHIPPED, served_roster
+from core.agents.rosters import SHIPPED_ROSTERS, served_roster
 from core.llm.local_server import PROVIDER
 from core.llm.prompting import PromptBook
 from core.llm.servers import FoundServer, ServedModel, find_servers
-from core.schema.rosters import RosterConfig, Seat
+from core.schema.rosters import AgentConfig, RosterConfig
 
 PROBLEM = "local_models.problem"
 NONE_FOUND = (
@@ -40,16 +40,16 @@ def draw_local_models() -> str:
     """List what runs here with a button for each server; the roster just put in use, else empty."""
     st.subheader("Language models on this computer", anchor=False)
     servers = _servers()
-    if not servers and PROVIDER not in SHIPPED:
+    if not servers and PROVIDER not in SHIPPED_ROSTERS:
         st.caption(NONE_FOUND)
     used = ""
     for number, server in enumerate(servers):
         used = _draw_server(number, server) or used
-    if PROVIDER in SHIPPED:
+    if PROVIDER in SHIPPED_ROSTERS:
         words, right = st.columns([4, 1], vertical_alignment="center")
         words.markdown("**SmolLM2-135M** · in the box: a real language model, but very small")
         if right.button("Use it", key="local_models.use.box", width="stretch"):
-            used = _put_in_use(SHIPPED[PROVIDER]) or used
+            used = _put_in_use(SHIPPED_ROSTERS[PROVIDER]) or used
     show_problem(PROBLEM)
     return used
 
@@ -57,7 +57,7 @@ def draw_local_models() -> str:
 def _draw_server(number: int, server: FoundServer) -> str:
     name, choice, right = st.columns([2, 3, 1], vertical_alignment="center")
     address = server.address.removeprefix("http://").removesuffix("/v1")
-    name.markdown(f"**{escaped(server.name)}** · {escaped(address)}")
+    name.markdown(f"**{escape_markdown(server.name)}** · {escape_markdown(address)}")
     models = {model.name: model for model in server.models}
     key = f"local_models.model.{number}"
     chosen = choice.selectbox(
@@ -78,12 +78,14 @@ def _model_words(model: ServedModel) -> str:
 
 def _put_in_use(sheet: RosterConfig) -> str:
     """Keep the roster, and have new checks of the project use it; its name, or empty."""
-    with problem_kept(PROBLEM):
+    with store_problem(PROBLEM):
         with state.open_store() as store, store.writing():
-            project = state.project(store)
-            person = state.require(store, project.id, "admin", "choose the models of new checks")
+            project = state.get_project(store)
+            person = state.require_role(
+                store, project.id, "admin", "choose the models of new checks"
+            )
             newest = store.rosters.newest(sheet.name)
-            if sheet.name not in SHIPPED and (newest is None or newest.sheet != sheet):
+            if sheet.name not in SHIPPED_ROSTERS and (newest is None or newest.sheet != sheet):
                 store.rosters.save(sheet, person, time.time())
             store.projects.save(replace(project, roster=sheet.name))
         st.session_state.pop("new.roster", None)  # New check begins with the project's
@@ -94,7 +96,7 @@ def _put_in_use(sheet: RosterConfig) -> str:
 def draw_qualifications(sheet: RosterConfig) -> None:
     """Draw how the deciding models did in the judge test, and whether a lead lets them count."""
     with state.open_store() as store:
-        project = state.project(store)
+        project = state.get_project(store)
         book = PromptBook(store.prompt_edits.of_project(project.id))
         seats = (sheet.judge, sheet.tool_picker, *(debater.seat for debater in sheet.debaters))
         models = {qualification_key(seat, book): seat for seat in seats if not seat.is_built_in}
@@ -104,32 +106,34 @@ def draw_qualifications(sheet: RosterConfig) -> None:
         _draw_qualification(key, seat, found[key], trusted[key])
 
 
-def _draw_qualification(key: str, seat: Seat, result: Qualification | None, trusted: str) -> None:
-    name = escaped(seat.model.split("/", 1)[-1])
+def _draw_qualification(
+    key: str, seat: AgentConfig, result: Qualification | None, trusted: str
+) -> None:
+    name = escape_markdown(seat.model.split("/", 1)[-1])
     if result is None:
         st.caption(
             f":material/help: {name} was not tested as a judge yet: “Test every role” asks it "
             "about twelve fixed claims."
         )
         return
-    words = f"{name} as a judge: {escaped(result.words)} ({when(result.at)})"
+    words = f"{name} as a judge: {escape_markdown(result.words)} ({format_time(result.at)})"
     if result.has_passed:
         st.caption(f":material/check_circle: {words}.")
         return
     left, right = st.columns([4, 2], vertical_alignment="center")
     if trusted:
-        left.warning(f"{words}; {NEEDED} are needed. {escaped(trusted)}")
+        left.warning(f"{words}; {NEEDED} are needed. {escape_markdown(trusted)}")
         with right:
-            button("Do not count its verdicts", f"judge.distrust.{key}", _trust, key, False)
+            draw_button("Do not count its verdicts", f"judge.distrust.{key}", _trust, key, False)
     else:
         left.warning(f"{words}; {NEEDED} are needed. It may speak, but its verdicts are unclear.")
         with right:
-            button("Count its verdicts here", f"judge.trust.{key}", _trust, key, True)
+            draw_button("Count its verdicts here", f"judge.trust.{key}", _trust, key, True)
 
 
 def _trust(key: str, counts: bool) -> None:
-    with problem_kept(PROBLEM), state.open_store() as store, store.writing():
-        project = state.project(store)
-        person = state.require(store, project.id, "lead", "decide whose verdicts count")
+    with store_problem(PROBLEM), state.open_store() as store, store.writing():
+        project = state.get_project(store)
+        person = state.require_role(store, project.id, "lead", "decide whose verdicts count")
         words = f"{person} lets its verdicts count in this project." if counts else ""
         trust_model(store, project.id, key, words)

@@ -12,23 +12,30 @@ import streamlit as st
 
 from components.app import state
 from components.check import roster_choice
-from components.check.new_check import entry_facts
-from components.measure.calibration import draw_error_rate, refit
-from components.review.review_queue import draw_review_rules, sound_categories
+from components.check.new_check import describe_entry
+from components.measure.calibration import draw_error_rate, refit_limit
+from components.review.review_queue import clean_categories, draw_review_rules
 from components.widgets.controls import (
-    ask,
-    button,
-    download,
-    draw_question,
-    problem_kept,
-    problem_shown,
+    ask_confirmation,
+    draw_button,
+    draw_confirmation,
+    draw_download,
     show_problem,
+    show_problems,
+    store_problem,
 )
-from components.widgets.html import marked_text, show
-from components.widgets.wording import ROLE_WORDS, escaped, protocol_words, roster_words, size, when
-from core.agents.rosters import sheets_of
-from core.documents.library import file_bytes, reindex, remove_file
-from core.review.people import member_name
+from components.widgets.html import draw_html, render_marked_text
+from components.widgets.wording import (
+    ROLE_WORDS,
+    escape_markdown,
+    format_bytes,
+    format_protocol,
+    format_roster,
+    format_time,
+)
+from core.agents.rosters import list_rosters
+from core.documents.library import discard_reading, load_file_bytes, remove_file
+from core.review.people import normalize_member_name
 from core.runtime.errors import InputError
 from core.schema.records import LibraryEntry, Member, PersonRole, Project, new_id
 from core.store.projects import Projects
@@ -48,7 +55,7 @@ def draw_library() -> None:
     """All files of the project; choose some to see, delete, or read again."""
     show_problem(PROBLEM)
     with state.open_store() as store:
-        project = state.project(store)
+        project = state.get_project(store)
         entries = store.library.all(project.id)
     if not entries:
         st.info("The library is empty. Files that you add here or at a check appear here.")
@@ -67,25 +74,32 @@ def draw_library() -> None:
         return
     with st.container(horizontal=True):
         ids, one = [entry.id for entry in chosen], chosen[0]
-        button(f"Delete {len(ids)}", "library.delete", ask, "library.asked", ids, icon="delete")
+        draw_button(
+            f"Delete {len(ids)}",
+            "library.delete",
+            ask_confirmation,
+            "library.asked",
+            ids,
+            icon="delete",
+        )
         told = "Reads and indexes the file again, for instance after a limit was changed"
-        button("Read again", "library.reindex", _read_again, chosen, icon="refresh", help=told)
+        draw_button("Read again", "library.reindex", _read_again, chosen, icon="refresh", help=told)
         if len(chosen) == 1:
-            make = partial(file_bytes, state.home(), one.id)
-            download("Download", make, one.name, "library.download")
+            make = partial(load_file_bytes, state.home_folder(), one.id)
+            draw_download("Download", make, one.name, "library.download")
     asked = st.session_state.get("library.asked") or []
     if asked:
         gone = [entry for entry in entries if entry.id in asked]
-        names = ", ".join(escaped(entry.name) for entry in gone[:5])
+        names = ", ".join(escape_markdown(entry.name) for entry in gone[:5])
         words = (
             f"Delete {names}? Runs keep the passages they used; the files and their pictures go."
         )
-        draw_question(words, "Delete", "library", _delete, gone, asked="library.asked")
+        draw_confirmation(words, "Delete", "library", _delete, gone, asked="library.asked")
     with state.open_store() as store:
         text = store.readings.text(one.id, 0, PREVIEW)
     if text:
-        with st.expander(f"What was read in {escaped(one.name)}", expanded=True):
-            show(marked_text(text, []))
+        with st.expander(f"What was read in {escape_markdown(one.name)}", expanded=True):
+            draw_html(render_marked_text(text, []))
             if one.characters > PREVIEW:
                 st.caption(f"The first {PREVIEW:,} of {one.characters:,} characters.")
 
@@ -94,69 +108,69 @@ def _cells(entry: LibraryEntry) -> dict[str, Any]:
     return {
         "Name": entry.name,
         "State": STATUS[entry.status],
-        "What was read": entry.problem or entry_facts(entry),
+        "What was read": entry.problem or describe_entry(entry),
         "Language": "" if entry.language == "und" else entry.language,
-        "Size": size(entry.size),
-        "Added": when(entry.added_at),
+        "Size": format_bytes(entry.size),
+        "Added": format_time(entry.added_at),
         "By": entry.added_by,
     }
 
 
 def _delete(chosen: list[LibraryEntry]) -> None:
     """Delete, and select nothing: rows move up, and the next one was not meant."""
-    ask("library.asked", None)
+    ask_confirmation("library.asked", None)
     st.session_state["library.version"] = st.session_state.get("library.version", 0) + 1
-    with problem_kept(PROBLEM), state.open_store() as store:
+    with store_problem(PROBLEM), state.open_store() as store:
         for entry in chosen:
             with store.writing():
-                state.require(store, entry.project_id, "annotator", "delete files")
-                remove_file(store, state.home(), entry.project_id, entry.id, time.time())
+                state.require_role(store, entry.project_id, "annotator", "delete files")
+                remove_file(store, state.home_folder(), entry.project_id, entry.id, time.time())
 
 
 def _read_again(chosen: list[LibraryEntry]) -> None:
-    with problem_kept(PROBLEM):
+    with store_problem(PROBLEM):
         with state.open_store() as store:
             for entry in chosen:
                 with store.writing():
-                    state.require(store, entry.project_id, "annotator", "read files again")
-                    reindex(store, entry.id)
+                    state.require_role(store, entry.project_id, "annotator", "read files again")
+                    discard_reading(store, entry.id)
         for entry in chosen:
-            state.prereading().submit(entry.id, entry.name, anew=True)
+            state.get_prereading().submit(entry.id, entry.name, anew=True)
         what = "The file is" if len(chosen) == 1 else f"{len(chosen)} files are"
         st.toast(f"{what} being read again.", icon=":material/refresh:")
 
 
 def _draw_roster(project: Project) -> str:
     with state.open_store() as store:
-        words = {sheet.name: sheet.words for sheet in sheets_of(store)}
+        words = {sheet.name: sheet.words for sheet in list_rosters(store)}
     rosters = list(words)
     if project.roster not in words:
         gone = f"The model set “{project.roster}” is not there any more: choose another and save."
-        st.warning(escaped(gone))
+        st.warning(escape_markdown(gone))
     chosen = st.selectbox(
         "Models of new checks",
         rosters,
         index=rosters.index(project.roster) if project.roster in rosters else 0,
-        format_func=lambda name: roster_words(name, words.get(name, ""), short=True),
+        format_func=lambda name: format_roster(name, words.get(name, ""), short=True),
         key=f"project.{project.id}.roster",
-        help="\n".join(f"- {escaped(roster_words(*item))}" for item in words.items()),
+        help="\n".join(f"- {escape_markdown(format_roster(*item))}" for item in words.items()),
     )
     return str(chosen or project.roster)
 
 
 def _draw_protocol(project: Project, roster: str) -> str:
     key = f"project.{project.id}.protocol"
-    offered = roster_choice.offered_protocols([roster], key)
+    offered = roster_choice.list_offered_protocols([roster], key)
     chosen = st.selectbox(
         "Protocol of new checks",
         offered,
         index=offered.index(project.protocol) if project.protocol in offered else 0,
-        format_func=lambda name: protocol_words(name, short=True),
+        format_func=lambda name: format_protocol(name, short=True),
         key=key,
-        help="  \n".join(map(protocol_words, offered)),
+        help="  \n".join(map(format_protocol, offered)),
     )
     protocol = str(chosen or project.protocol)
-    st.caption(escaped(roster_choice.happens(protocol)))
+    st.caption(escape_markdown(roster_choice.describe_protocol(protocol)))
     roster_choice.draw_offer_note(offered)
     return protocol
 
@@ -167,7 +181,7 @@ ROLES: tuple[PersonRole, ...] = tuple(ROLE_WORDS)
 def draw_choice() -> None:
     """Switch between projects, or begin another."""
     with state.open_store() as store:
-        projects, current = state.projects(store), state.project(store)
+        projects, current = state.list_projects(store), state.get_project(store)
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     names = {project.id: project.name for project in projects}
     left.selectbox(
@@ -176,7 +190,7 @@ def draw_choice() -> None:
     )  # fmt: skip
     with right, st.popover("New project", icon=":material/add:"):
         st.text_input("Name", key="project.new")
-        button("Create", "project.begin", _begin, type="primary")
+        draw_button("Create", "project.begin", _begin, type="primary")
     show_problem("project.problem")
 
 
@@ -187,9 +201,9 @@ def _switch() -> None:
 def _begin() -> None:
     now = time.time()
     project = Project(new_id(), str(st.session_state.get("project.new") or "").strip(), now)
-    with problem_kept("project.problem"):
+    with store_problem("project.problem"):
         with state.open_store() as store, store.writing():
-            person = state.person(store)
+            person = state.get_person(store)
             store.projects.require_for_all(person, "admin", "create a project")
             store.projects.save(project)
             store.projects.set_member(Member(project.id, person, "admin", now))
@@ -200,7 +214,7 @@ def _begin() -> None:
 def draw_record() -> None:
     """Draw the project's own fields."""
     with state.open_store() as store:
-        project = state.project(store)
+        project = state.get_project(store)
     key = f"project.{project.id}"
     if f"{key}.name" not in st.session_state:  # the fields are drawn anew, from this
         st.session_state[f"{key}.before"] = to_json(project)
@@ -221,21 +235,21 @@ def draw_record() -> None:
             typed["roster"] = _draw_roster(project)
         with right:
             typed["protocol"] = protocol = _draw_protocol(project, typed["roster"])
-            usual = roster_choice.usual_options(project, protocol)
+            usual = roster_choice.get_default_options(project, protocol)
             typed["options"] = roster_choice.draw_option_fields(key, protocol, usual)
         typed |= draw_review_rules(project)
         typed["error_rate"] = draw_error_rate(project, f"{key}.error_rate")
-        st.caption(f"Begun {when(project.created_at)}.")
+        st.caption(f"Begun {format_time(project.created_at)}.")
         if st.button("Save", key=f"{key}.save"):
-            with problem_shown():  # the rest of the page stays, and what was typed
-                typed["categories"] = sound_categories(typed["categories"])
+            with show_problems():  # the rest of the page stays, and what was typed
+                typed["categories"] = clean_categories(typed["categories"])
                 _save(project, replace(project, **typed))
 
 
 def _save(before: Project, changed: Project) -> None:
     """Store the change, unless somebody else has changed the project meanwhile."""
     with state.open_store() as store, store.writing():
-        state.require(store, changed.id, "admin", "change the project")
+        state.require_role(store, changed.id, "admin", "change the project")
         now = store.projects.get(changed.id)
         if now is None or to_json(now) != st.session_state[f"project.{changed.id}.before"]:
             raise InputError(
@@ -246,7 +260,7 @@ def _save(before: Project, changed: Project) -> None:
     st.session_state[f"project.{changed.id}.before"] = to_json(changed)
     if changed.error_rate != before.error_rate:
         with state.open_store() as store:
-            refit(store, changed)
+            refit_limit(store, changed)
     st.toast("Saved.", icon=":material/check:")
 
 
@@ -254,13 +268,15 @@ def draw_members() -> None:
     """Who is in the project; an admin may add people and change roles."""
     st.subheader("People", anchor=False)
     with state.open_store() as store:
-        project = state.project(store)
+        project = state.get_project(store)
         members = store.projects.members(project.id)
     for member in members:
         left, right, out = st.columns([3, 3, 1], vertical_alignment="center")
-        left.markdown(f"**{escaped(member.person)}** · since {when(member.added_at)}")
+        left.markdown(
+            f"**{escape_markdown(member.person)}** · since {format_time(member.added_at)}"
+        )
         right.selectbox(
-            f"Role of {escaped(member.person)}",
+            f"Role of {escape_markdown(member.person)}",
             ROLES,
             index=ROLES.index(member.role),
             format_func=lambda role: ROLE_WORDS[role],
@@ -293,7 +309,7 @@ def _set_role(project_id: str, person: str) -> None:
 
 
 def _add_member(project_id: str) -> None:
-    person = member_name(str(st.session_state.get("project.member") or ""))
+    person = normalize_member_name(str(st.session_state.get("project.member") or ""))
     role: PersonRole = st.session_state.get("project.member.role") or "annotator"
     member = Member(project_id, person, role, time.time())
     if _write(project_id, lambda to: to.add_member(member)):
@@ -305,9 +321,9 @@ def _remove_member(project_id: str, person: str) -> None:
 
 
 def _write(project_id: str, change: Callable[[Projects], object]) -> bool:
-    with problem_kept("project.member.problem"):
+    with store_problem("project.member.problem"):
         with state.open_store() as store, store.writing():
-            state.require(store, project_id, "admin", "change who is in the project")
+            state.require_role(store, project_id, "admin", "change who is in the project")
             change(store.projects)
         return True
     return False

@@ -10,11 +10,29 @@ import streamlit as st
 
 from components.app import state
 from components.widgets import drafts
-from components.widgets.controls import ask, button, draw_question, problem_kept, show_problem
-from components.widgets.html import changed_lines, difference_html, element, joined, show
-from components.widgets.wording import FIELD_WORDS, LANGUAGE_WORDS, counted, escaped, when
+from components.widgets.controls import (
+    ask_confirmation,
+    draw_button,
+    draw_confirmation,
+    show_problem,
+    store_problem,
+)
+from components.widgets.html import (
+    count_changed_lines,
+    draw_html,
+    element,
+    join_html,
+    render_line_diff,
+)
+from components.widgets.wording import (
+    LANGUAGE_WORDS,
+    PROMPT_FIELD_WORDS,
+    escape_markdown,
+    format_count,
+    format_time,
+)
 from core.llm import prompting
-from core.store.projects import RANK, PromptEdit
+from core.store.projects import ROLE_RANKS, PromptEdit
 
 ABOUT_PROMPTS = (
     "What language models are told. An edit holds for this project’s new checks. Checks that "
@@ -48,7 +66,7 @@ class PromptAtHand:
     @property
     def ours(self) -> str:
         """The text that we ship."""
-        return prompting.shipped(self.name, self.language).text
+        return prompting.load_shipped_prompt(self.name, self.language).text
 
     @property
     def in_force(self) -> prompting.Prompt:
@@ -79,7 +97,7 @@ def _restore(prompt: PromptAtHand) -> None:
     if left is not None:  # the page was left without the field telling its text
         st.session_state[text_key] = left
     if text_key not in st.session_state:
-        draft = drafts.kept(prompt.key)
+        draft = drafts.load_draft_values(prompt.key)
         text, base = draft.get("text"), draft.get("base")
         if isinstance(text, str) and isinstance(base, int):
             st.session_state[text_key], st.session_state[base_key] = text, base
@@ -97,21 +115,21 @@ def _keep(prompt: PromptAtHand, typing: str | None = None) -> None:
         st.session_state[f"{prompt.key}.typed"] = typing
     text = prompt.typed if typing is None else typing
     is_open = text not in (prompt.in_force.text, prompt.after(prompt.base).text)
-    drafts.keep(prompt.key, {"text": text, "base": prompt.base} if is_open else {})
+    drafts.save_draft_values(prompt.key, {"text": text, "base": prompt.base} if is_open else {})
 
 
 def _forget(prompt: PromptAtHand) -> None:
-    drafts.keep(prompt.key, {})
+    drafts.save_draft_values(prompt.key, {})
     for name in ("text", "typed"):
         st.session_state.pop(f"{prompt.key}.{name}", None)
 
 
 def _append(prompt: PromptAtHand, text: str) -> bool:
     """Keep a text as the newest; our own is kept as "", so that it follows our updates."""
-    with problem_kept(f"{prompt.key}.problem"):
+    with store_problem(f"{prompt.key}.problem"):
         prompting.check_edit(prompt.name, prompt.language, text)
         with state.open_store() as store, store.writing():
-            person = state.person(store)
+            person = state.get_person(store)
             store.projects.require(prompt.project_id, person, "lead", "edit prompts")
             kept = "" if text == prompt.ours else text
             edit = PromptEdit(
@@ -137,13 +155,13 @@ def _draw_changes(prompt: PromptAtHand, is_open: bool) -> None:
 
 
 def _draw_difference(before: str, after: str, against: str) -> None:
-    gone, come = changed_lines(before, after)
+    gone, come = count_changed_lines(before, after)
     if gone or come:
         st.markdown(
-            f"Difference from {against}: {counted(gone, 'line')} removed (−), "
-            f"{counted(come, 'line')} added (+)"
+            f"Difference from {against}: {format_count(gone, 'line')} removed (−), "
+            f"{format_count(come, 'line')} added (+)"
         )
-        show(difference_html(before, after))
+        draw_html(render_line_diff(before, after))
 
 
 def _draw_history(prompt: PromptAtHand) -> None:
@@ -152,7 +170,7 @@ def _draw_history(prompt: PromptAtHand) -> None:
     words = {}
     for place, edit in zip(range(len(prompt.edits), 0, -1), prompt.edits, strict=True):
         what = f"version {prompt.after(edit.number).hash}" if edit.text else "restored the default"
-        words[edit.number] = f"{place}. {when(edit.at)} · {edit.author} · {what}"
+        words[edit.number] = f"{place}. {format_time(edit.at)} · {edit.author} · {what}"
     chosen = st.selectbox(
         f"Edits ({len(words)})",
         list(words),
@@ -168,7 +186,7 @@ def _draw_history(prompt: PromptAtHand) -> None:
         st.caption("This is the text in use.")
         return
     _draw_difference(prompt.in_force.text, text, "the text in use")
-    button("Restore it", f"{prompt.key}.back", _bring_back, prompt, chosen)
+    draw_button("Restore it", f"{prompt.key}.back", _bring_back, prompt, chosen)
 
 
 def _bring_back(prompt: PromptAtHand, number: int) -> None:
@@ -188,16 +206,16 @@ def draw_prompts() -> None:
     st.subheader("Prompts", anchor=False)
     st.caption(ABOUT_PROMPTS)
     with state.open_store() as store:
-        project, person = state.project(store), state.person(store)
+        project, person = state.get_project(store), state.get_person(store)
         role = store.projects.role_of(project.id, person)
         edited = set(store.prompt_edits.of_project(project.id))
     prompt = _choice(project.id, edited)
     whose = "the default prompt"
     if prompt.in_force.is_edited:
         newest = prompt.edits[0]
-        whose = f"edited by {newest.author}, {when(newest.at)}"
-    st.markdown(f"In use: {escaped(whose)} · version `{prompt.in_force.hash}`")
-    if role is not None and RANK[role] >= RANK["lead"]:
+        whose = f"edited by {newest.author}, {format_time(newest.at)}"
+    st.markdown(f"In use: {escape_markdown(whose)} · version `{prompt.in_force.hash}`")
+    if role is not None and ROLE_RANKS[role] >= ROLE_RANKS["lead"]:
         _draw_field(prompt)
     else:
         show_problem(f"{prompt.key}.problem")
@@ -230,17 +248,17 @@ def _choice(project_id: str, edited: set[tuple[str, str]]) -> PromptAtHand:
 def _draw_fields(name: str) -> None:
     st.caption(ABOUT_FIELDS)
     rows = [
-        joined([element("dt", f"${{{field}}}"), element("dd", FIELD_WORDS[field])])
+        join_html([element("dt", f"${{{field}}}"), element("dd", PROMPT_FIELD_WORDS[field])])
         for field in prompting.FIELDS[name]
     ]
-    show(element("dl", joined(rows), class_="cp-fields"))
+    draw_html(element("dl", join_html(rows), class_="cp-fields"))
 
 
 def _draw_field(prompt: PromptAtHand) -> None:
     """The field with its buttons; what is typed is kept at each pause until it is saved."""
     _restore(prompt)
     with st.container(key="cp-prompt", gap=None):  # app.css gives it letters of one width
-        drafts.watch(
+        drafts.watch_fields(
             f"{prompt.key}.watch",
             {"text": f"{prompt.key}.text"},
             lambda texts: _keep(prompt, texts["text"]) if texts.get("text") is not None else None,
@@ -258,8 +276,9 @@ def _draw_field(prompt: PromptAtHand) -> None:
     if is_open and prompt.base != prompt.newest:
         newest = prompt.edits[0]
         st.warning(
-            escaped(
-                f"{newest.author} changed this prompt on {when(newest.at)}, after you had begun. "
+            escape_markdown(
+                f"{newest.author} changed this prompt on {format_time(newest.at)}, after you "
+                f"had begun. "
                 "Compare below: what you save replaces it."
             )
         )
@@ -272,11 +291,13 @@ def _draw_field(prompt: PromptAtHand) -> None:
 def _draw_buttons(prompt: PromptAtHand, is_open: bool) -> None:
     key = prompt.key
     with st.container(horizontal=True, vertical_alignment="center"):
-        button("Save prompt", f"{key}.save", _save, prompt, type="primary")
+        draw_button("Save prompt", f"{key}.save", _save, prompt, type="primary")
         if is_open:
-            button("Discard changes", f"{key}.discard", _forget, prompt)
+            draw_button("Discard changes", f"{key}.discard", _forget, prompt)
         if prompt.in_force.is_edited:
-            button("Restore the default", f"{key}.ours", ask, f"{key}.asked", True)
+            draw_button(
+                "Restore the default", f"{key}.ours", ask_confirmation, f"{key}.asked", True
+            )
         if is_open:
             st.markdown(":material/edit: Changed, not saved")
     if st.session_state.get(f"{key}.asked") and prompt.in_force.is_edited:
@@ -284,7 +305,7 @@ def _draw_buttons(prompt: PromptAtHand, is_open: bool) -> None:
         words = (
             f"Use the default text for new checks again? The edited one stays under Edits.{lost}"
         )
-        draw_question(
+        draw_confirmation(
             words, "Restore the default", key, _back_to_ours, prompt, asked=f"{key}.asked"
         )
 
@@ -302,6 +323,6 @@ def _save(prompt: PromptAtHand) -> None:
 def _back_to_ours(prompt: PromptAtHand) -> None:
     if not st.session_state.get(f"{prompt.key}.asked"):
         return  # the second half of a double click
-    ask(f"{prompt.key}.asked", None)
+    ask_confirmation(f"{prompt.key}.asked", None)
     if _append(prompt, prompt.ours):
         _forget(prompt)

@@ -8,15 +8,28 @@ from typing import Any
 
 import streamlit as st
 
-from components.widgets.controls import button
-from components.widgets.html import Html, element, joined
-from components.widgets.wording import escaped
+from components.widgets.controls import draw_button
+from components.widgets.html import Html, element, join_html
+from components.widgets.wording import escape_markdown
 from core.agents.roster_files import DEBATERS, HIGHEST_PRICE, LONGEST, PANELISTS, TEMPERATURE, WHOLE
-from core.agents.rosters import COOL, ROSTER_WORDS, TURN_TOKENS, WARM, WRITING_TOKENS, one_model
+from core.agents.rosters import (
+    DEBATER_MAX_TOKENS,
+    HIGH_TEMPERATURE,
+    LOW_TEMPERATURE,
+    ROSTER_DESCRIPTIONS,
+    WRITER_MAX_TOKENS,
+    make_single_model_roster,
+)
 from core.llm.call import shown_address
 from core.llm.limits import price_of
 from core.llm.prompting import LANGUAGES, PromptBook
-from core.schema.rosters import PANEL_READERS, READERS, DebaterSeat, RosterConfig, Seat
+from core.schema.rosters import (
+    BUILT_IN_READERS,
+    PANEL_READERS,
+    AgentConfig,
+    DebaterConfig,
+    RosterConfig,
+)
 
 ABOUT_ROLES = (
     "A role without a model is built in; debaters and panel members then say which reader "
@@ -54,7 +67,7 @@ NAME = "min-width: 10rem; overflow-wrap: anywhere"
 QUIET = "color: var(--cp-quiet); font-size: 0.92em"
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[str | Html]]) -> Html:
+def html_table_of(heads: Sequence[str], rows: Sequence[Sequence[str | Html]]) -> Html:
     """A plain table; the first cell of each row is its heading."""
     head = element("tr", *(element("th", name, style=f"{CELL}; {QUIET}") for name in heads))
     body = [
@@ -77,10 +90,13 @@ def roster_table(sheet: RosterConfig, book: PromptBook) -> Html:
         has_text = not seat.is_built_in and role != "retriever"
         reader = seat.reader
         if role.startswith("debater "):  # built-in readers take turns where none is named
-            reader, debaters = reader or READERS[debaters % len(READERS)], debaters + 1
+            reader, debaters = (
+                reader or BUILT_IN_READERS[debaters % len(BUILT_IN_READERS)],
+                debaters + 1,
+            )
         rows.append(
             [
-                capital(role),
+                capitalize_role(role),
                 element("div", seat.model or READER_WORDS.get(reader, "built-in"), style=NAME),
                 NONE if seat.is_built_in else shown_address(seat),
                 f"{seat.temperature:g}" if has_text else NONE,
@@ -89,15 +105,15 @@ def roster_table(sheet: RosterConfig, book: PromptBook) -> Html:
                 _prompt_cell(role, book) if has_text else NONE,
             ]
         )
-    return table(HEADS, rows)
+    return html_table_of(HEADS, rows)
 
 
-def capital(role: str) -> str:
+def capitalize_role(role: str) -> str:
     """A role's name at the beginning of a line."""
     return role[:1].upper() + role[1:]
 
 
-def _price_words(seat: Seat) -> str:
+def _price_words(seat: AgentConfig) -> str:
     if seat.is_built_in:
         return NONE
     if (price := price_of(seat)) is None:
@@ -119,7 +135,7 @@ def _prompt_cell(role: str, book: PromptBook) -> Html:
         )
         small = element("span", versions, style=f"{QUIET}; white-space: nowrap")
         lines.append(element("div", f"{name} ", small))
-    return joined(lines)
+    return join_html(lines)
 
 
 KEY = "rosters.edit."
@@ -145,7 +161,7 @@ PRICES = (0.0, HIGHEST_PRICE)
 BOUNDS = {**WHOLE, "temperature": TEMPERATURE, "price_in": PRICES, "price_out": PRICES}
 
 
-def begin(sheet: RosterConfig, *, fixed: str = "", seen: int = 0) -> None:
+def begin_form(sheet: RosterConfig, *, fixed: str = "", seen: int = 0) -> None:
     """Open the form, from a callback; `fixed` and `seen` name the kept version that is changed."""
     if DRAFT in st.session_state:
         return  # a double click; what is being written stays
@@ -162,19 +178,27 @@ def begin(sheet: RosterConfig, *, fixed: str = "", seen: int = 0) -> None:
     for name, value in values.items():
         st.session_state[f"{KEY}{name}"] = value
     debaters = [_row(f"{DEBATER}{n}", d.seat, d.name) for n, d in enumerate(sheet.debaters, 1)]
-    rows = [_row(capital(role), s) for role, s in sheet.seats() if not role.startswith("debater ")]
+    rows = [
+        _row(capitalize_role(role), s)
+        for role, s in sheet.seats()
+        if not role.startswith("debater ")
+    ]
     _put([*rows[:BEFORE], *debaters, *rows[BEFORE:]])
 
 
-def _row(role: str, seat: Seat, name: str = "") -> dict[str, Any]:
+def _row(role: str, seat: AgentConfig, name: str = "") -> dict[str, Any]:
     """A seat in the form; what a built-in one does not say is what its role has (CEDA 5.2)."""
     if seat.is_built_in and role.startswith((DEBATER, PANELIST)):
         place = int(role.split()[-1]) - 1
-        readers = READERS if role.startswith(DEBATER) else PANEL_READERS
+        readers = BUILT_IN_READERS if role.startswith(DEBATER) else PANEL_READERS
         seat = replace(seat, reader=seat.reader or readers[place % len(readers)],
-                       max_tokens=WRITING_TOKENS)  # fmt: skip
+                       max_tokens=WRITER_MAX_TOKENS)  # fmt: skip
         if role.startswith(DEBATER):
-            seat = replace(seat, temperature=(COOL, WARM)[place % 2], max_tokens=TURN_TOKENS)
+            seat = replace(
+                seat,
+                temperature=(LOW_TEMPERATURE, HIGH_TEMPERATURE)[place % 2],
+                max_tokens=DEBATER_MAX_TOKENS,
+            )
     return {"role": role, "name": name, **asdict(seat)}
 
 
@@ -197,7 +221,7 @@ def _typed_rows() -> list[dict[str, Any]]:
     return [row | edits["edited_rows"].get(n, {}) for n, row in enumerate(draft["rows"])]
 
 
-def text(name: str) -> str:
+def form_text(name: str) -> str:
     """What stands in a text field, by its key after `KEY`."""
     return str(st.session_state.get(f"{KEY}{name}") or "").strip()
 
@@ -213,10 +237,10 @@ def typed_sheet() -> RosterConfig:
     }
     debaters = [row for row in rows if row["role"].startswith(DEBATER)]
     return RosterConfig(
-        text("name"),
-        text("words"),
+        form_text("name"),
+        form_text("words"),
         debaters=tuple(
-            DebaterSeat(str(row["name"] or "").strip(), seats[row["role"]]) for row in debaters
+            DebaterConfig(str(row["name"] or "").strip(), seats[row["role"]]) for row in debaters
         ),
         prompts=st.session_state[DRAFT]["prompts"],
         span_panel=tuple(seat for role, seat in seats.items() if role.startswith(PANELIST)),
@@ -225,21 +249,23 @@ def typed_sheet() -> RosterConfig:
     )
 
 
-def _seat(row: dict[str, Any]) -> Seat:
+def _seat(row: dict[str, Any]) -> AgentConfig:
     typed: dict[str, Any] = {name: str(row[name] or "").strip() for name in TEXTS}
     if not typed["model"]:
-        return Seat(reader=row["reader"] or "")
+        return AgentConfig(reader=row["reader"] or "")
     for name in NUMBER_WORDS:
         if row[name] is not None:  # else what is usual
             typed[name] = int(row[name]) if name in WHOLE else float(row[name])
-    return Seat(**typed)
+    return AgentConfig(**typed)
 
 
 def draw_form() -> None:
     """The fields of the roster that is being written."""
     fixed = st.session_state[DRAFT]["fixed"]
     if fixed:
-        st.markdown(f"**Change “{escaped(fixed)}”**  \nThe version before stays in its history.")
+        st.markdown(
+            f"**Change “{escape_markdown(fixed)}”**  \nThe version before stays in its history."
+        )
     else:
         st.markdown("**A model set of your own**")
         st.text_input("Name", key=f"{KEY}name", max_chars=LONGEST["name"], persist_state="session")
@@ -249,7 +275,7 @@ def draw_form() -> None:
     with st.expander("One model for all speaking roles", icon=":material/group:"):
         for name, (label, words) in TEXTS.items():
             st.text_input(label, key=f"{KEY}all.{name}", help=words, persist_state="session")
-        button("Use it for all roles", "rosters.everywhere", _give_everywhere)
+        draw_button("Use it for all roles", "rosters.everywhere", _give_everywhere)
         st.caption("Retrieval and the cutting into statements stay as they are.")
     left, right = st.columns(2)
     sizes = {"debaters": range(DEBATERS[0], DEBATERS[1] + 1),
@@ -307,26 +333,30 @@ def _resize() -> None:
         wanted = range(1, int(st.session_state[f"{KEY}{name}"] or 0) + 1)
         known = {row["role"]: row for row in rows if row["role"].startswith(prefix)}
         roles = [f"{prefix}{number}" for number in wanted]
-        sized[prefix] = [known.get(role) or _row(role, Seat()) for role in roles]
+        sized[prefix] = [known.get(role) or _row(role, AgentConfig()) for role in roles]
     single = [row for row in rows if not row["role"].startswith((DEBATER, PANELIST))]
     _put([*single[:BEFORE], *sized[DEBATER], *single[BEFORE:], *sized[PANELIST]])
 
 
 def _give_everywhere() -> None:
     """Seat one model in every speaking role; window and prices were another model's."""
-    given: dict[str, Any] = {name: text(f"all.{name}") for name in TEXTS}
+    given: dict[str, Any] = {name: form_text(f"all.{name}") for name in TEXTS}
     if not given["model"]:
         st.toast("Write the model's name first.", icon=":material/edit:")
         return
     given |= {"window": 0, "price_in": None, "price_out": None}
     _put([row if row["role"] in SILENT else row | given for row in _typed_rows()])
-    if text("words") in ROSTER_WORDS.values():  # they tell of the models that are gone now
-        told = one_model(given["model"], given["api_base"]).words
+    if (
+        form_text("words") in ROSTER_DESCRIPTIONS.values()
+    ):  # they tell of the models that are gone now
+        told = make_single_model_roster(given["model"], given["api_base"]).words
         st.session_state[f"{KEY}words"] = told[: LONGEST["words"]]
-    st.toast(f"Every speaking role is {escaped(given['model'])} now.", icon=":material/check:")
+    st.toast(
+        f"Every speaking role is {escape_markdown(given['model'])} now.", icon=":material/check:"
+    )
 
 
-def forget() -> None:
+def close_form() -> None:
     """Close the form."""
     for name in [str(name) for name in st.session_state if str(name).startswith(KEY)]:
         del st.session_state[name]

@@ -18,47 +18,47 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from components.app import state
-from components.run.debate import cost_words
+from components.run.debate import format_cost
 from components.setup.local_models import draw_local_models, draw_qualifications
 from components.setup.roster_fields import (
     DRAFT,
     QUIET,
     REFUSED,
-    begin,
-    capital,
+    begin_form,
+    capitalize_role,
+    close_form,
     draw_form,
-    forget,
+    html_table_of,
     roster_table,
-    table,
     typed_sheet,
 )
 from components.widgets.controls import (
-    ask,
-    button,
-    download,
-    draw_question,
-    problem_kept,
+    ask_confirmation,
+    draw_button,
+    draw_confirmation,
+    draw_download,
     show_problem,
+    store_problem,
 )
-from components.widgets.html import Html, element, paged, show
-from components.widgets.wording import counted, escaped, roster_words, when
+from components.widgets.html import Html, draw_html, element, paginate
+from components.widgets.wording import escape_markdown, format_count, format_roster, format_time
 from core.agents import roster_files as files
 from core.agents.qualification import NEEDED
-from core.agents.rosters import SHIPPED, require_filled_in, sheet_named, sheets_of
+from core.agents.rosters import SHIPPED_ROSTERS, find_roster, list_rosters, require_model_names
 from core.llm.keys import Keys
 from core.llm.prompting import PromptBook
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ConflictError, InputError, ReviewError, Stopped
-from core.schema.progress import total_cost
+from core.schema.progress import sum_costs
 from core.schema.records import new_id
-from core.schema.rosters import BUILT_IN, RosterConfig
+from core.schema.rosters import BUILT_IN_ROSTER, RosterConfig
 from core.store import Store
 from core.store.projects import SavedRoster
 
 if TYPE_CHECKING:
     from core.agents.qualification import Qualification
-    from core.agents.roster_files import Probe
-    from core.llm.metering import Account
+    from core.agents.roster_files import RoleTest
+    from core.llm.metering import CallAccount
 
 LOGGER = logging.getLogger(__name__)
 TRIALS, TRIAL_PROBLEM = "rosters.trials", "rosters.trial_problem"
@@ -68,29 +68,29 @@ UNEXPECTED = "The test broke off: an unexpected error, of which the server's log
 
 
 @dataclass
-class Trial:
+class ModelTest:
     """A test under way or done; its thread adds to `found` and `judged`, the page only reads."""
 
     sheet: RosterConfig
     at: float
-    stop: Stop = field(default_factory=Stop)
-    found: list[Probe] = field(default_factory=list)
+    stop: StopSignal = field(default_factory=StopSignal)
+    found: list[RoleTest] = field(default_factory=list)
     judged: list[Qualification] = field(default_factory=list)
     problem: str = ""
     is_done: bool = False
 
 
-def _trial_of(name: str) -> Trial | None:
-    trials: dict[str, Trial] = st.session_state.setdefault(TRIALS, {})
+def _trial_of(name: str) -> ModelTest | None:
+    trials: dict[str, ModelTest] = st.session_state.setdefault(TRIALS, {})
     return trials.get(name)
 
 
 def _draw_trial_button(sheet: RosterConfig) -> None:
     trial = _trial_of(sheet.name)
     if trial is not None and not trial.is_done:
-        button("Stop the test", "rosters.untest", trial.stop.set, icon="stop")
+        draw_button("Stop the test", "rosters.untest", trial.stop.set, icon="stop")
     elif not sheet.is_built_in:
-        button(
+        draw_button(
             "Test every role", "rosters.test", _start, sheet.name,
             icon="network_check", type="primary",
             help="Asks each model for one word, and those that can decide a verdict about twelve "
@@ -100,29 +100,31 @@ def _draw_trial_button(sheet: RosterConfig) -> None:
 
 def _start(name: str) -> None:
     """Begin a test in a thread of its own; a click on a button that is gone starts no second."""
-    from core.llm.metering import Account
+    from core.llm.metering import CallAccount
 
     under_way = _trial_of(name)
     if under_way is not None and not under_way.is_done:
         return
-    with problem_kept(TRIAL_PROBLEM):
+    with store_problem(TRIAL_PROBLEM):
         with state.open_store() as store:
-            sheet = sheet_named(name, store)
-            project = state.project(store)
-            by = state.require(store, project.id, "annotator", "test a model set")
-        require_filled_in(sheet)
-        trial = st.session_state[TRIALS][name] = Trial(sheet, time.time())
-        work = (trial, state.keys(), state.home(), Account(new_id(), by, project.id))
+            sheet = find_roster(name, store)
+            project = state.get_project(store)
+            by = state.require_role(store, project.id, "annotator", "test a model set")
+        require_model_names(sheet)
+        trial = st.session_state[TRIALS][name] = ModelTest(sheet, time.time())
+        work = (trial, state.get_keys(), state.home_folder(), CallAccount(new_id(), by, project.id))
         threading.Thread(target=_work, args=work, daemon=True, name="roster-test").start()
 
 
-def _work(trial: Trial, keys: Keys, home: Path, account: Account) -> None:
+def _work(trial: ModelTest, keys: Keys, home: Path, account: CallAccount) -> None:
     """The thread: whatever happens, the test comes to an end that can be seen."""
     try:
         from core.agents.qualification import qualify_deciding_models
-        from core.agents.roster_files import probe
+        from core.agents.roster_files import probe_models
 
-        found = probe(trial.sheet, keys, trial.stop, home=home, account=account, clock=time.time)
+        found = probe_models(
+            trial.sheet, keys, trial.stop, home=home, account=account, clock=time.time
+        )
         for one in found:
             trial.found.append(one)
         for result in qualify_deciding_models(
@@ -166,7 +168,7 @@ def _follow(name: str) -> None:
         _draw_found(trial)
 
 
-def _draw_found(trial: Trial) -> None:
+def _draw_found(trial: ModelTest) -> None:
     found = {probe.role: probe for probe in list(trial.found)}
     waits = "not asked" if trial.is_done else "asking …"
     rows: list[list[str | Html]] = []
@@ -176,22 +178,23 @@ def _draw_found(trial: Trial) -> None:
             sign = element("strong", "✓ works" if one.works else "✗ does not work")
             took = element("span", f" · {one.seconds:.1f} s · ", style=QUIET)
             cell = element("span", sign, took, one.words, dir="auto")
-        rows.append([capital(role), cell])
+        rows.append([capitalize_role(role), cell])
     rows += [
         [f"{result.model.split('/', 1)[-1]} as a judge", f"{'✓' if result.has_passed else '✗'} "
          f"{result.words}; {NEEDED} are needed"]
         for result in list(trial.judged)
     ]  # fmt: skip
-    show(table(("Role", "Test"), rows))
+    draw_html(html_table_of(("Role", "Test"), rows))
     if trial.problem:
-        st.error(escaped(trial.problem))
+        st.error(escape_markdown(trial.problem))
     if trial.is_done:
         calls = [call for probe in trial.found for call in probe.calls]
         st.caption(
-            escaped(
-                f"Tested {when(trial.at)}: {sum(probe.works for probe in trial.found)} of "
-                f"{counted(len(trial.found), 'role')} work · {counted(len(calls), 'call')} · "
-                f"{cost_words(total_cost(calls)) if calls else 'no cost'}."
+            escape_markdown(
+                f"Tested {format_time(trial.at)}: {sum(probe.works for probe in trial.found)} of "
+                f"{format_count(len(trial.found), 'role')} work · "
+                f"{format_count(len(calls), 'call')} · "
+                f"{format_cost(sum_costs(calls)) if calls else 'no cost'}."
             )
         )
 
@@ -211,10 +214,10 @@ def _draw_editor() -> None:
     with st.container(border=True, key="rosters.editor"):
         draw_form()
         if refused := st.session_state.get(REFUSED):
-            st.error(escaped(str(refused)))
+            st.error(escape_markdown(str(refused)))
         with st.container(horizontal=True):
-            button("Save", "rosters.save", _save, type="primary")
-            button("Discard", "rosters.discard", forget)
+            draw_button("Save", "rosters.save", _save, type="primary")
+            draw_button("Discard", "rosters.discard", close_form)
 
 
 def _save() -> None:
@@ -224,8 +227,8 @@ def _save() -> None:
         return  # the second half of a double click
     sheet, fixed = typed_sheet(), str(draft["fixed"])
     try:
-        files.check_sheet(sheet)
-        require_filled_in(sheet)
+        files.check_roster(sheet)
+        require_model_names(sheet)
         with state.open_store() as store, store.writing():
             _keep(store, sheet, fixed=fixed, seen=int(draft["seen"]))
     except ReviewError as error:
@@ -236,19 +239,21 @@ def _save() -> None:
             # Saving once more lays ours over theirs, which stays in the history.
             draft["seen"] = newest.number if newest else 0
         return
-    forget()
+    close_form()
     st.session_state[CHOICE] = sheet.name
-    st.toast(f"Saved “{escaped(sheet.name)}”.", icon=":material/check:")
+    st.toast(f"Saved “{escape_markdown(sheet.name)}”.", icon=":material/check:")
 
 
 def _require_lead(store: Store) -> None:
-    store.projects.require_for_all(state.person(store), "lead", "change model sets")
+    store.projects.require_for_all(state.get_person(store), "lead", "change model sets")
 
 
 def _keep(store: Store, sheet: RosterConfig, *, fixed: str = "", seen: int = 0) -> None:
     """Append a version of a roster, within `Store.writing()`, unless the name is another's."""
     _require_lead(store)
-    ours = {name.casefold() for name in (*SHIPPED, roster_words(BUILT_IN, short=True))}
+    ours = {
+        name.casefold() for name in (*SHIPPED_ROSTERS, format_roster(BUILT_IN_ROSTER, short=True))
+    }
     if sheet.name.casefold() in ours:
         raise InputError(
             f"Roster, name: expected one of your own, found “{sheet.name}”, which comes with "
@@ -262,7 +267,7 @@ def _keep(store: Store, sheet: RosterConfig, *, fixed: str = "", seen: int = 0) 
                 "keeps already; choose another, or discard this and change that one."
             )
         seen = newest.number if newest else 0
-    store.rosters.save(sheet, state.person(store), time.time(), seen=seen)
+    store.rosters.save(sheet, state.get_person(store), time.time(), seen=seen)
 
 
 NOTICE = "rosters.notice"
@@ -282,16 +287,18 @@ def _draw_import() -> None:
             type=["json"], key=key, on_change=_take, args=(key,),
         )  # fmt: skip
         if problem:
-            st.error(escaped(problem))
+            st.error(escape_markdown(problem))
         if pending:
             st.markdown(
-                f"There is a model set “{escaped(pending['name'])}”, saved {when(pending['at'])} "
-                f"by {escaped(pending['author'])}, with other seats. Keep the one in the file as "
+                f"There is a model set “{escape_markdown(pending['name'])}”, saved "
+                f"{format_time(pending['at'])} "
+                f"by {escape_markdown(pending['author'])}, with other seats. Keep the one in "
+                f"the file as "
                 "a new version?"
             )
             with st.container(horizontal=True):
-                button("New version", "rosters.import.sure", _confirm, type="primary")
-                button("Keep the old one", "rosters.import.leave", _let_go)
+                draw_button("New version", "rosters.import.sure", _confirm, type="primary")
+                draw_button("Keep the old one", "rosters.import.leave", _let_go)
 
 
 def _take(key: str) -> None:
@@ -301,12 +308,12 @@ def _take(key: str) -> None:
     st.session_state.pop(IMPORT_PROBLEM, None)
     if upload is None:
         return
-    with problem_kept(IMPORT_PROBLEM), state.open_store() as store, store.writing():
+    with store_problem(IMPORT_PROBLEM), state.open_store() as store, store.writing():
         _require_lead(store)
         read = _read(store, upload.getvalue())
         name = read.sheet.name
         newest = store.rosters.newest(name)
-        if name.casefold() in {ours.casefold() for ours in SHIPPED}:
+        if name.casefold() in {ours.casefold() for ours in SHIPPED_ROSTERS}:
             _open_copy(read)
         elif newest is None or newest.sheet is None:
             _keep(store, read.sheet)
@@ -321,7 +328,7 @@ def _take(key: str) -> None:
 
 
 def _read(store: Store, data: bytes) -> files.ReadRoster:
-    book = PromptBook(store.prompt_edits.of_project(state.project(store).id))
+    book = PromptBook(store.prompt_edits.of_project(state.get_project(store).id))
     return files.read_roster(data, book.digest())
 
 
@@ -332,7 +339,7 @@ def _open_copy(read: files.ReadRoster) -> None:
             f"“{name}” comes with Counterpoint, so the file's needs another name; save or "
             "discard the model set that you are writing, then import it again."
         )
-    begin(_derived(read.sheet, "imported"))
+    begin_form(_derived(read.sheet, "imported"))
     _let_go(
         f"“{name}” comes with Counterpoint and never changes. The file's model set is open below "
         f"under another name; nothing is kept until you save it. {read.notice}"
@@ -344,7 +351,7 @@ def _confirm() -> None:
     if not pending:
         return  # the second half of a double click
     _let_go()
-    with problem_kept(IMPORT_PROBLEM):
+    with store_problem(IMPORT_PROBLEM):
         with state.open_store() as store, store.writing():
             read = _read(store, pending["data"])
             _keep(store, read.sheet, fixed=read.sheet.name, seen=pending["seen"])
@@ -374,26 +381,26 @@ def draw_rosters() -> None:
     if used := draw_local_models():
         st.session_state[CHOICE] = used
         _start(used)
-        st.toast(f"New checks use “{escaped(used)}” now.", icon=":material/check:")
+        st.toast(f"New checks use “{escape_markdown(used)}” now.", icon=":material/check:")
     st.subheader("Model sets", anchor=False)
     with state.open_store() as store:
-        project = state.project(store)
-        sheets = {sheet.name: sheet for sheet in sheets_of(store)}
+        project = state.get_project(store)
+        sheets = {sheet.name: sheet for sheet in list_rosters(store)}
         if st.session_state.get(CHOICE) not in sheets:  # at first, or once it was removed
             usual = project.roster if project.roster in sheets else next(iter(sheets))
             st.session_state[CHOICE] = usual
-        words = partial(roster_words, short=True)
+        words = partial(format_roster, short=True)
         name = str(
             st.selectbox(
                 "Models", list(sheets), format_func=words, key=CHOICE, persist_state="session"
             )
         )
         sheet = sheets[name]
-        history = [] if name in SHIPPED else store.rosters.history(name)
+        history = [] if name in SHIPPED_ROSTERS else store.rosters.history(name)
         book = PromptBook(store.prompt_edits.of_project(project.id))
-    st.caption(escaped(sheet.words))
+    st.caption(escape_markdown(sheet.words))
     draw_qualifications(sheet)
-    show(roster_table(sheet, book))
+    draw_html(roster_table(sheet, book))
     st.caption(_origin(sheet, history, book.digest()))
     with st.container(horizontal=True):
         _draw_trial_button(sheet)
@@ -401,12 +408,13 @@ def draw_rosters() -> None:
         _draw_export(sheet, book.digest())
     for key, draw in ((PROBLEM, st.error), (NOTICE, st.info)):
         if told := st.session_state.pop(key, ""):
-            draw(escaped(told))
+            draw(escape_markdown(told))
     if history and st.session_state.get(ASKED) == (number := history[0].number):
         question = (
-            f"Remove “{escaped(name)}”? Runs keep the seats that they used, and its history stays."
+            f"Remove “{escape_markdown(name)}”? Runs keep the seats that they used, and its "
+            f"history stays."
         )
-        draw_question(question, "Remove", "rosters", _remove, name, number, asked=ASKED)
+        draw_confirmation(question, "Remove", "rosters", _remove, name, number, asked=ASKED)
     _draw_editor()
     _draw_trial(sheet)
     _draw_history(history)
@@ -417,12 +425,15 @@ def _origin(sheet: RosterConfig, history: list[SavedRoster], digest: str) -> str
     first = "Comes with Counterpoint and never changes; a copy is yours to change."
     if history:
         saved = history[0]
-        first = f"Saved {when(saved.at)} by {escaped(saved.author)}, version {len(history)}."
+        first = (
+            f"Saved {format_time(saved.at)} by {escape_markdown(saved.author)}, version "
+            f"{len(history)}."
+        )
     if sheet.is_built_in:
         return first
     written = ""
     if sheet.prompts and sheet.prompts != digest:
-        written = f"; the model set was written for {escaped(sheet.prompts)}"
+        written = f"; the model set was written for {escape_markdown(sheet.prompts)}"
     return (
         f"{first} Prompts in use: version {digest}{written}. Where a price is unknown, tokens "
         "are capped instead of money."
@@ -432,62 +443,66 @@ def _origin(sheet: RosterConfig, history: list[SavedRoster], digest: str) -> str
 def _draw_changes(sheet: RosterConfig, history: list[SavedRoster]) -> None:
     """Copy, change, remove; what is being written must be saved or discarded first."""
     is_writing, name = DRAFT in st.session_state, sheet.name
-    button("Make a copy", "rosters.copy", _copy, name, icon="content_copy", disabled=is_writing)
+    draw_button(
+        "Make a copy", "rosters.copy", _copy, name, icon="content_copy", disabled=is_writing
+    )
     if history:
-        button("Change", "rosters.change", _change, name, icon="edit", disabled=is_writing)
-        button("Remove", "rosters.remove", ask, ASKED, history[0].number, icon="delete")
+        draw_button("Change", "rosters.change", _change, name, icon="edit", disabled=is_writing)
+        draw_button(
+            "Remove", "rosters.remove", ask_confirmation, ASKED, history[0].number, icon="delete"
+        )
 
 
 def _draw_export(sheet: RosterConfig, digest: str) -> None:
     try:
-        data = files.roster_file(sheet, digest)
+        data = files.write_roster(sheet, digest)
     except InputError as error:  # kept by an earlier version with other rules
-        st.error(escaped(str(error)))
+        st.error(escape_markdown(str(error)))
         return
     file_name = re.sub(r"[^\w.-]+", "-", sheet.name).strip(".-") + files.SUFFIX
     told = "The model set as a file, without any key"
-    download("Export", data, file_name, "rosters.export", help=told)
+    draw_download("Export", data, file_name, "rosters.export", help=told)
 
 
 def _copy(name: str) -> None:
-    with problem_kept(PROBLEM):
+    with store_problem(PROBLEM):
         with state.open_store() as store:
             _require_lead(store)
-            sheet = sheet_named(name, store)
-        begin(_derived(sheet, "copy"))
+            sheet = find_roster(name, store)
+        begin_form(_derived(sheet, "copy"))
 
 
 def _change(name: str, number: int = 0) -> None:
     """Open the form on the newest version of a roster, or on the one of that number."""
-    with problem_kept(PROBLEM):
+    with store_problem(PROBLEM):
         with state.open_store() as store:
             _require_lead(store)
             history = store.rosters.history(name)
         chosen = next((saved for saved in history if saved.number == number), None) or history[0]
         if chosen.sheet is not None:
-            begin(chosen.sheet, fixed=name, seen=history[0].number)
+            begin_form(chosen.sheet, fixed=name, seen=history[0].number)
 
 
 def _remove(name: str, number: int) -> None:
-    ask(ASKED, None)
-    with problem_kept(PROBLEM):
+    ask_confirmation(ASKED, None)
+    with store_problem(PROBLEM):
         with state.open_store() as store, store.writing():
             _require_lead(store)
-            store.rosters.remove(name, state.person(store), time.time(), seen=number)
-        st.toast(f"“{escaped(name)}” is removed.", icon=":material/delete:")
+            store.rosters.remove(name, state.get_person(store), time.time(), seen=number)
+        st.toast(f"“{escape_markdown(name)}” is removed.", icon=":material/delete:")
 
 
 def _draw_history(history: list[SavedRoster]) -> None:
     if len(history) < 2:
         return
     with st.expander(f"History ({len(history)})", key="rosters.history"):
-        for saved in paged(history, "rosters.versions"):
+        for saved in paginate(history, "rosters.versions"):
             left, right = st.columns([3, 1], vertical_alignment="center")
             what = "saved" if saved.sheet else "removed"
-            left.markdown(f"{when(saved.at)} · {escaped(saved.author)} · {what}")
+            left.markdown(f"{format_time(saved.at)} · {escape_markdown(saved.author)} · {what}")
             if saved.sheet and saved != history[0]:
                 with right:
-                    button(
+                    draw_button(
                         "Take it up again", f"rosters.version.{saved.number}",
                         _change, saved.name, saved.number, disabled=DRAFT in st.session_state,
                     )  # fmt: skip

@@ -8,23 +8,29 @@ from collections.abc import Sequence
 import streamlit as st
 
 from components.app import login, state
-from components.setup.roster_fields import table
-from components.widgets.controls import button, problem_kept, problem_shown, show_problem
-from components.widgets.html import show
-from components.widgets.wording import escaped
+from components.setup.roster_fields import html_table_of
+from components.widgets.controls import draw_button, show_problem, show_problems, store_problem
+from components.widgets.html import draw_html
+from components.widgets.wording import escape_markdown
 from core.agents.roster_files import NAME_OF_KEY
-from core.agents.rosters import sheets_of
+from core.agents.rosters import list_rosters
 from core.baseline import entailment as reader
 from core.llm.keys import ADDRESS_KEY, SEARCH_KEY, key_names
-from core.pipeline.doctor import checks
-from core.review.people import change_person, rename_person
-from core.runtime.concurrency import Stop
+from core.pipeline.doctor import run_checks
+from core.review.people import rename_person, switch_person
+from core.runtime.concurrency import StopSignal
 from core.runtime.config import SETTINGS
 from core.runtime.errors import NotAllowed
 from core.schema.records import Plan
 from core.schema.rosters import RosterConfig
 from core.store import Store
-from core.tools.web_search import PROVIDERS, WHO_IS_TOLD, WebChoice, save_web_choice, web_choice
+from core.tools.web_search import (
+    PROVIDER_RECIPIENTS,
+    PROVIDERS,
+    WebSearchChoice,
+    load_web_choice,
+    save_web_choice,
+)
 
 ABOUT_KEYS = (
     "A key typed here stays in this browser session's memory: it is never stored, logged or "
@@ -57,13 +63,13 @@ def draw_plan_keys(plan: Plan, page: str) -> None:
 
 def draw_keys_of(sheets: Sequence[RosterConfig], page: str) -> None:
     """The same for several rosters, each key once; `page` sets the fields' names apart."""
-    keys = state.keys()
+    keys = state.get_keys()
     seats = [seat for sheet in sheets for _, seat in sheet.seats() if not seat.is_built_in]
     missing = list(dict.fromkeys(name for seat in seats for name in keys.missing_for(seat)))
     names = dict.fromkeys(name for seat in seats for name in key_names(seat))
     if missing:
         st.info(
-            escaped(
+            escape_markdown(
                 f"{'This model set needs' if len(sheets) == 1 else 'These model sets need'} "
                 f"{', '.join(missing)}. Type it for this session (it is never stored, logged or "
                 "shown), or set it in the environment or in .streamlit/secrets.toml and start "
@@ -79,10 +85,10 @@ def draw_keys_of(sheets: Sequence[RosterConfig], page: str) -> None:
 
 
 def _draw_forget(name: str, page: str) -> None:
-    button(
-        escaped(f"Forget {name}"),
+    draw_button(
+        escape_markdown(f"Forget {name}"),
         f"{page}.forget.{name}",
-        lambda: st.session_state.pop(f"{state.KEY_FIELD}{name}", None),
+        lambda: st.session_state.pop(f"{state.KEY_FIELD_PREFIX}{name}", None),
         icon="delete",
         help="Typed in this session. Forget it to type another.",
     )
@@ -96,12 +102,12 @@ def _draw_key_field(name: str, page: str) -> None:
         typed = str(st.session_state.get(field) or "").strip()
         st.session_state[field] = ""
         if typed:
-            st.session_state[f"{state.KEY_FIELD}{name}"] = typed
-            st.toast(f"{escaped(name)} is set for this session.", icon=":material/key:")
+            st.session_state[f"{state.KEY_FIELD_PREFIX}{name}"] = typed
+            st.toast(f"{escape_markdown(name)} is set for this session.", icon=":material/key:")
 
     st.text_input(
         # The name itself where Markdown has nothing to say to it: screen readers read it so.
-        name if NAME_OF_KEY.fullmatch(name.strip("_")) else escaped(name),
+        name if NAME_OF_KEY.fullmatch(name.strip("_")) else escape_markdown(name),
         type="password",
         key=field,
         on_change=take,
@@ -124,12 +130,12 @@ ONLY_IF_ASKED = "– none; needed only where the address asks for one"
 def draw_keys() -> None:
     """Every key by name, never by value, and a field for each that nobody has set."""
     st.subheader("Keys", anchor=False)
-    keys = state.keys()
+    keys = state.get_keys()
     rosters: dict[str, list[str]] = {}
     missing: set[str] = set()
     optional: set[str] = set()
     with state.open_store() as store:
-        seats = [(sheet.name, seat) for sheet in sheets_of(store) for _, seat in sheet.seats()]
+        seats = [(sheet.name, seat) for sheet in list_rosters(store) for _, seat in sheet.seats()]
     for roster, seat in seats:
         names = key_names(seat)
         missing.update(keys.missing_for(seat))
@@ -148,13 +154,13 @@ def draw_keys() -> None:
         words = ONLY_IF_ASKED if not place and name in optional - missing else words
         rows.append((name, words, ", ".join(dict.fromkeys(used_by))))
         absent += [name] if place is None and words != ALIAS else []
-    show(table(("Name", "Where it is", "Model sets that use it"), rows))
+    draw_html(html_table_of(("Name", "Where it is", "Model sets that use it"), rows))
     for start in range(0, len(absent), IN_A_ROW):  # row by row, so that a phone keeps the order
         for name, column in zip(absent[start:], st.columns(IN_A_ROW), strict=False):
             with column:
                 _draw_key_field(name, "settings")
     with st.container(horizontal=True):
-        for name in state.typed_keys():
+        for name in state.get_typed_keys():
             _draw_forget(name, "settings")
     st.caption(ABOUT_KEYS)
 
@@ -168,9 +174,9 @@ def draw_web_search() -> None:
     """The choice as it stands, fields for another, and a button that tries it."""
     st.subheader("Web search", anchor=False)
     st.caption(ABOUT_WEB_SEARCH)
-    stored = WebChoice()
-    with problem_shown(), state.open_store() as store:
-        stored = web_choice(store)
+    stored = WebSearchChoice()
+    with show_problems(), state.open_store() as store:
+        stored = load_web_choice(store)
     names = list(PROVIDERS)
     provider = st.selectbox(
         "Provider",
@@ -190,31 +196,31 @@ def draw_web_search() -> None:
             help=ABOUT_ADDRESS,
         )
     if provider:
-        who = WHO_IS_TOLD[provider]
-        st.info(escaped(SENT.format(who=who)), icon=":material/outgoing_mail:")
+        who = PROVIDER_RECIPIENTS[provider]
+        st.info(escape_markdown(SENT.format(who=who)), icon=":material/outgoing_mail:")
     with st.container(horizontal=True):
-        button("Save", f"{WEB_FIELD}.save", _save, icon="save")
+        draw_button("Save", f"{WEB_FIELD}.save", _save, icon="save")
         if stored.provider:
             told = "One search for “Wikipedia” at the provider that is saved."
-            button("Test", f"{WEB_FIELD}.test", _try, icon="network_check", help=told)
+            draw_button("Test", f"{WEB_FIELD}.test", _try, icon="network_check", help=told)
     show_problem(WEB_PROBLEM)
     if tried := st.session_state.pop(TRIED, None):
         works, words = tried
-        (st.success if works else st.error)(escaped(words))
+        (st.success if works else st.error)(escape_markdown(words))
 
 
-def _draw_google(stored: WebChoice) -> None:
+def _draw_google(stored: WebSearchChoice) -> None:
     st.text_input(
         "The engine's cx",
         value=stored.cx,
         key=f"{WEB_FIELD}.cx",
         help="From the engine's control panel at programmablesearchengine.google.com.",
     )
-    place = state.keys().where(SEARCH_KEY)
+    place = state.get_keys().where(SEARCH_KEY)
     if place is None:
         _draw_key_field(SEARCH_KEY, WEB_FIELD)
         return
-    st.caption(escaped(f"{SEARCH_KEY}: {WHERE[place]}"))
+    st.caption(escape_markdown(f"{SEARCH_KEY}: {WHERE[place]}"))
     if place == "typed":
         _draw_forget(SEARCH_KEY, WEB_FIELD)
 
@@ -224,22 +230,22 @@ def _save() -> None:
         name: str(st.session_state.get(f"{WEB_FIELD}.{name}") or "")
         for name in ("provider", "address", "cx")
     }
-    with problem_kept(WEB_PROBLEM):
+    with store_problem(WEB_PROBLEM):
         with state.open_store() as store, store.writing():
             _require_admin(store, "choose a web search")
-            save_web_choice(store, WebChoice(**typed))
+            save_web_choice(store, WebSearchChoice(**typed))
         st.toast("Saved.", icon=":material/check:")
 
 
 def _try() -> None:
     """By a click alone: a rerun asks nobody."""
-    from core.tools.web_search import tried
+    from core.tools.web_search import try_search
 
-    with problem_kept(WEB_PROBLEM):
+    with store_problem(WEB_PROBLEM):
         with state.open_store() as store:
             _require_admin(store, "test the web search")
-            choice = web_choice(store)
-        st.session_state[TRIED] = tried(choice, state.keys(), Stop())
+            choice = load_web_choice(store)
+        st.session_state[TRIED] = try_search(choice, state.get_keys(), StopSignal())
 
 
 FIELD = "settings.reader"
@@ -252,11 +258,11 @@ def draw_readers() -> None:
     st.subheader("Reader", anchor=False)
     st.caption(ABOUT_READERS)
     with state.open_store() as store:
-        used = reader.reader_in_use(store)
-    names = [reader.SHIPPED, *reader.reader_folders(state.home())]
+        used = reader.load_reader_choice(store)
+    names = [reader.SHIPPED_READER, *reader.list_reader_folders(state.home_folder())]
     if used not in names:
         st.error(
-            escaped(f"The reader “{used}” is not in the home any more; choose another."),
+            escape_markdown(f"The reader “{used}” is not in the home any more; choose another."),
             icon=":material/error:",
         )
     st.selectbox(
@@ -264,7 +270,7 @@ def draw_readers() -> None:
         names,
         index=names.index(used) if used in names else None,
         format_func=lambda name: (
-            "the reader that ships (English)" if name == reader.SHIPPED else name
+            "the reader that ships (English)" if name == reader.SHIPPED_READER else name
         ),
         key=f"{FIELD}.name",
         on_change=_choose,
@@ -275,19 +281,19 @@ def draw_readers() -> None:
         key=f"{FIELD}.source",
         placeholder="organisation/model on the Hugging Face Hub, or a folder",
     )
-    button("Import", f"{FIELD}.import", _import, icon="download")
+    draw_button("Import", f"{FIELD}.import", _import, icon="download")
     show_problem(PROBLEM)
 
 
 def _draw_known(name: str) -> None:
-    folder = reader.reader_folders(state.home()).get(name)
+    folder = reader.list_reader_folders(state.home_folder()).get(name)
     if folder is None:
         return
-    with problem_shown():
-        card, found = reader.reader_card(folder), reader.calibration_of(folder)
-        st.caption(escaped(f"{card['architecture']} from {card['source']}"))
+    with show_problems():
+        card, found = reader.read_reader_card(folder), reader.read_reader_calibration(folder)
+        st.caption(escape_markdown(f"{card['architecture']} from {card['source']}"))
         if found is None:
-            st.warning(escaped(UNCALIBRATED), icon=":material/tune:")
+            st.warning(escape_markdown(UNCALIBRATED), icon=":material/tune:")
             st.code(f"python -m core reader calibrate {name} --decided-here", language="shell")
             return
         own = found["measured"]["all"]
@@ -298,74 +304,77 @@ def _draw_known(name: str) -> None:
 
 
 def _require_admin(store: Store, what: str) -> None:
-    store.projects.require_for_all(state.person(store), "admin", what)
+    store.projects.require_for_all(state.get_person(store), "admin", what)
 
 
 def _choose() -> None:
     name = str(st.session_state.get(f"{FIELD}.name") or "")
-    with problem_kept(PROBLEM):
+    with store_problem(PROBLEM):
         with state.open_store() as store:
             _require_admin(store, "change the reader")
-            reader.choose_reader(store, state.home(), name)
+            reader.choose_reader(store, state.home_folder(), name)
         st.toast("New checks read with it.", icon=":material/check:")
 
 
 def _import() -> None:
     source = str(st.session_state.get(f"{FIELD}.source") or "").strip()
-    with problem_kept(PROBLEM):
+    with store_problem(PROBLEM):
         with state.open_store() as store:
             _require_admin(store, "change the reader")
         with st.spinner("Exporting the model; large ones take a minute…"):
-            name = reader.brought(state.home(), source)
+            name = reader.import_if_new(state.home_folder(), source)
         st.session_state[f"{FIELD}.source"] = ""
-        st.toast(escaped(f"{name} is here; choose it above."), icon=":material/check:")
+        st.toast(escape_markdown(f"{name} is here; choose it above."), icon=":material/check:")
 
 
 def draw_person() -> None:
     """The name that stands at corrections; whoever logged in has theirs from the provider."""
     with state.open_store() as store:
-        name = state.person(store)
-    if login.is_on():
-        st.markdown(f"You are logged in as **{escaped(name)}**; so it stands at your corrections.")
+        name = state.get_person(store)
+    if login.is_login_required():
+        st.markdown(
+            f"You are logged in as **{escape_markdown(name)}**; so it stands at your corrections."
+        )
         return
     typed = st.text_input(
         "Your name, as shown on your corrections", value=name, key="settings.person", max_chars=80
     )
     if typed and typed.strip() != name:
         with st.container(horizontal=True):
-            button("I changed my name", "settings.rename", _rename)
-            button("Someone else works here now", "settings.change", _change)
+            draw_button("I changed my name", "settings.rename", _rename)
+            draw_button("Someone else works here now", "settings.change", _change)
         st.caption(
             f"Your roles, drafts and what you have in hand go along; or they stay "
-            f"{escaped(name)}'s, and the other begins as an annotator of this project."
+            f"{escape_markdown(name)}'s, and the other begins as an annotator of this project."
         )
     show_problem("settings.person.problem")
 
 
 def _typed_name() -> str:
-    if login.is_on():
+    if login.is_login_required():
         raise NotAllowed("Whoever logged in cannot take another name; log out instead.")
     return str(st.session_state.get("settings.person") or "").strip()
 
 
 def _change() -> None:
     """Another person at the same computer: they see nothing of the drafts of who was here."""
-    with problem_kept("settings.person.problem"):
+    with store_problem("settings.person.problem"):
         name = _typed_name()
         with state.open_store() as store:
-            change_person(store, state.project(store).id, name, time.time())
-        state.begin_as(name)
-        st.toast(f"{escaped(name)} works here now.", icon=":material/check:")
+            switch_person(store, state.get_project(store).id, name, time.time())
+        state.start_session_as(name)
+        st.toast(f"{escape_markdown(name)} works here now.", icon=":material/check:")
 
 
 def _rename() -> None:
-    with problem_kept("settings.person.problem"):
+    with store_problem("settings.person.problem"):
         name = _typed_name()
         with state.open_store() as store:
-            rename_person(store, state.person(store), name, time.time())
+            rename_person(store, state.get_person(store), name, time.time())
         st.session_state["person"] = name
         st.toast(
-            f"From now on your corrections say {escaped(name)}. Earlier ones keep their name, "
+            f"From now on your corrections say {escape_markdown(name)}. Earlier ones keep their "
+            f"name, "
             "which stays among the project's people.",
             icon=":material/check:",
         )
@@ -387,7 +396,7 @@ def draw_limits() -> None:
 
 def _set(name: str) -> None:
     value = st.session_state.get(f"settings.{name}")
-    with problem_kept("settings.problem"):
+    with store_problem("settings.problem"):
         with state.open_store() as store, store.writing():
             _require_admin(store, "change limits")
             store.projects.save_setting(name, int(value or 0))
@@ -397,11 +406,14 @@ def _set(name: str) -> None:
 def draw_health() -> None:
     """What works here and what to do about the rest."""
     st.subheader("What works here", anchor=False)
-    st.caption(f"Everything is kept in {escaped(str(state.home()))}.")
+    st.caption(f"Everything is kept in {escape_markdown(str(state.home_folder()))}.")
     if not st.button("Run the checks", key="settings.health", icon=":material/stethoscope:"):
         return
-    for item in checks(state.home()):
+    for item in run_checks(state.home_folder()):
         if item.works:
-            st.markdown(f":material/check_circle: **{escaped(item.name)}** · {escaped(item.words)}")
+            st.markdown(
+                f":material/check_circle: **{escape_markdown(item.name)}** · "
+                f"{escape_markdown(item.words)}"
+            )
         else:
-            st.error(escaped(f"{item.name}: {item.words}"), icon=":material/error:")
+            st.error(escape_markdown(f"{item.name}: {item.words}"), icon=":material/error:")

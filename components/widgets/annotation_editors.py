@@ -14,24 +14,24 @@ import streamlit as st
 from streamlit import runtime
 
 from components.app import state
-from components.widgets.controls import component, problem_kept, show_problem
-from components.widgets.wording import escaped
-from core.documents.library import file_bytes
-from core.documents.rendering import Upright, upright_picture
+from components.widgets.controls import get_component, show_problem, store_problem
+from components.widgets.wording import escape_markdown
+from core.documents.library import load_file_bytes
+from core.documents.rendering import UprightImage, load_upright_image
 from core.runtime.config import Settings
 from core.runtime.errors import InputError
-from core.schema.records import Box, Source
-from core.schema.reviews import ImageBox, category_words
-from core.store.corrections import LONGEST_COMMENT
+from core.schema.records import BoundingBox, Source
+from core.schema.reviews import ImageBox, format_category
+from core.store.corrections import MAX_COMMENT_CHARACTERS
 from core.store.sqlite import from_plain, to_plain
 
-MOST_KEPT = 8  # pictures, of some megabytes each
-SMALLEST = 0.004  # of a side; anything smaller is a click
-ROUNDING = 1e-9
-MOST_BOXES = 500
-Words = Mapping[str, str]
-Edited = TypeVar("Edited")
-Status = Literal["marked", "suggested", "rejected"]
+MAX_CACHED_PICTURES = 8  # pictures, of some megabytes each
+MIN_BOX_SIDE = 0.004  # of a side; anything smaller is a click
+ROUNDING_TOLERANCE = 1e-9
+MAX_BOXES = 500
+CategoryWords = Mapping[str, str]
+EditorState = TypeVar("EditorState")
+MarkStatus = Literal["marked", "suggested", "rejected"]
 SpanEdit = Literal[
     "", "mark", "category", "resize", "remove", "accept", "reject", "accept_all", "none",
     "not_none", "undo", "redo",
@@ -40,7 +40,7 @@ BoxEdit = Literal["", "draw", "move", "resize", "category", "comment", "remove",
 
 
 @dataclass(frozen=True)
-class Mark:
+class SpanMark:
     """Words `[start, end)` of the text, in code points; `by` suggested them with its `score`."""
 
     id: str
@@ -49,28 +49,28 @@ class Mark:
     category: str
     by: str = ""
     score: float | None = None
-    status: Status = "marked"
+    status: MarkStatus = "marked"
 
 
 @dataclass(frozen=True)
-class Marked:
+class SpanEditorState:
     """The editor's state; `none`: no single word is wrong; `did`: the last change."""
 
     revision: int = 0
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[SpanMark, ...] = ()
     none: bool = False
     did: SpanEdit = ""
 
     @property
-    def chosen(self) -> tuple[Mark, ...]:
+    def chosen(self) -> tuple[SpanMark, ...]:
         """The marks that count, a person's own and accepted ones, in the order of the text."""
         kept = [mark for mark in self.marks if mark.status == "marked"]
         return tuple(sorted(kept, key=lambda mark: (mark.start, mark.end)))
 
 
-def marked_from(value: object, text: str, categories: Collection[str]) -> Marked:
+def parse_span_editor(value: object, text: str, categories: Collection[str]) -> SpanEditorState:
     """Parse what the browser sent. Raises InputError: it does not fit the text or categories."""
-    marked = from_plain(Marked, value)
+    marked = from_plain(SpanEditorState, value)
     for mark in marked.marks:
         if not 0 <= mark.start < mark.end <= len(text):
             raise InputError(
@@ -92,9 +92,9 @@ def marked_from(value: object, text: str, categories: Collection[str]) -> Marked
 def _mount(
     name: str,
     data: dict[str, Any],
-    categories: Words,
-    read: Callable[[object, Collection[str]], Edited],
-    on_edit: Callable[[Edited], None],
+    categories: CategoryWords,
+    read: Callable[[object, Collection[str]], EditorState],
+    on_edit: Callable[[EditorState], None],
     *,
     key: str,
     is_locked: bool,
@@ -104,11 +104,11 @@ def _mount(
     def handle_edit() -> None:
         value = st.session_state[key].get("edit")
         if value is not None and not is_locked:
-            with problem_kept(f"{key}.problem"):
+            with store_problem(f"{key}.problem"):
                 on_edit(read(value, categories))
 
     choices = [{"id": name, "words": words} for name, words in categories.items()]
-    component(name)(
+    get_component(name)(
         key=key,
         data=data | {"categories": choices, "locked": is_locked},
         default={"edit": None},
@@ -117,11 +117,11 @@ def _mount(
     show_problem(f"{key}.problem")
 
 
-def span_editor(
+def draw_span_editor(
     text: str,
-    marked: Marked,
-    categories: Words,
-    on_edit: Callable[[Marked], None],
+    marked: SpanEditorState,
+    categories: CategoryWords,
+    on_edit: Callable[[SpanEditorState], None],
     *,
     key: str,
     language: str = "",
@@ -131,29 +131,29 @@ def span_editor(
     """Draw the text with its marks; use it in a fragment, since each rerun sends the text."""
     data = asdict(marked) | {"text": text, "language": language, "noneWords": none_words}
 
-    def read(value: object, known: Collection[str]) -> Marked:
-        return marked_from(value, text, known)
+    def read(value: object, known: Collection[str]) -> SpanEditorState:
+        return parse_span_editor(value, text, known)
 
     _mount("span_editor", data, categories, read, on_edit, key=key, is_locked=is_locked)
 
 
-def picture_of(source_id: str, name: str) -> Upright:
+def load_picture(source_id: str, name: str) -> UprightImage:
     """Return the stored image, turned upright. Raises InputError: it is gone or unreadable."""
-    data = file_bytes(state.home(), source_id)
+    data = load_file_bytes(state.home_folder(), source_id)
     with state.open_store() as store:
         settings = store.projects.settings()
     return _upright(source_id, settings.megapixels, data, name, settings)
 
 
-# A resource, not data: `Upright` is frozen, so nobody needs a copy of its bytes at each rerun.
-@st.cache_resource(max_entries=MOST_KEPT, show_spinner="Drawing the image…")
+# A resource, not data: `UprightImage` is frozen, so nobody needs a copy of its bytes at each rerun.
+@st.cache_resource(max_entries=MAX_CACHED_PICTURES, show_spinner="Drawing the image…")
 def _upright(
     source_id: str, megapixels: int, _data: bytes, _name: str, _settings: Settings
-) -> Upright:
-    return upright_picture(_data, name=_name, settings=_settings)
+) -> UprightImage:
+    return load_upright_image(_data, name=_name, settings=_settings)
 
 
-def address_of(picture: Upright, key: str) -> str:
+def serve_picture(picture: UprightImage, key: str) -> str:
     """Return the URL from which the browser fetches the picture once, not at every rerun."""
     if not runtime.exists():  # a script run without a server
         return ""
@@ -168,13 +168,13 @@ class DrawnBox:
     """A box in the editor; its id lives as long as the editor."""
 
     id: str
-    box: Box
+    box: BoundingBox
     category: str
     comment: str = ""
 
 
 @dataclass(frozen=True)
-class Drawn:
+class BoxEditorState:
     """The editor's state: boxes in the order of drawing; `did` is the last change."""
 
     revision: int = 0
@@ -182,18 +182,18 @@ class Drawn:
     did: BoxEdit = ""
 
 
-Boxes = dict[str, Drawn]
+BoxEditorStates = dict[str, BoxEditorState]
 
 # msgspec may crash if two threads are the first to convert the same dataclass.
-from_plain(Drawn, {})
+from_plain(BoxEditorState, {})
 
 
-def drawn_from(value: object, categories: Collection[str]) -> Drawn:
+def parse_box_editor(value: object, categories: Collection[str]) -> BoxEditorState:
     """Parse what the browser sent. Raises InputError: it does not fit an image or categories."""
-    drawn = from_plain(Drawn, value)
-    if len(drawn.boxes) > MOST_BOXES:
+    drawn = from_plain(BoxEditorState, value)
+    if len(drawn.boxes) > MAX_BOXES:
         raise InputError(
-            f"Expected at most {MOST_BOXES} boxes on an image, found {len(drawn.boxes):,}; "
+            f"Expected at most {MAX_BOXES} boxes on an image, found {len(drawn.boxes):,}; "
             "remove some of them."
         )
     for number, box in enumerate(drawn.boxes, 1):
@@ -212,9 +212,9 @@ def _validate_box(number: int, drawn: DrawnBox, categories: Collection[str]) -> 
                 f"Expected box {number} within the image, found it from {low:.1%} to {high:.1%} "
                 f"of the {side}; draw this box again."
             )
-        elif high - low < SMALLEST - ROUNDING:
+        elif high - low < MIN_BOX_SIDE - ROUNDING_TOLERANCE:
             problem = (
-                f"Expected box {number} to take at least {SMALLEST:.1%} of the {side}, found "
+                f"Expected box {number} to take at least {MIN_BOX_SIDE:.1%} of the {side}, found "
                 f"{high - low:.2%}; draw it larger."
             )
         if problem:
@@ -222,9 +222,10 @@ def _validate_box(number: int, drawn: DrawnBox, categories: Collection[str]) -> 
     if drawn.category not in categories:
         known = ", ".join(categories)
         raise InputError(f"Expected one of the categories {known}, found “{drawn.category}”.")
-    if len(drawn.comment) > LONGEST_COMMENT:
+    if len(drawn.comment) > MAX_COMMENT_CHARACTERS:
         raise InputError(
-            f"Expected at most {LONGEST_COMMENT:,} characters in the comment on box {number}, "
+            f"Expected at most {MAX_COMMENT_CHARACTERS:,} characters in the comment on box "
+            f"{number}, "
             f"found {len(drawn.comment):,}; shorten it."
         )
     try:
@@ -236,23 +237,23 @@ def _validate_box(number: int, drawn: DrawnBox, categories: Collection[str]) -> 
         ) from error
 
 
-def image_boxes(drawn: Drawn, source_id: str) -> tuple[ImageBox, ...]:
+def to_image_boxes(drawn: BoxEditorState, source_id: str) -> tuple[ImageBox, ...]:
     """Return the boxes in the editor of that image, as a correction stores them."""
     return tuple(ImageBox(source_id, box.box, box.category, box.comment) for box in drawn.boxes)
 
 
-def drawn_of(boxes: Sequence[ImageBox], source_id: str) -> Drawn:
+def select_boxes(boxes: Sequence[ImageBox], source_id: str) -> BoxEditorState:
     """Return an editor state with those of a correction's boxes that lie on that image."""
     own = [box for box in boxes if box.source_id == source_id]
     drawn = [DrawnBox(f"kept.{n}", box.box, box.category, box.comment) for n, box in enumerate(own)]
-    return Drawn(boxes=tuple(drawn))
+    return BoxEditorState(boxes=tuple(drawn))
 
 
-def box_editor(
-    picture: Upright,
-    drawn: Drawn,
-    categories: Words,
-    on_edit: Callable[[Drawn], None],
+def draw_box_editor(
+    picture: UprightImage,
+    drawn: BoxEditorState,
+    categories: CategoryWords,
+    on_edit: Callable[[BoxEditorState], None],
     *,
     key: str,
     name: str,
@@ -260,48 +261,50 @@ def box_editor(
 ) -> None:
     """Draw the image with its boxes (shares of width and height); use it in a fragment."""
     data = asdict(drawn) | {
-        "address": address_of(picture, key),
+        "address": serve_picture(picture, key),
         "width": picture.width,
         "height": picture.height,
         "name": name,
-        "smallest": SMALLEST,
-        "mostBoxes": MOST_BOXES,
-        "longestComment": LONGEST_COMMENT,
+        "smallest": MIN_BOX_SIDE,
+        "mostBoxes": MAX_BOXES,
+        "longestComment": MAX_COMMENT_CHARACTERS,
     }
-    _mount("box_editor", data, categories, drawn_from, on_edit, key=key, is_locked=is_locked)
+    _mount("box_editor", data, categories, parse_box_editor, on_edit, key=key, is_locked=is_locked)
 
 
-def boxes_kept(key: str) -> Boxes:
+def get_box_editors(key: str) -> BoxEditorStates:
     """Return the states of a form's editors by image."""
-    boxes: Boxes = st.session_state.get(f"{key}.boxes") or {}
+    boxes: BoxEditorStates = st.session_state.get(f"{key}.boxes") or {}
     return boxes
 
 
-def boxes_of(key: str) -> tuple[ImageBox, ...]:
+def list_drawn_boxes(key: str) -> tuple[ImageBox, ...]:
     """Return all boxes drawn in a form."""
-    return _flatten_boxes(boxes_kept(key))
+    return _flatten_boxes(get_box_editors(key))
 
 
-def boxes_to(kept: Boxes) -> Any:
+def encode_boxes(kept: BoxEditorStates) -> Any:
     """Return the boxes as plain values for a draft."""
     return to_plain(_flatten_boxes(kept))
 
 
-def _flatten_boxes(kept: Boxes) -> tuple[ImageBox, ...]:
-    return tuple(box for source_id, drawn in kept.items() for box in image_boxes(drawn, source_id))
+def _flatten_boxes(kept: BoxEditorStates) -> tuple[ImageBox, ...]:
+    return tuple(
+        box for source_id, drawn in kept.items() for box in to_image_boxes(drawn, source_id)
+    )
 
 
-def boxes_from(draft: object) -> Boxes:
+def decode_boxes(draft: object) -> BoxEditorStates:
     """Return the boxes of a draft; none if they cannot be read."""
     try:
-        return boxes_again(from_plain(tuple[ImageBox, ...], draft or []))
+        return group_boxes_by_image(from_plain(tuple[ImageBox, ...], draft or []))
     except InputError:
         return {}
 
 
-def boxes_again(boxes: Sequence[ImageBox]) -> Boxes:
+def group_boxes_by_image(boxes: Sequence[ImageBox]) -> BoxEditorStates:
     """Return editor states by image for saved boxes."""
-    return {source_id: drawn_of(boxes, source_id) for source_id in {b.source_id for b in boxes}}
+    return {source_id: select_boxes(boxes, source_id) for source_id in {b.source_id for b in boxes}}
 
 
 def draw_box_fields(
@@ -320,17 +323,17 @@ def draw_box_fields(
 def _draw_editor(
     key: str, source_id: str, name: str, categories: Mapping[str, str], changed: Callable[[], None]
 ) -> None:
-    def store_edit(drawn: Drawn) -> None:
-        st.session_state[f"{key}.boxes"] = boxes_kept(key) | {source_id: drawn}
+    def store_edit(drawn: BoxEditorState) -> None:
+        st.session_state[f"{key}.boxes"] = get_box_editors(key) | {source_id: drawn}
         changed()
 
     try:
-        picture = picture_of(source_id, name)
+        picture = load_picture(source_id, name)
     except InputError as error:
-        st.info(escaped(str(error)))
+        st.info(escape_markdown(str(error)))
         return
-    editor = boxes_kept(key).get(source_id, Drawn())
-    categories = {**categories, **{b.category: category_words(b.category) for b in editor.boxes}}
-    box_editor(
+    editor = get_box_editors(key).get(source_id, BoxEditorState())
+    categories = {**categories, **{b.category: format_category(b.category) for b in editor.boxes}}
+    draw_box_editor(
         picture, editor, categories, store_edit, key=f"{key}.boxes.editor.{source_id}", name=name
     )

@@ -10,25 +10,28 @@ from typing import Any
 import plotly.graph_objects as go
 from streamlit.elements.lib.streamlit_plotly_theme import configure_streamlit_plotly_theme
 
-from core.learning.data_quality import Curve
+from core.learning.data_quality import LearningCurve
 
 configure_streamlit_plotly_theme()  # launch.py keeps plotly out of Streamlit's own start
 # Plotly knows no CSS variables: these hues of assets/app.css are visible in both themes.
-HALLUCINATED = "#d9540b"
-SUPPORTED = "#0284c7"
-QUIET = "#7d8793"
+HALLUCINATED_COLOR = "#d9540b"
+SUPPORTED_COLOR = "#0284c7"
+NEUTRAL_COLOR = "#7d8793"
 # Plotly's toolbar covers the title, on a phone permanently: only full screen stays in it.
 MODEBAR = {"remove": ["toImage", "zoom", "pan", "zoomIn", "zoomOut", "autoScale", "resetScale"]}
 # Layout of figures with a row for each agent, in pixels.
-LINE = 34  # each row
-HEAD = 88  # the title and up to two lines of legend
-FOOT = 50
-SCALE = ((0.0, "#eef2f6"), (1.0, "#0369a1"))
-TINTS = ((0.0, "#eaf4fb"), (1.0, "#7cc3e8"))  # light in both themes, so that INK is legible
-INK = "#10202e"
-CELLS = (("true_hallucinated", "missed_hallucinated"), ("false_alarms", "true_supported"))
-LABELS = ("Hallucinated", "Supported")
-Points = Sequence[tuple[float, float]]
+ROW_PIXELS = 34  # each row
+HEAD_PIXELS = 88  # the title and up to two lines of legend
+FOOT_PIXELS = 50
+PAIR_COLORSCALE = ((0.0, "#eef2f6"), (1.0, "#0369a1"))
+MATRIX_COLORSCALE = (
+    (0.0, "#eaf4fb"),
+    (1.0, "#7cc3e8"),
+)  # light in both themes, so that INK is legible
+MATRIX_TEXT_COLOR = "#10202e"
+MATRIX_KEYS = (("true_hallucinated", "missed_hallucinated"), ("false_alarms", "true_supported"))
+MATRIX_LABELS = ("Hallucinated", "Supported")
+CurvePoints = Sequence[tuple[float, float]]
 
 
 def threshold_figure(
@@ -37,21 +40,24 @@ def threshold_figure(
     """Plot mean IoU by threshold, with a line at each named level; equal levels share one."""
     figure = go.Figure()
     points = list(zip(taus, iou, strict=True))
-    _add_line(figure, "", points, color=SUPPORTED, showlegend=False)
+    _add_line(figure, "", points, color=SUPPORTED_COLOR, showlegend=False)
     names_by_level: dict[float, list[str]] = {}
     for name, level in levels.items():
         names_by_level.setdefault(level, []).append(name)
     low, high = min(iou), max(iou)
     for number, (level, names) in enumerate(sorted(names_by_level.items())):
         is_new = "proposed" in names
-        style = {"color": HALLUCINATED if is_new else QUIET, "dash": ("dot", "dash")[number % 2]}
+        style = {
+            "color": HALLUCINATED_COLOR if is_new else NEUTRAL_COLOR,
+            "dash": ("dot", "dash")[number % 2],
+        }
         _add_line(
             figure, f"{', '.join(names)}: {level:.2f}", [(level, low), (level, high)], **style
         )
     figure.update_layout(title="IoU with people's marks, by threshold")
     figure.update_xaxes(title="threshold: words are marked from this probability on")
     figure.update_yaxes(title="mean IoU")
-    return plain(figure)
+    return style_figure(figure)
 
 
 def _add_line(
@@ -67,7 +73,7 @@ def _add_line(
     figure.add_scatter(name=name, x=xs, y=ys, **hover, **options)
 
 
-def plain(figure: go.Figure, height: int = 320) -> go.Figure:
+def style_figure(figure: go.Figure, height: int = 320) -> go.Figure:
     """Give the figure the margins and the legend that all figures have."""
     figure.update_layout(
         margin={"l": 40, "r": 10, "t": 40, "b": 40},
@@ -79,7 +85,7 @@ def plain(figure: go.Figure, height: int = 320) -> go.Figure:
 
 
 @dataclass(frozen=True)
-class Interval:
+class AccuracyInterval:
     """A row of a forest plot: shares in [0, 1]; `always` is the constant answer's share."""
 
     name: str
@@ -92,7 +98,7 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Cell:
+class AgentPairCell:
     """A square of the heat map between two agents; `words` are shown on hover."""
 
     one: str
@@ -101,7 +107,7 @@ class Cell:
     words: str
 
 
-def forest_figure(lines: Sequence[Interval], title: str) -> go.Figure:
+def forest_figure(lines: Sequence[AccuracyInterval], title: str) -> go.Figure:
     """Plot means with 95% intervals, the first on top; hollow if there are too few cases."""
     names = [_escape_name(line.name) for line in lines]
     symbols = ["circle-open" if line.is_thin else "circle" for line in lines]
@@ -111,13 +117,13 @@ def forest_figure(lines: Sequence[Interval], title: str) -> go.Figure:
         x=[line.mean for line in lines],
         y=names,
         mode="markers",
-        marker={"color": SUPPORTED, "size": 10, "symbol": symbols},
+        marker={"color": SUPPORTED_COLOR, "size": 10, "symbol": symbols},
         error_x={
             "type": "data",
             "symmetric": False,
             "array": [line.high - line.mean for line in lines],
             "arrayminus": [line.mean - line.low for line in lines],
-            "color": SUPPORTED,
+            "color": SUPPORTED_COLOR,
         },
         text=[f"{line.mean:.2f} ({line.low:.2f} to {line.high:.2f}), n={line.n}" for line in lines],
         hovertemplate="%{y}: %{text}<extra></extra>",
@@ -127,14 +133,14 @@ def forest_figure(lines: Sequence[Interval], title: str) -> go.Figure:
         x=[line.always for line in lines],
         y=names,
         mode="markers",
-        marker={"color": HALLUCINATED, "size": 9, "symbol": "x"},
+        marker={"color": HALLUCINATED_COLOR, "size": 9, "symbol": "x"},
         hovertemplate="always hallucinated: %{x:.2f}<extra></extra>",
     )
     figure.update_xaxes(range=[0, 1.02], title="share right")
     return _lay_out_rows(figure, title, len(lines))
 
 
-def pairs_figure(names: Sequence[str], cells: Sequence[Cell]) -> go.Figure:
+def pair_heatmap_figure(names: Sequence[str], cells: Sequence[AgentPairCell]) -> go.Figure:
     """Plot a heat map of pairs of agents, symmetric; undefined squares stay empty."""
     place = {name: number for number, name in enumerate(names)}
     values: list[list[float | None]] = [[None] * len(names) for _ in names]
@@ -153,7 +159,7 @@ def pairs_figure(names: Sequence[str], cells: Sequence[Cell]) -> go.Figure:
             texttemplate="%{text}",
             customdata=words,
             hovertemplate="%{customdata}<extra></extra>",
-            colorscale=[list(step) for step in SCALE],
+            colorscale=[list(step) for step in PAIR_COLORSCALE],
             zmin=0,
             zmax=1,
             xgap=2,
@@ -173,14 +179,14 @@ def pairs_figure(names: Sequence[str], cells: Sequence[Cell]) -> go.Figure:
     return figure
 
 
-def counts_figure(
+def answer_weights_figure(
     names: Sequence[str], wrong: Sequence[float], right: Sequence[float]
 ) -> go.Figure:
     """Plot what each agent's answer adds to the log-odds of hallucinated, a row an agent."""
     figure = go.Figure()
     for name, added, colour, pattern in (
-        ("when it says hallucinated", wrong, HALLUCINATED, ""),
-        ("when it says supported", right, SUPPORTED, "/"),
+        ("when it says hallucinated", wrong, HALLUCINATED_COLOR, ""),
+        ("when it says supported", right, SUPPORTED_COLOR, "/"),
     ):
         figure.add_bar(
             name=name,
@@ -200,8 +206,8 @@ def _lay_out_rows(figure: go.Figure, title: str, many: int) -> go.Figure:
     figure.update_yaxes(autorange="reversed", automargin=True)
     figure.update_layout(
         title={"text": title, "y": 0.99, "yanchor": "top", "yref": "container"},
-        height=HEAD + FOOT + LINE * many,
-        margin={"l": 10, "r": 10, "t": HEAD, "b": FOOT},
+        height=HEAD_PIXELS + FOOT_PIXELS + ROW_PIXELS * many,
+        margin={"l": 10, "r": 10, "t": HEAD_PIXELS, "b": FOOT_PIXELS},
         legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "xanchor": "left"},
         modebar=MODEBAR,
     )
@@ -213,34 +219,34 @@ def _escape_name(name: str) -> str:
     return html.escape(short, quote=False)
 
 
-def matrix_figure(counts: Mapping[str, Any], title: str) -> go.Figure:
+def confusion_matrix_figure(counts: Mapping[str, Any], title: str) -> go.Figure:
     """Plot people's labels (rows) by a version's (columns), tinted by share of the row."""
-    rows = [[int(counts.get(key) or 0) for key in row] for row in CELLS]
+    rows = [[int(counts.get(key) or 0) for key in row] for row in MATRIX_KEYS]
     shares = [[value / (sum(row) or 1) for value in row] for row in rows]
     figure = go.Figure(
         go.Heatmap(
             z=shares,
-            x=list(LABELS),
-            y=list(LABELS),
+            x=list(MATRIX_LABELS),
+            y=list(MATRIX_LABELS),
             zmin=0,
             zmax=1,
             showscale=False,
-            colorscale=[list(tint) for tint in TINTS],
+            colorscale=[list(tint) for tint in MATRIX_COLORSCALE],
             xgap=3,
             ygap=3,
             customdata=rows,
             hovertemplate="people say %{y}, it says %{x}: %{customdata}<extra></extra>",
         )
     )
-    font = {"color": INK, "size": 14}
-    for label, row, row_shares in zip(LABELS, rows, shares, strict=True):
-        for column, value, share in zip(LABELS, row, row_shares, strict=True):
+    font = {"color": MATRIX_TEXT_COLOR, "size": 14}
+    for label, row, row_shares in zip(MATRIX_LABELS, rows, shares, strict=True):
+        for column, value, share in zip(MATRIX_LABELS, row, row_shares, strict=True):
             words = f"<b>{value}</b><br>{share:.0%}"
             figure.add_annotation(x=column, y=label, text=words, showarrow=False, font=font)
     figure.update_layout(title=title)
     figure.update_xaxes(title="it says", side="bottom")
     figure.update_yaxes(title="people say", autorange="reversed", tickangle=-90)
-    return plain(figure, height=260)
+    return style_figure(figure, height=260)
 
 
 def reliability_figure(
@@ -250,8 +256,8 @@ def reliability_figure(
     most = max([entry.get("n", 0) for entry in (*before, *after)], default=0) or 1
     figure = go.Figure()
     for name, bins, colour, symbol in (
-        (names[0], before, QUIET, "diamond"),
-        (names[1], after, SUPPORTED, "circle"),
+        (names[0], before, NEUTRAL_COLOR, "diamond"),
+        (names[1], after, SUPPORTED_COLOR, "circle"),
     ):
         filled = [entry for entry in bins if entry.get("n")]
         sizes = [6 + 16 * (entry["n"] / most) ** 0.5 for entry in filled]
@@ -266,24 +272,28 @@ def reliability_figure(
             hovertemplate=f"about %{{x:.2f}}: %{{y:.0%}} right, %{{text}}<extra>{name}</extra>",
         )
     low = min([entry["low"] for entry in (*before, *after)], default=0.0)
-    line = {"color": QUIET, "dash": "dot", "width": 1}
+    line = {"color": NEUTRAL_COLOR, "dash": "dot", "width": 1}
     figure.add_shape(type="line", x0=low, y0=low, x1=1, y1=1, line=line)
     figure.update_layout(title="Confidence against right verdicts (larger: more cases)")
     figure.update_xaxes(title="confidence", range=[low - 0.03, 1.03])
     figure.update_yaxes(title="share that was right", range=[-0.08, 1.15])
-    return plain(figure)
+    return style_figure(figure)
 
 
 def loss_figure(losses: Sequence[Sequence[float]], steps: int = 0) -> go.Figure:
     """Plot the training loss at each step so far; `steps` is where the axis ends."""
     figure = go.Figure()
-    style = {"mode": "lines+markers", "marker": {"color": SUPPORTED, "size": 6}, "color": SUPPORTED}
+    style = {
+        "mode": "lines+markers",
+        "marker": {"color": SUPPORTED_COLOR, "size": 6},
+        "color": SUPPORTED_COLOR,
+    }
     points = [(entry[0], entry[1]) for entry in losses]
     _add_line(figure, "loss", points, "step %{x}: %{y:.3f}", **style)
     figure.update_layout(title="Loss: how far pairs of texts still lie wrong", showlegend=False)
     figure.update_xaxes(title="step", range=[0, steps] if steps else None)
     figure.update_yaxes(rangemode="tozero")
-    return plain(figure, height=240)
+    return style_figure(figure, height=240)
 
 
 def reward_figure(own: Sequence[float], held: Sequence[float]) -> go.Figure:
@@ -293,10 +303,10 @@ def reward_figure(own: Sequence[float], held: Sequence[float]) -> go.Figure:
         _add_line(figure, name, list(enumerate(rewards)), "update %{x}: %{y:.3f}", dash=dash)
     figure.update_xaxes(title="updates")
     figure.update_yaxes(title="mean reward")
-    return plain(figure)
+    return style_figure(figure)
 
 
-def curve_figure(curve: Curve) -> go.Figure:
+def learning_curve_figure(curve: LearningCurve) -> go.Figure:
     """Plot quality by number of cases learned from, up to twice as many, beside chance."""
     figure = go.Figure()
     x = [point.cases for point in curve.points]
@@ -305,13 +315,13 @@ def curve_figure(curve: Curve) -> go.Figure:
     errors = {
         "type": "data",
         "symmetric": False,
-        "color": SUPPORTED,
+        "color": SUPPORTED_COLOR,
         "array": [point.balanced_high - point.balanced for point in curve.points],
         "arrayminus": [point.balanced - point.balanced_low for point in curve.points],
     }
     series: Sequence[tuple[str, Sequence[float], str, str, dict[str, Any]]] = (
-        ("balanced accuracy", balanced, SUPPORTED, "circle", {"error_y": errors}),
-        ("AUROC", auroc, HALLUCINATED, "x", {"dash": "dash"}),
+        ("balanced accuracy", balanced, SUPPORTED_COLOR, "circle", {"error_y": errors}),
+        ("AUROC", auroc, HALLUCINATED_COLOR, "x", {"dash": "dash"}),
     )
     for name, values, colour, symbol, style in series:
         style |= {"marker": {"color": colour, "symbol": symbol, "size": 8}, "color": colour}
@@ -320,28 +330,33 @@ def curve_figure(curve: Curve) -> go.Figure:
     ahead = [round(x[-1] + (2 * curve.cases - x[-1]) * step / 8) for step in range(9)]
     if curve.law is not None:
         law = [(cases, curve.expected(cases)) for cases in ahead]
-        _add_line(figure, "expected", law, color=QUIET, dash="dot")
-    figure.add_hline(y=0.5, line={"color": QUIET, "width": 1}, annotation_text="always the same")
+        _add_line(figure, "expected", law, color=NEUTRAL_COLOR, dash="dot")
+    figure.add_hline(
+        y=0.5, line={"color": NEUTRAL_COLOR, "width": 1}, annotation_text="always the same"
+    )
     figure.update_layout(title="Quality against corrected cases")
     figure.update_xaxes(title="cases learned from", type="log", tickvals=[*x, 2 * curve.cases])
     figure.update_yaxes(range=[0.35, 1.03])
-    return plain(figure)
+    return style_figure(figure)
 
 
-def majority_figure(
-    independent: Points, together: Points, bound: Points, measured: Sequence[tuple[int, float, str]]
+def majority_error_figure(
+    independent: CurvePoints,
+    together: CurvePoints,
+    bound: CurvePoints,
+    measured: Sequence[tuple[int, float, str]],
 ) -> go.Figure:
     """Plot error by number of agents; `measured` holds (agents, error, hover text)."""
     figure = go.Figure()
     lines = (
-        ("independent agents", independent, SUPPORTED, "solid"),
-        ("agents that err together", together, HALLUCINATED, "dash"),
-        ("Hoeffding's bound for the effective number", bound, QUIET, "dot"),
+        ("independent agents", independent, SUPPORTED_COLOR, "solid"),
+        ("agents that err together", together, HALLUCINATED_COLOR, "dash"),
+        ("Hoeffding's bound for the effective number", bound, NEUTRAL_COLOR, "dot"),
     )
     for name, points, colour, dash in lines:
         _add_line(figure, name, points, "%{x} agents: %{y:.3f}", color=colour, dash=dash)
     if measured:
-        marker = {"color": QUIET, "size": 9, "symbol": "diamond"}
+        marker = {"color": NEUTRAL_COLOR, "size": 9, "symbol": "diamond"}
         words = [words for _, _, words in measured]
         majorities = [(k, error) for k, error, _ in measured]
         style = {"mode": "markers", "marker": marker, "text": words}
@@ -350,10 +365,10 @@ def majority_figure(
     figure.update_xaxes(title="agents", tick0=1)
     highest = max([0.1, *(y for _, points, _, _ in lines for _, y in points)])
     figure.update_yaxes(rangemode="tozero", range=[0, min(1.02, 1.1 * highest)])
-    return _add_legend_room(plain(figure, height=380))
+    return _add_legend_room(style_figure(figure, height=380))
 
 
-def judge_figure(
+def judge_risk_figure(
     budgets: Sequence[float],
     competing: Sequence[float],
     base: float,
@@ -363,21 +378,24 @@ def judge_figure(
     """Plot risk by a message's budget; `measured` is (evidence, risk) of the project's debates."""
     figure = go.Figure()
     lines = (
-        ("competing, taken for evidence", competing, HALLUCINATED, "dash"),
-        ("no debate", [base] * len(budgets), QUIET, "dot"),
-        ("collaborating", collaborating, SUPPORTED, "solid"),
+        ("competing, taken for evidence", competing, HALLUCINATED_COLOR, "dash"),
+        ("no debate", [base] * len(budgets), NEUTRAL_COLOR, "dot"),
+        ("collaborating", collaborating, SUPPORTED_COLOR, "solid"),
     )
     about = "%{x:.2f} nats: %{y:.3f}"
     for name, risks, colour, dash in lines:
         points = list(zip(budgets, risks, strict=True))
         _add_line(figure, name, points, about, color=colour, dash=dash)
     if measured is not None:
-        style = {"mode": "markers", "marker": {"color": QUIET, "size": 10, "symbol": "diamond"}}
+        style = {
+            "mode": "markers",
+            "marker": {"color": NEUTRAL_COLOR, "size": 10, "symbol": "diamond"},
+        }
         _add_line(figure, "your debates, if collaborating", [measured], about, **style)
     figure.update_layout(title="The judge's risk by how far a message can move it")
     figure.update_xaxes(title="budget of a message, mean LLR in nats")
     figure.update_yaxes(range=[0, 0.62])
-    return _add_legend_room(plain(figure, height=380))
+    return _add_legend_room(style_figure(figure, height=380))
 
 
 def _add_legend_room(figure: go.Figure) -> go.Figure:

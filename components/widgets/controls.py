@@ -11,14 +11,14 @@ from typing import Any
 
 import streamlit as st
 
-from components.widgets.wording import escaped
+from components.widgets.wording import escape_markdown
 from core.runtime.errors import ReviewError
 
 ASSETS = Path(__file__).parent.parent / "assets"
 
 
 @cache
-def component(name: str) -> Callable[..., Any]:
+def get_component(name: str) -> Callable[..., Any]:
     """Register the component with files of that name; once, or Streamlit warns."""
     names = ("editor", name) if name.endswith("_editor") else (name,)
     parts: dict[str, str] = {}
@@ -32,7 +32,7 @@ def component(name: str) -> Callable[..., Any]:
     return mount
 
 
-def button(
+def draw_button(
     label: str, key: str, act: Callable[..., None], *args: object, icon: str = "", **options: Any
 ) -> bool:
     """Draw a button that calls `act(*args)` when pressed; `icon` is a Material symbol's name."""
@@ -40,12 +40,12 @@ def button(
     return st.button(label, key=key, on_click=act, args=args, icon=symbol, **options)
 
 
-def link(page: str, label: str, icon: str, **parameters: str) -> None:
+def draw_link(page: str, label: str, icon: str, **parameters: str) -> None:
     """Draw a link to one of our pages, with these query parameters."""
     st.page_link(page, label=label, icon=f":material/{icon}:", query_params=parameters)
 
 
-def download(
+def draw_download(
     label: str,
     data: str | bytes | Callable[[], str | bytes],
     file_name: str,
@@ -66,12 +66,12 @@ def download(
     )
 
 
-def table(rows: Sequence[Mapping[str, Any]], key: str | None = None, **options: Any) -> None:
+def draw_table(rows: Sequence[Mapping[str, Any]], key: str | None = None, **options: Any) -> None:
     """Draw a table to read, as high as its rows."""
     st.dataframe(rows, key=key, hide_index=True, **{"height": "content"} | options)
 
 
-def choice_table(rows: Sequence[Mapping[str, Any]], key: str, **options: Any) -> int | None:
+def draw_choice_table(rows: Sequence[Mapping[str, Any]], key: str, **options: Any) -> int | None:
     """Draw a table whose rows open by a checkbox or a click on a cell; return the chosen row."""
     event = st.dataframe(
         rows,
@@ -86,24 +86,24 @@ def choice_table(rows: Sequence[Mapping[str, Any]], key: str, **options: Any) ->
     return chosen[0] if chosen and chosen[0] < len(rows) else None
 
 
-def ask(key: str, about: object) -> None:
+def ask_confirmation(key: str, about: object) -> None:
     """Ask for confirmation under `key`; `about` None withdraws the question."""
     st.session_state[key] = about
 
 
-def draw_question(
+def draw_confirmation(
     words: str, label: str, key: str, act: Callable[..., None], *args: object, asked: str
 ) -> None:
     """Draw the confirmation asked for under `asked`: one button acts, the other cancels."""
     with st.container(border=True):
         st.markdown(words)
         with st.container(horizontal=True):
-            button(label, f"{key}.sure", act, *args, type="primary")
-            button("Keep", f"{key}.keep", ask, asked, None)
+            draw_button(label, f"{key}.sure", act, *args, type="primary")
+            draw_button("Keep", f"{key}.keep", ask_confirmation, asked, None)
 
 
 @contextlib.contextmanager
-def problem_kept(key: str) -> Iterator[None]:
+def store_problem(key: str) -> Iterator[None]:
     """Store the message of a ReviewError under `key`, for `show_problem` to show later."""
     try:
         yield
@@ -114,16 +114,16 @@ def problem_kept(key: str) -> Iterator[None]:
 def show_problem(key: str) -> None:
     """Show the message stored under `key`, once."""
     if problem := st.session_state.pop(key, ""):
-        st.error(escaped(problem), icon=":material/error:")
+        st.error(escape_markdown(problem), icon=":material/error:")
 
 
 @contextlib.contextmanager
-def problem_shown() -> Iterator[None]:
+def show_problems() -> Iterator[None]:
     """Show the message of a ReviewError at once."""
     try:
         yield
     except ReviewError as error:
-        st.error(escaped(str(error)), icon=":material/error:")
+        st.error(escape_markdown(str(error)), icon=":material/error:")
 
 
 def open_run(run_id: str) -> None:

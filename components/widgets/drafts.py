@@ -13,44 +13,44 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
-from components.widgets.controls import component
-from core.review.people import draft_of, keep_draft
+from components.widgets.controls import get_component
+from core.review.people import load_draft, save_draft
 
 PAUSE_MILLISECONDS = 500
-PATIENCE_MILLISECONDS = 10_000
+FIELD_WAIT_MILLISECONDS = 10_000
 
 
-def kept(name: str) -> dict[str, Any]:
+def load_draft_values(name: str) -> dict[str, Any]:
     """Return the current person's draft of that name; empty if there is none."""
     with state.open_store() as store:
-        return _parse_values(draft_of(store, state.person(store), name))
+        return _parse_values(load_draft(store, state.get_person(store), name))
 
 
-def keep(name: str, values: Mapping[str, Any]) -> None:
+def save_draft_values(name: str, values: Mapping[str, Any]) -> None:
     """Store plain values as the current person's draft of that name; empty values delete it."""
     with state.open_store() as store:
-        keep_draft(store, state.person(store), name, json.dumps(values) if values else "")
+        save_draft(store, state.get_person(store), name, json.dumps(values) if values else "")
 
 
-def restored(page: str) -> dict[str, Any] | None:
+def restore_page_draft(page: str) -> dict[str, Any] | None:
     """Return a page's draft in this project when a session first opens the page; else None."""
     with state.open_store() as store:
-        name = f"{page}.{state.project(store).id}"
+        name = f"{page}.{state.get_project(store).id}"
     if st.session_state.get(f"{page}.draft") == name:
         return None
-    values = kept(name)
+    values = load_draft_values(name)
     st.session_state[f"{page}.draft"] = name
     st.session_state[f"{page}.left"] = values
     return values
 
 
-def names_in(draft: Mapping[str, Any], field: str) -> list[str]:
+def list_draft_texts(draft: Mapping[str, Any], field: str) -> list[str]:
     """Return the texts that a draft lists in `field`; none if it holds something else."""
     items = draft.get(field)
     return [item for item in items if isinstance(item, str)] if isinstance(items, list) else []
 
 
-def follow(page: str, values: dict[str, Any]) -> None:
+def save_page_draft(page: str, values: dict[str, Any]) -> None:
     """Store what stands on a page whose draft was restored; empty `values` end the draft.
 
     Only what this session changed is written: another tab may have typed something since, and a
@@ -61,9 +61,9 @@ def follow(page: str, values: dict[str, Any]) -> None:
     if values == stored:
         return
     with state.open_store() as store, store.writing():
-        person = state.person(store)
-        if values or _parse_values(draft_of(store, person, name)) == stored:
-            keep_draft(store, person, name, json.dumps(values) if values else "")
+        person = state.get_person(store)
+        if values or _parse_values(load_draft(store, person, name)) == stored:
+            save_draft(store, person, name, json.dumps(values) if values else "")
     st.session_state[f"{page}.left"] = values
 
 
@@ -73,7 +73,7 @@ def _parse_values(text: str) -> dict[str, Any]:
 
 
 @st.fragment
-def watch(
+def watch_fields(
     key: str,
     fields: Mapping[str, str],
     on_typed: Callable[[dict[str, str]], None],
@@ -100,7 +100,7 @@ def watch(
             on_typed({name: str(typed[name]) for name in fields if name in typed})
 
     with st.container(key="drafts"):  # app.css takes it out of the flow
-        component("drafts")(
+        get_component("drafts")(
             key=key,
             data={
                 "fields": {name: _css_class(widget) for name, widget in fields.items()},
@@ -108,7 +108,7 @@ def watch(
                 "stamp": stamp,
                 "pause": PAUSE_MILLISECONDS,
                 "shortcuts": shortcuts,
-                "patience": PATIENCE_MILLISECONDS,
+                "patience": FIELD_WAIT_MILLISECONDS,
             },
             default={"typed": None},
             on_typed_change=report_typed,

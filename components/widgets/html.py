@@ -18,111 +18,116 @@ from typing import TypeVar
 
 import streamlit as st
 
-from components.widgets.wording import clipped, percent
-from core.agents.llm_judge import ARROW, NOTHING, QUOTES
-from core.agents.reply_parser import CONFIDENCE, DOUBT, WORDS_LINE, without_marks
-from core.baseline.wording import capitalised, listed
+from components.widgets.wording import clip_text, format_percent
+from core.agents.llm_judge import ARROW_PATTERN, DELETION_WORDS, QUOTE_CHARACTERS
+from core.agents.reply_parser import CONFIDENCE_LINE, CONTESTED_LINE, DOUBT_LINE, strip_marks
+from core.baseline.wording import capitalise, join_quoted
 from core.schema.events import SoftLabel
-from core.schema.progress import Progress
-from core.schema.records import Reply, Span, Stance, WordScore
-from core.schema.reviews import category_words
+from core.schema.progress import RunState
+from core.schema.records import Span, Stance, TurnReply, WordScore
+from core.schema.reviews import format_category
 
-TOLD = re.compile(r"(?<=[.。]) (?=“[^”]{1,200}”: |\d+ statements? says? nothing )")
-REPLY = re.compile(r"\s*(agree|deny)\s*(?:[.:;,!–—-]+\s*|$)", re.IGNORECASE)
-STANCES: dict[str, Stance] = {
+STATEMENT_BREAK = re.compile(r"(?<=[.。]) (?=“[^”]{1,200}”: |\d+ statements? says? nothing )")
+REPLY_PATTERN = re.compile(r"\s*(agree|deny)\s*(?:[.:;,!–—-]+\s*|$)", re.IGNORECASE)
+STANCE_BY_KEYWORD: dict[str, Stance] = {
     "CORRECT": "supported", "WRONG": "hallucinated", "OPEN": "unclear",
     "正确": "supported", "错误": "hallucinated", "未定": "unclear",
 }  # fmt: skip
-STANCE = re.compile(
-    rf"[\s*_`]*({'|'.join(STANCES)})[*_`]*\s*(?:[.:;,!。：；，！–—-]+\s*|$)", re.IGNORECASE
+STANCE_PATTERN = re.compile(
+    rf"[\s*_`]*({'|'.join(STANCE_BY_KEYWORD)})[*_`]*\s*(?:[.:;,!。：；，！–—-]+\s*|$)",
+    re.IGNORECASE,
 )
-VERDICT = re.compile(r"(?:^|\s)verdict:\s*(?:in)?correct\b[,:]?([^.]*)\.?\s*$", re.IGNORECASE)
-TAGS = frozenset(
+VERDICT_PATTERN = re.compile(
+    r"(?:^|\s)verdict:\s*(?:in)?correct\b[,:]?([^.]*)\.?\s*$", re.IGNORECASE
+)
+ALLOWED_TAGS = frozenset(
     """a article b br code dd del details div dl dt em figcaption figure h1 h2 h3 h4 header html
     body head img ins li main mark meta ol p pre section small span strong style summary sup
     table tbody td th thead title tr ul""".split()
 )
-ATTRIBUTES = frozenset(
+ALLOWED_ATTRIBUTES = frozenset(
     """class id title dir lang data-n data-say style alt src role aria-label charset colspan href
     open rel scope tabindex target""".split()
 )
 # An anchor on this page, or a web address that a person may choose to open.
-HREF = re.compile(r"#[\w-]+|https?://[^\s\"'<>\\]+", re.ASCII | re.IGNORECASE)
-VOID = frozenset(["br", "img", "meta"])
-MOST_TITLES = 20
-MEAN = "Mean of the vote"
-EACH_WORD = "Every word by itself"
-LEAST_SHOWN = 0.1  # words below it stay uncoloured, or most of the text would be coloured
-LONGEST_REASON = 160
+HREF_PATTERN = re.compile(r"#[\w-]+|https?://[^\s\"'<>\\]+", re.ASCII | re.IGNORECASE)
+VOID_TAGS = frozenset(["br", "img", "meta"])
+MAX_TITLES = 20
+MEAN_LAYER = "Mean of the vote"
+WORD_LAYER = "Every word by itself"
+MIN_SHOWN_P = 0.1  # words below it stay uncoloured, or most of the text would be coloured
+MAX_REASON_CHARS = 160
 # A number with its separators, a word, or one character of a script written without spaces.
-PIECE = re.compile(r"\d+(?:[.,:]\d+)+|[^\W\u2e80-\U0010ffff]+|\s+|.", re.DOTALL)
-LONGEST_COMPARED = 4000  # characters; comparing the words of longer lines takes too long
-SIGNS = {"removed": "−", "added": "+"}
-LONGEST_WITHIN = 6000  # characters of both texts; comparing longer ones takes seconds
-LONGEST_CHANGE = 300
-GONE, COME = "taken out: ", "put in: "
-Change = tuple[str, str]  # (removed words, added words); the same words in both if unchanged
+TOKEN_PATTERN = re.compile(r"\d+(?:[.,:]\d+)+|[^\W\u2e80-\U0010ffff]+|\s+|.", re.DOTALL)
+MAX_LINE_DIFF_CHARS = 4000  # characters; comparing the words of longer lines takes too long
+DIFF_SIGNS = {"removed": "−", "added": "+"}
+MAX_INLINE_DIFF_CHARS = 6000  # characters of both texts; comparing longer ones takes seconds
+MAX_CHANGE_CHARS = 300
+REMOVED_PREFIX, ADDED_PREFIX = "taken out: ", "put in: "
+TextChange = tuple[str, str]  # (removed words, added words); the same words in both if unchanged
 Item = TypeVar("Item")
-A_PAGE = 20
+ITEMS_PER_PAGE = 20
 
 
-def spoken(text: str, *, under_way: bool = False) -> tuple[Reply | None, str]:
+def split_reply(text: str, *, under_way: bool = False) -> tuple[TurnReply | None, str]:
     """Return (the reply that the text begins with, the rest of the text).
 
     With `under_way` the text is still being written: the beginning of a reply is not shown yet.
     """
-    text = without_marks(text)
-    if match := REPLY.match(text):
-        reply: Reply = "agree" if match[1].lower() == "agree" else "deny"
-        return reply, capitalised(text[match.end() :])
+    text = strip_marks(text)
+    if match := REPLY_PATTERN.match(text):
+        reply: TurnReply = "agree" if match[1].lower() == "agree" else "deny"
+        return reply, capitalise(text[match.end() :])
     start = text.strip()
     is_partial = under_way and start and any(word.startswith(start) for word in ("AGREE", "DENY"))
     return None, "" if is_partial else text
 
 
-def stated(text: str, *, under_way: bool = False) -> tuple[Stance | None, str]:
+def split_stance(text: str, *, under_way: bool = False) -> tuple[Stance | None, str]:
     """Return (the stance that the text begins with, the rest without confidence and doubt).
 
     With `under_way` the beginning of a stance is not shown yet.
     """
-    words = DOUBT.sub("", CONFIDENCE.sub("", without_marks(text))).strip()
-    if match := STANCE.match(words):
-        return STANCES[match[1].upper()], capitalised(words[match.end() :])
-    is_partial = under_way and words and any(word.startswith(words) for word in STANCES)
+    words = DOUBT_LINE.sub("", CONFIDENCE_LINE.sub("", strip_marks(text))).strip()
+    if match := STANCE_PATTERN.match(words):
+        return STANCE_BY_KEYWORD[match[1].upper()], capitalise(words[match.end() :])
+    is_partial = under_way and words and any(word.startswith(words) for word in STANCE_BY_KEYWORD)
     return None, "" if is_partial else words
 
 
-def without_places(text: str) -> str:
+def strip_word_lines(text: str) -> str:
     """Return the text without its lines that name words of the response."""
-    return WORDS_LINE.sub("", text).strip()
+    return CONTESTED_LINE.sub("", text).strip()
 
 
-def places_told(text: str) -> list[str]:
+def describe_word_lines(text: str) -> list[str]:
     """Return those lines for people, each once: “512 m” should be “412 m”."""
     corrections = []
-    for line in WORDS_LINE.finditer(text):
-        words, *rest = (part.strip(QUOTES) for part in ARROW.split(line["value"], maxsplit=1))
+    for line in CONTESTED_LINE.finditer(text):
+        words, *rest = (
+            part.strip(QUOTE_CHARACTERS) for part in ARROW_PATTERN.split(line["value"], maxsplit=1)
+        )
         if not rest:
             corrections.append(f"contests “{words}”")
-        elif NOTHING.fullmatch(rest[0]):
+        elif DELETION_WORDS.fullmatch(rest[0]):
             corrections.append(f"“{words}” should go")
         else:
             corrections.append(f"“{words}” should be “{rest[0]}”")
     return list(dict.fromkeys(corrections))
 
 
-def rationale_words(text: str) -> str:
+def strip_verdict_line(text: str) -> str:
     """Return the judge's text without its verdict line; the line in words if it is all there is."""
-    match = VERDICT.search(text)
+    match = VERDICT_PATTERN.search(text)
     if not match:
         return text
     rest = match[1].strip()
-    return text[: match.start()].rstrip() or (f"{capitalised(rest)}." if rest else "")
+    return text[: match.start()].rstrip() or (f"{capitalise(rest)}." if rest else "")
 
 
-def rationale_lines(text: str) -> list[str]:
+def split_rationale(text: str) -> list[str]:
     """Split the rationale; an audit's has a line for each statement it mentions (“…”: why)."""
-    return TOLD.split(rationale_words(text))
+    return STATEMENT_BREAK.split(strip_verdict_line(text))
 
 
 class Html(str):
@@ -133,20 +138,20 @@ class Html(str):
 
 def element(name: str, *children: str | Html, **attributes: str | None) -> Html:
     """Return an element; `class_` gives `class`, children that are not `Html` are escaped."""
-    if name not in TAGS:
+    if name not in ALLOWED_TAGS:
         raise ValueError(f"<{name}> is not among our tags")
     parts = [f"<{name}"]
     for key, value in attributes.items():
         attribute = key.rstrip("_").replace("_", "-")
-        if attribute not in ATTRIBUTES:
+        if attribute not in ALLOWED_ATTRIBUTES:
             raise ValueError(f"{attribute} is not among our attributes")
-        if attribute == "href" and not HREF.fullmatch(value or ""):
+        if attribute == "href" and not HREF_PATTERN.fullmatch(value or ""):
             raise ValueError(f"{value!r} is no address that a link of ours may lead to")
         if value is not None:
             parts.append(f' {attribute}="{escape(value, quote=True)}"')
     parts.append(">")
-    if name not in VOID:
-        parts += [text(child) for child in children]
+    if name not in VOID_TAGS:
+        parts += [to_html(child) for child in children]
         parts.append(f"</{name}>")
     return Html("".join(parts))
 
@@ -166,23 +171,23 @@ def html_table(
     return element("table", *head, element("tbody", *lines), class_=class_)
 
 
-def outward(address: str) -> Html:
+def external_link(address: str) -> Html:
     """Return a link marked as leading away; plain text if the address is no web address."""
-    if not HREF.fullmatch(address) or address.startswith("#"):
-        return text(address)
+    if not HREF_PATTERN.fullmatch(address) or address.startswith("#"):
+        return to_html(address)
     attributes = {"rel": "noopener noreferrer nofollow", "target": "_blank"}
     words = "Opens a page outside Counterpoint"
     return element("a", address, " ↗", href=address, **attributes, title=words)
 
 
-def text(value: str | Html) -> Html:
+def to_html(value: str | Html) -> Html:
     """Return the value as markup: `Html` as it is, anything else escaped."""
     return value if isinstance(value, Html) else Html(escape(value, quote=False))
 
 
-def joined(pieces: Iterable[str | Html]) -> Html:
+def join_html(pieces: Iterable[str | Html]) -> Html:
     """Join the pieces without a separator."""
-    return Html("".join(text(piece) for piece in pieces))
+    return Html("".join(to_html(piece) for piece in pieces))
 
 
 @dataclass(frozen=True)
@@ -197,11 +202,11 @@ class HtmlMark:
     strength: float | None = None
 
 
-Layers = dict[str, list[HtmlMark]]
+MarkLayers = dict[str, list[HtmlMark]]
 
 
 @dataclass(frozen=True)
-class Part:
+class LinkTarget:
     """`[start, end)` of the text, a target for links to `#id`."""
 
     start: int
@@ -209,19 +214,21 @@ class Part:
     id: str
 
 
-def numbered(spans: Sequence[Span]) -> list[HtmlMark]:
+def number_spans(spans: Sequence[Span]) -> list[HtmlMark]:
     """Return the spans as marks numbered from 1."""
     return [HtmlMark(s.start, s.end, str(number)) for number, s in enumerate(spans, start=1)]
 
 
-def marked_text(text: str, marks: Sequence[HtmlMark], parts: Sequence[Part] = ()) -> Html:
+def render_marked_text(
+    text: str, marks: Sequence[HtmlMark], parts: Sequence[LinkTarget] = ()
+) -> Html:
     """Return the whole text with its marks; overlapping marks show all their numbers.
 
     The numbers are drawn by CSS, so that copying the text copies the text alone. Of overlapping
     parts the first one counts.
     """
     anchors = _drop_overlaps(parts, len(text))
-    stretches: list[HtmlMark | Part] = [*marks, *anchors]
+    stretches: list[HtmlMark | LinkTarget] = [*marks, *anchors]
     ends = {end for stretch in stretches for end in (stretch.start, stretch.end)}
     cuts = sorted(cut for cut in {0, len(text), *ends} if 0 <= cut <= len(text))
     opening, closing = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
@@ -248,9 +255,9 @@ def marked_text(text: str, marks: Sequence[HtmlMark], parts: Sequence[Part] = ()
     return div("cp-text", *whole, *pieces, dir="auto")
 
 
-def _drop_overlaps(parts: Sequence[Part], length: int) -> list[Part]:
+def _drop_overlaps(parts: Sequence[LinkTarget], length: int) -> list[LinkTarget]:
     """Return the parts in the order of the text, without those that overlap an earlier one."""
-    kept: list[Part] = []
+    kept: list[LinkTarget] = []
     for part in sorted(parts, key=lambda candidate: candidate.start):
         free_from = kept[-1].end if kept else 0
         if free_from <= part.start < part.end <= length:
@@ -287,8 +294,8 @@ class _MarkCover:
             return words
         kinds = sorted(kind for kind, count in self.kinds.items() if kind and count)
         classes = " ".join(["cp-mark", *(f"cp-mark-{kind}" for kind in kinds)])
-        titles = [self.marks[place].title for place in self.titled[:MOST_TITLES]]
-        if len(self.titled) > MOST_TITLES:
+        titles = [self.marks[place].title for place in self.titled[:MAX_TITLES]]
+        if len(self.titled) > MAX_TITLES:
             titles.append("…")
         hint = "\n".join(titles) or None
         if not self.is_heat:
@@ -305,15 +312,17 @@ class _MarkCover:
         )
 
 
-def layers_of(progress: Progress) -> Layers:
+def group_marks_by_agent(progress: RunState) -> MarkLayers:
     """Return the marks by agent in the order in which they spoke, the vote's mean first."""
-    layers: Layers = {}
+    layers: MarkLayers = {}
     for name, mark in _marks_by_layer(progress):
         layers.setdefault(name, []).append(mark)
     return layers
 
 
-def heated(layers: Layers, chosen: Iterable[str], progress: Progress) -> list[HtmlMark]:
+def build_heat_marks(
+    layers: MarkLayers, chosen: Iterable[str], progress: RunState
+) -> list[HtmlMark]:
     """Return the marks of the chosen layers titled by agent, and the final spans outlined."""
     named_marks = ((name, mark) for name in chosen for mark in layers.get(name, []))
     marks = [replace(mark, title=f"{name}: {mark.title}") for name, mark in named_marks]
@@ -321,48 +330,48 @@ def heated(layers: Layers, chosen: Iterable[str], progress: Progress) -> list[Ht
     return marks + final
 
 
-def _marks_by_layer(progress: Progress) -> Iterable[tuple[str, HtmlMark]]:
+def _marks_by_layer(progress: RunState) -> Iterable[tuple[str, HtmlMark]]:
     def heat_mark(scored: Span | SoftLabel | WordScore, title: str = "") -> HtmlMark:
-        title = title or percent(scored.p)
+        title = title or format_percent(scored.p)
         return HtmlMark(scored.start, scored.end, title=title, strength=scored.p)
 
     def format_reason(reason: str) -> str:
-        return f" – {clipped(reason, LONGEST_REASON)}" if reason else ""
+        return f" – {clip_text(reason, MAX_REASON_CHARS)}" if reason else ""
 
     soft_labels = progress.soft.labels if progress.soft else ()
-    yield from ((MEAN, heat_mark(label)) for label in soft_labels)
+    yield from ((MEAN_LAYER, heat_mark(label)) for label in soft_labels)
     for span in progress.proposed:
-        instead = f", should say “{clipped(span.instead, 80)}”" if span.instead else ""
-        words = f"{percent(span.p)}, {category_words(span.category)}{instead}"
+        instead = f", should say “{clip_text(span.instead, 80)}”" if span.instead else ""
+        words = f"{format_percent(span.p)}, {format_category(span.category)}{instead}"
         # Agents who raised a span together have a layer each.
         yield from ((name, heat_mark(span, words)) for name in span.source.split(", "))
     for vote in progress.votes:
         if vote.p is not None:
-            title = f"{percent(vote.p)}{format_reason(vote.reason)}"
+            title = f"{format_percent(vote.p)}{format_reason(vote.reason)}"
             mark = HtmlMark(vote.span.start, vote.span.end, title=title, strength=vote.p)
             yield vote.adjudicator, mark
     adjudicator = next((r.agent for r in progress.roles if r.role == "span adjudicator"), "")
     for ruling in progress.rulings if adjudicator else ():
         decision = f"{'kept' if ruling.kept else 'dropped'}{format_reason(ruling.reason)}"
-        yield adjudicator, heat_mark(ruling.span, f"{percent(ruling.span.p)}, {decision}")
+        yield adjudicator, heat_mark(ruling.span, f"{format_percent(ruling.span.p)}, {decision}")
     scores = progress.words.scores if progress.words else ()
-    yield from ((EACH_WORD, heat_mark(score)) for score in scores if score.p >= LEAST_SHOWN)
+    yield from ((WORD_LAYER, heat_mark(score)) for score in scores if score.p >= MIN_SHOWN_P)
 
 
-def missing_votes(progress: Progress) -> Sequence[str]:
+def list_missing_votes(progress: RunState) -> Sequence[str]:
     """Say who gave no vote on how many spans; such votes count in no mean."""
     silent = [vote.adjudicator for vote in progress.votes if vote.p is None]
     return [f"{name} on {silent.count(name)}" for name in dict.fromkeys(silent)]
 
 
-def changed_lines(before: str, after: str) -> tuple[int, int]:
+def count_changed_lines(before: str, after: str) -> tuple[int, int]:
     """Return (number of lines removed, number of lines added)."""
     codes = _match_lines(before, after).get_opcodes()
     changed = [code for code in codes if code[0] != "equal"]
     return sum(code[2] - code[1] for code in changed), sum(code[4] - code[3] for code in changed)
 
 
-def difference_html(before: str, after: str, *, context: int = 1) -> Html:
+def render_line_diff(before: str, after: str, *, context: int = 1) -> Html:
     """Return a line diff, each change with `context` equal lines around it; empty if equal."""
     if before == after:
         return Html()
@@ -378,7 +387,7 @@ def difference_html(before: str, after: str, *, context: int = 1) -> Html:
             else:
                 rows += _changed_lines_html(old[start:end], new[new_start:new_end])
     rows += _gap_html(len(old) - shown)
-    return div("cp-diff", joined(rows))
+    return div("cp-diff", join_html(rows))
 
 
 def _match_lines(before: str, after: str) -> SequenceMatcher[str]:
@@ -402,9 +411,9 @@ def _changed_lines_html(old: Sequence[str], new: Sequence[str]) -> Iterator[Html
 
 
 def _diff_words(old: str, new: str) -> tuple[list[str | Html], list[str | Html]]:
-    if len(old) + len(new) > LONGEST_COMPARED:
+    if len(old) + len(new) > MAX_LINE_DIFF_CHARS:
         return [old], [new]
-    a, b = PIECE.findall(old), PIECE.findall(new)
+    a, b = TOKEN_PATTERN.findall(old), TOKEN_PATTERN.findall(new)
     removed: list[str | Html] = []
     added: list[str | Html] = []
     for kind, start, end, new_start, new_end in SequenceMatcher(None, a, b).get_opcodes():
@@ -415,61 +424,63 @@ def _diff_words(old: str, new: str) -> tuple[list[str | Html], list[str | Html]]
 
 
 def _diff_line(kind: str, pieces: Sequence[str | Html]) -> Html:
-    label, role = (kind, "img") if kind in SIGNS else (None, None)
-    sign = element("span", SIGNS.get(kind, ""), class_="cp-diff-sign", role=role, aria_label=label)
-    words = element("span", joined(pieces), class_="cp-diff-words", dir="auto")
+    label, role = (kind, "img") if kind in DIFF_SIGNS else (None, None)
+    sign = element(
+        "span", DIFF_SIGNS.get(kind, ""), class_="cp-diff-sign", role=role, aria_label=label
+    )
+    words = element("span", join_html(pieces), class_="cp-diff-words", dir="auto")
     return div(f"cp-diff-line cp-diff-{kind}", sign, words)
 
 
-def changes(before: str, after: str) -> Iterator[Change]:
+def iter_changes(before: str, after: str) -> Iterator[TextChange]:
     """Yield stretches of both texts in order; texts that are too long give one change."""
-    if len(before) + len(after) > LONGEST_WITHIN:
+    if len(before) + len(after) > MAX_INLINE_DIFF_CHARS:
         yield from _cut_common_ends(before, after)
         return
-    old, new = PIECE.findall(before), PIECE.findall(after)
+    old, new = TOKEN_PATTERN.findall(before), TOKEN_PATTERN.findall(after)
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     for _, start, end, new_start, new_end in matcher.get_opcodes():
         yield "".join(old[start:end]), "".join(new[new_start:new_end])
 
 
-def within_html(before: str, after: str) -> Html:
+def render_inline_diff(before: str, after: str) -> Html:
     """Return both texts as one with deletions and insertions, in its script's direction."""
     pieces: list[str | Html] = []
-    for removed, added in changes(before, after):
+    for removed, added in iter_changes(before, after):
         if removed == added:
             pieces.append(removed)
             continue
-        pieces += [element("del", removed, title=GONE + removed)] if removed else []
-        pieces += [element("ins", added, title=COME + added)] if added else []
-    return div("cp-text cp-within", joined(pieces), dir="auto")
+        pieces += [element("del", removed, title=REMOVED_PREFIX + removed)] if removed else []
+        pieces += [element("ins", added, title=ADDED_PREFIX + added)] if added else []
+    return div("cp-text cp-within", join_html(pieces), dir="auto")
 
 
-def change_words(before: str, after: str) -> list[str]:
+def describe_changes(before: str, after: str) -> list[str]:
     """Return a line for each change: “530” → “412”."""
     lines = []
-    for removed, added in changes(before, after):
+    for removed, added in iter_changes(before, after):
         if removed == added:
             continue
-        old, new = clipped(removed, LONGEST_CHANGE), clipped(added, LONGEST_CHANGE)
+        old, new = clip_text(removed, MAX_CHANGE_CHARS), clip_text(added, MAX_CHANGE_CHARS)
         if old and new:
             lines.append(f"“{old}” → “{new}”")
         elif old or new:
-            lines.append(f"{GONE}“{old}”" if old else f"{COME}“{new}”")
+            lines.append(f"{REMOVED_PREFIX}“{old}”" if old else f"{ADDED_PREFIX}“{new}”")
         else:
             lines.append("other spaces")
     return lines
 
 
-def contested_still(before: str, after: str, spans: Sequence[Span]) -> str:
+def describe_unchanged_spans(before: str, after: str, spans: Sequence[Span]) -> str:
     """Name the marked words that the new text still has; empty if there are none."""
     unchanged = [s.text for s in spans if is_unchanged(before, after, s.start, s.end)]
-    return f"Unchanged, though contested: {listed(unchanged)}." if unchanged else ""
+    return f"Unchanged, though contested: {join_quoted(unchanged)}." if unchanged else ""
 
 
 def is_unchanged(before: str, after: str, start: int, end: int) -> bool:
     """Return True if nothing at `[start, end)` of `before` has changed."""
     place = 0
-    for removed, added in changes(before, after):
+    for removed, added in iter_changes(before, after):
         overlaps = place < end and start < place + len(removed)
         is_insertion = not removed and start < place < end
         if removed != added and (overlaps or is_insertion):
@@ -478,7 +489,7 @@ def is_unchanged(before: str, after: str, start: int, end: int) -> bool:
     return True
 
 
-def _cut_common_ends(before: str, after: str) -> Iterator[Change]:
+def _cut_common_ends(before: str, after: str) -> Iterator[TextChange]:
     most = min(len(before), len(after))
     head = next((n for n in range(most) if before[n] != after[n]), most)
     rest = range(1, most - head + 1)
@@ -489,7 +500,7 @@ def _cut_common_ends(before: str, after: str) -> Iterator[Change]:
     yield before[ends[0] :], after[ends[1] :]
 
 
-def show(markup: Html) -> None:
+def draw_html(markup: Html) -> None:
     """Draw the markup; nothing if it is empty."""
     if not isinstance(markup, Html):
         raise TypeError("only markup from components.widgets.html may be drawn")
@@ -497,11 +508,11 @@ def show(markup: Html) -> None:
         st.html(markup)
 
 
-def paged(items: Sequence[Item], key: str) -> Sequence[Item]:
+def paginate(items: Sequence[Item], key: str) -> Sequence[Item]:
     """Return the open page of a list; a switch is drawn above it if there are several."""
-    pages = -(-len(items) // A_PAGE)
+    pages = -(-len(items) // ITEMS_PER_PAGE)
     if pages < 2:
         return items
     chosen = int(st.pagination(pages, key=f"{key}.page") or 1)
-    st.caption(f"{len(items)} in all, {A_PAGE} a page")
-    return items[(chosen - 1) * A_PAGE : chosen * A_PAGE]
+    st.caption(f"{len(items)} in all, {ITEMS_PER_PAGE} a page")
+    return items[(chosen - 1) * ITEMS_PER_PAGE : chosen * ITEMS_PER_PAGE]

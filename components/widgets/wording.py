@@ -7,11 +7,11 @@ import re
 import time
 from pathlib import Path
 
-from core.agents.rosters import ROSTER_WORDS
+from core.agents.rosters import ROSTER_DESCRIPTIONS
 from core.schema.events import StepsReused
 from core.schema.progress import can_resume
 from core.schema.records import Label, Passage, PersonRole, Quote, QuoteStatus, Run, RunStatus
-from core.schema.rosters import BUILT_IN, PROTOCOL_INFOS
+from core.schema.rosters import BUILT_IN_ROSTER, PROTOCOL_INFOS
 
 
 def _read_rows(name: str) -> list[dict[str, str]]:
@@ -21,12 +21,14 @@ def _read_rows(name: str) -> list[dict[str, str]]:
 
 
 LANGUAGE_WORDS = {"en": "English", "zh": "Chinese"}
-FIELD_WORDS = {row["field"]: row["words"] for row in _read_rows("prompt_fields")}
+PROMPT_FIELD_WORDS = {row["field"]: row["words"] for row in _read_rows("prompt_fields")}
 _CAUSES = _read_rows("causes")
 CAUSE_WORDS = {row["cause"]: row["words"] for row in _CAUSES}
 CAUSE_ADVICE = {row["cause"]: row["advice"] for row in _CAUSES}
 WORD_JOINER = "\u2060"
-MADE_LATER = re.compile(r":(?=[^\W\d])|(?:https?|ftp)(?=://)|\bwww(?=\.)|@(?=\w)", re.IGNORECASE)
+AUTOLINK_PATTERN = re.compile(
+    r":(?=[^\W\d])|(?:https?|ftp)(?=://)|\bwww(?=\.)|@(?=\w)", re.IGNORECASE
+)
 LABEL_WORDS: dict[Label, str] = {
     "supported": "Supported",
     "hallucinated": "Hallucinated",
@@ -53,46 +55,46 @@ ROLE_WORDS: dict[PersonRole, str] = {
     "admin": "Admin: also sets up the project",
 }
 PROTOCOL_WORDS = {info.name: info.words for info in PROTOCOL_INFOS}
-PROTOCOL_FITS = {info.name: info.fits for info in PROTOCOL_INFOS}
+PROTOCOL_USES = {info.name: info.fits for info in PROTOCOL_INFOS}
 
 
-def roster_words(name: str, words: str = "", *, short: bool = False) -> str:
+def format_roster(name: str, words: str = "", *, short: bool = False) -> str:
     """Return a roster's display name; `words` are its own description if it is not built in."""
-    description = ROSTER_WORDS.get(name, words)
-    if name == BUILT_IN:
+    description = ROSTER_DESCRIPTIONS.get(name, words)
+    if name == BUILT_IN_ROSTER:
         return description.split(":")[0] if short else description
     return name if short or not description else f"{name}: {description}"
 
 
-def status_words(run: Run) -> str:
+def format_status(run: Run) -> str:
     """Return a run's status; one that ended for want of a model or of money can be resumed."""
     if run.status == "finished" and can_resume(run):
         return "Can be resumed"
     return STATUS_WORDS[run.status]
 
 
-def signed(label: Label | None) -> str:
+def format_label(label: Label | None) -> str:
     """Return a label with its sign; a dash for None."""
     return f"{LABEL_SIGNS[label]} {LABEL_WORDS[label]}" if label else "–"
 
 
-def p_words(p: float | None) -> str:
+def format_probability(p: float | None) -> str:
     """Return a probability of being hallucinated with two decimals; empty for None."""
     return "" if p is None else f"{p:.2f}"
 
 
-def protocol_words(name: str, *, short: bool = False) -> str:
+def format_protocol(name: str, *, short: bool = False) -> str:
     """Return a protocol's display name with its description; its id if it is unknown."""
     words = PROTOCOL_WORDS.get(name, name)
     return words.split(":")[0] if short else words
 
 
-def place_words(place: Passage | Quote) -> str:
+def format_place(place: Passage | Quote) -> str:
     """Return the source with its page."""
     return f"{place.source}, p. {place.page}" if place.page else place.source
 
 
-def when(at: float) -> str:
+def format_time(at: float) -> str:
     """Format a timestamp in local time to the minute; an imported one may be out of range."""
     try:
         return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
@@ -100,7 +102,7 @@ def when(at: float) -> str:
         return "an unknown time"
 
 
-def seconds(value: float) -> str:
+def format_duration(value: float) -> str:
     """Format a duration."""
     if value < 1:
         return "under a second"
@@ -109,7 +111,7 @@ def seconds(value: float) -> str:
     return f"{value / 60:.0f} min"
 
 
-def counted(number: int, noun: str) -> str:
+def format_count(number: int, noun: str) -> str:
     """Format a count with its noun: “1 call”, “2 calls”, “2 summaries”."""
     if number == 1:
         return f"{number} {noun}"
@@ -117,7 +119,7 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun[:-1]}ies" if is_changed else f"{number:,} {noun}s"
 
 
-def percent(value: float) -> str:
+def format_percent(value: float) -> str:
     """Format a share as a whole percentage that is never rounded to certainty."""
     if value >= 0.995:
         return "over 99%"
@@ -126,28 +128,28 @@ def percent(value: float) -> str:
     return f"{100 * value:.0f}%"
 
 
-def size(number: int) -> str:
+def format_bytes(number: int) -> str:
     """Format a number of bytes as kB or MB."""
     return f"{number / 1e6:.1f} MB" if number >= 1e6 else f"{max(1, number // 1000)} kB"
 
 
-def clipped(text: str, limit: int) -> str:
+def clip_text(text: str, limit: int) -> str:
     """Return the text on one line of at most `limit` characters."""
     flat = " ".join(text.split())
     return flat if len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
 
 
-def escaped(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Escape the text so that Streamlit's Markdown shows it literally, on one line.
 
     Streamlit makes icons (`:material/home:`), emoji and links after it has removed backslashes; an
     invisible word joiner breaks them up.
     """
-    flat = MADE_LATER.sub(lambda match: match[0] + WORD_JOINER, " ".join(text.split()))
+    flat = AUTOLINK_PATTERN.sub(lambda match: match[0] + WORD_JOINER, " ".join(text.split()))
     return "".join("\\" + c if c in "\\`*_{}[]()#+-.!|<>~$:&^=" else c for c in flat)
 
 
-def reused_words(reused: StepsReused) -> str:
+def describe_reuse(reused: StepsReused) -> str:
     """Say what a run took over from an earlier one with the same inputs."""
     if reused.through == "judgement":
         return "Evidence and debate are those of an earlier run; the classifier's label is new."

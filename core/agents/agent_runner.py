@@ -18,21 +18,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from core.llm.call import (
-    Asked,
     Call,
     Completion,
-    Desk,
     Message,
+    ModelRequest,
     Picture,
-    Shape,
+    ReplySchema,
+    RunClient,
     ask_structured,
-    in_silence,
+    ignore_piece,
     is_on_own_server,
 )
-from core.llm.limits import beginning, fitting, window_of, words_tokens
-from core.llm.prompting import LANGUAGES, Fence, Prompt, PromptBook, filled
+from core.llm.limits import count_fitting, count_message_tokens, truncate_to_tokens, window_of
+from core.llm.prompting import LANGUAGES, Fence, Prompt, PromptBook, fill_prompt
 from core.llm.reply_forms import REPLY_FORMS, ProseStream
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ModelError, ReplyError
 from core.schema.events import (
     ContextBuilt,
@@ -45,11 +45,11 @@ from core.schema.events import (
     Stage,
     StatementFound,
 )
-from core.schema.progress import total_cost
-from core.schema.records import SHIPPED, Case, Judgement, LearnedMarks, Project, Statement
-from core.schema.roles import Agent, CaseView, JudgeView, Roster, Speak
-from core.schema.rosters import Seat
-from core.store.ledger import AGAIN
+from core.schema.progress import sum_costs
+from core.schema.records import SHIPPED_MARKS, Case, Judgement, LearnedMarks, Project, Statement
+from core.schema.roles import Agent, CaseView, JudgeView, Roster, SpeakCallback
+from core.schema.rosters import AgentConfig
+from core.store.ledger import RETRY_SLOT_SUFFIX
 
 if TYPE_CHECKING:
     from core.baseline.assessment import Assessor
@@ -59,7 +59,7 @@ SPARE_SHARE = 0.05
 THOUGHT = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?</\1>\s*", re.DOTALL | re.IGNORECASE)
 
 
-class Notes:
+class RunNotes:
     """Notices of agents for the trace that fit no record; thread-safe."""
 
     def __init__(self) -> None:
@@ -95,12 +95,12 @@ class AgentContext:
     read by the `assessor`; by the shipped reader where there is none.
     """
 
-    desk: Desk
+    desk: RunClient
     book: PromptBook
     fence: Fence
     home: Path
-    notes: Notes = field(default_factory=Notes)
-    learned: LearnedMarks = SHIPPED
+    notes: RunNotes = field(default_factory=RunNotes)
+    learned: LearnedMarks = SHIPPED_MARKS
     manners: tuple[str, ...] = ("debate",)
     judging: tuple[str, ...] = ("judge",)
     writing: tuple[str, ...] = ("context",)
@@ -113,7 +113,7 @@ class LlmAgent:
     built_in = False
     prompts: tuple[str, ...] = ()
 
-    def __init__(self, seat: Seat, work: AgentContext) -> None:
+    def __init__(self, seat: AgentConfig, work: AgentContext) -> None:
         self._seat = seat
         self._work = work
 
@@ -136,7 +136,7 @@ class LlmAgent:
         self,
         prompt: str,
         case: Case,
-        stop: Stop,
+        stop: StopSignal,
         *,
         role: str,
         slot: str,
@@ -150,12 +150,12 @@ class LlmAgent:
 class PromptCall:
     """One prompt of one role, up to its reply."""
 
-    seat: Seat
+    seat: AgentConfig
     work: AgentContext
     role: str
     slot: str
     prompt: Prompt
-    stop: Stop
+    stop: StopSignal
     schema: Mapping[str, Any] | None = None
     cut: str = ""
     preface: str = ""  # stands before the last message's words
@@ -189,7 +189,7 @@ class PromptCall:
         ModelError: even without any of them the question does not fit.
         """
         room = self._room_beside(self._filled({**fields, key: self.fenced(key, "")}))
-        kept = fitting(parts, int(room * (1 - SPARE_SHARE)))
+        kept = count_fitting(parts, int(room * (1 - SPARE_SHARE)))
         messages = self._filled({**fields, key: self.fenced(key, "\n".join(parts[:kept]))})
         if kept == len(parts):
             return self, messages, kept
@@ -199,7 +199,7 @@ class PromptCall:
         return replace(self, cut=cut), messages, kept
 
     def _filled(self, fields: Mapping[str, str]) -> tuple[Message, ...]:
-        *before, last = filled(self.prompt, fields)
+        *before, last = fill_prompt(self.prompt, fields)
         words = f"{self.preface}\n\n{last.text}" if self.preface else last.text
         return (*before, replace(last, text=words))
 
@@ -211,14 +211,18 @@ class PromptCall:
         return self._room_beside(self._filled(fields))
 
     def _room_beside(self, messages: tuple[Message, ...]) -> int:
-        needed = words_tokens(messages)
+        needed = count_message_tokens(messages)
         room = window_of(self.seat) - self.seat.max_tokens - needed
         if room < 0:
-            raise ModelError(too_small(self.role, self.seat, needed))
+            raise ModelError(window_too_small_message(self.role, self.seat, needed))
         return room
 
     def say(
-        self, messages: tuple[Message, ...], *, again: bool = False, speak: Speak = in_silence
+        self,
+        messages: tuple[Message, ...],
+        *,
+        again: bool = False,
+        speak: SpeakCallback = ignore_piece,
     ) -> Completion:
         """Return the reply; a retry that shows the model its error has its own slot.
 
@@ -227,10 +231,12 @@ class PromptCall:
         """
         slot = self.slot
         if again:
-            slot += AGAIN
+            slot += RETRY_SLOT_SUFFIX
             *before, reply, mend = messages
-            room = window_of(self.seat) - self.seat.max_tokens - words_tokens((*before, mend))
-            kept = beginning(reply.text, min(room, self.seat.max_tokens))
+            room = (
+                window_of(self.seat) - self.seat.max_tokens - count_message_tokens((*before, mend))
+            )
+            kept = truncate_to_tokens(reply.text, min(room, self.seat.max_tokens))
             messages = (*before, replace(reply, text=kept or "…"), mend)
         form = None
         if self.schema is None and is_on_own_server(self.seat):
@@ -243,7 +249,7 @@ class PromptCall:
             schema, speak = form.schema, ProseStream(form, speak).hear
         call = Call(self.seat, messages, schema, self.work.fence.token)
         name = f"{self.prompt.language}/{self.prompt.name}"
-        asked = Asked(self.role, slot, call, name, self.prompt.hash, self.cut)
+        asked = ModelRequest(self.role, slot, call, name, self.prompt.hash, self.cut)
         said = self.work.desk.ask(asked, self.stop, speak)
         text = THOUGHT.sub("", said.text, count=1)
         return replace(said, text=form.prose(text) if form else text)
@@ -251,10 +257,10 @@ class PromptCall:
     def mend(self, error: str) -> Message:
         """Return the message that tells the model what was wrong with its reply."""
         prompt = self.work.book.prompt("mend", self.prompt.language)
-        return filled(prompt, {"error": error})[-1]
+        return fill_prompt(prompt, {"error": error})[-1]
 
 
-def too_small(role: str, seat: Seat, needed: int) -> str:
+def window_too_small_message(role: str, seat: AgentConfig, needed: int) -> str:
     """Return the message for a prompt that does not fit the model's window."""
     return (
         f"The {role}'s model {seat.model} takes {window_of(seat):,} tokens; the question in its "
@@ -279,7 +285,7 @@ def one_line(text: str, limit: int = 60) -> str:
 
 
 Given = TypeVar("Given", bound=msgspec.Struct)
-_shape_of = cache(Shape)
+_shape_of = cache(ReplySchema)
 _one_at_a_time = threading.Lock()
 
 
@@ -291,10 +297,10 @@ class SeatAsker:
     ledger and in messages.
     """
 
-    seat: Seat
+    seat: AgentConfig
     work: AgentContext
     language: str
-    stop: Stop
+    stop: StopSignal
     role: str = "tool"
 
     def __call__(self, prompt: str, fields: Mapping[str, str], shape: type[Given]) -> Given:
@@ -308,7 +314,7 @@ class SeatAsker:
             ConfigError: there is no such prompt, or its fields are others.
         """
         with _one_at_a_time:  # msgspec's first look at a type is not safe in two threads
-            form: Shape[Given] = _shape_of(shape)
+            form: ReplySchema[Given] = _shape_of(shape)
         chosen = self.work.book.prompt(prompt, self.language)
         digest = hashlib.sha256(msgspec.json.encode(sorted(fields.items()))).hexdigest()
         slot = f"{prompt} {digest[:12]}"
@@ -326,24 +332,26 @@ class RunContext:
     """What all roles of one run share."""
 
     roster: Roster
-    stop: Stop
+    stop: StopSignal
     now: Callable[[], float]
 
 
-def calls_of(run: RunContext) -> tuple[ModelCalled, ...]:
+def drain_calls(run: RunContext) -> tuple[ModelCalled, ...]:
     """Return the model calls made since the last drain, as events."""
     return tuple(ModelCalled(run.now(), call) for call in run.roster.calls_made())
 
 
-def notes_of(run: RunContext, stage: Stage) -> Iterator[Event]:
+def drain_notes(run: RunContext, stage: Stage) -> Iterator[Event]:
     """Yield the agents' notices as events."""
     yield from (ProblemMet(run.now(), stage, words) for words in run.roster.notes_made())
 
 
-def segmented(run: RunContext, case: Case, known: Mapping[int, Statement]) -> Iterator[Event]:
+def segment_response(
+    run: RunContext, case: Case, known: Mapping[int, Statement]
+) -> Iterator[Event]:
     """Segment the response; statements that are known already stay as they are."""
     segmenter = run.roster.segmenter
-    statements, told = part_played(
+    statements, told = play_role(
         run,
         segmenter,
         "searching",
@@ -358,10 +366,10 @@ def segmented(run: RunContext, case: Case, known: Mapping[int, Statement]) -> It
         yield StatementFound(run.now(), replace(statement, index=index))
 
 
-def context_built(run: RunContext, view: CaseView, names: Sequence[str]) -> Iterator[Event]:
+def write_context(run: RunContext, view: CaseView, names: Sequence[str]) -> Iterator[Event]:
     """Have agent C write the context for debaters of these names (CEDA 3.3)."""
     writer = run.roster.context_writer
-    context, told = part_played(
+    context, told = play_role(
         run,
         writer,
         "debating",
@@ -373,10 +381,10 @@ def context_built(run: RunContext, view: CaseView, names: Sequence[str]) -> Iter
     if context is None:
         raise ModelError(f"{writer.name} put no context together and nobody stands in for it.")
     yield ContextBuilt(run.now(), writer.name, context)
-    yield from notes_of(run, "debating")
+    yield from drain_notes(run, "debating")
 
 
-def judged(run: RunContext, seen: JudgeView) -> Iterator[Event]:
+def run_judge(run: RunContext, seen: JudgeView) -> Iterator[Event]:
     """Have the judge decide; nobody stands in for it: an unusable reply is no verdict."""
     run.stop.check()
     yield ProgressMade(run.now(), "judging", "Weighing what was said")
@@ -384,7 +392,7 @@ def judged(run: RunContext, seen: JudgeView) -> Iterator[Event]:
     yield JudgementReached(run.now(), judgement, seconds, cost)
 
 
-def sampled(run: RunContext, seen: JudgeView, note: str) -> Iterator[Event]:
+def sample_judgement(run: RunContext, seen: JudgeView, note: str) -> Iterator[Event]:
     """Sample one judgement; an unusable reply is `unclear` and counts for no label."""
     judgement, seconds, cost = yield from _heard_out(run, seen, "So it counts for no label.")
     yield JudgementSampled(run.now(), judgement, seen.number, note, seconds, cost)
@@ -404,7 +412,7 @@ def _heard_out(
     try:
         judgement = judge.decide(seen, run.stop)
     except ReplyError as error:
-        words = f"{why_unusable(judge, 'Judge', error)} {so}"
+        words = f"{unusable_reply_message(judge, 'Judge', error)} {so}"
         unusable = [ProblemMet(run.now(), "judging", words, reply=error.reply)]
         judgement = Judgement(
             agent=judge.name,
@@ -413,12 +421,12 @@ def _heard_out(
             cause="unreadable_reply",
             cause_words=words,
         )
-    calls = calls_of(run)
-    yield from (*calls, *unusable, *notes_of(run, "judging"))
-    return judgement, run.now() - began, total_cost(event.call for event in calls)
+    calls = drain_calls(run)
+    yield from (*calls, *unusable, *drain_notes(run, "judging"))
+    return judgement, run.now() - began, sum_costs(event.call for event in calls)
 
 
-def part_played(
+def play_role(
     run: RunContext,
     agent: Agent,
     stage: Stage,
@@ -430,16 +438,16 @@ def part_played(
     """Return what the agent did, or its spare for an unusable reply, and the events."""
     run.stop.check()
     try:
-        return act(), [*calls_of(run)]
+        return act(), [*drain_calls(run)]
     except ReplyError as error:
         spare = run.roster.spare
         rest = "The built-in agent stands in." if spare else "Nobody stands in."
-        message = f"{why_unusable(agent, role, error)} {rest}"
+        message = f"{unusable_reply_message(agent, role, error)} {rest}"
         unusable = ProblemMet(run.now(), stage, message, reply=error.reply)
-        return (stand_in(spare) if spare else None), [*calls_of(run), unusable]
+        return (stand_in(spare) if spare else None), [*drain_calls(run), unusable]
 
 
-def why_unusable(agent: Agent, role: str, error: ReplyError) -> str:
+def unusable_reply_message(agent: Agent, role: str, error: ReplyError) -> str:
     """Say whose reply is unusable and why; a refusal names its role itself."""
     words = str(error)
     return words if words.startswith(f"{role} (") else f"{role} ({agent.name}): {words}"

@@ -12,23 +12,29 @@ from typing import Any, Literal
 import msgspec
 
 from core.agents.agent_runner import LlmAgent
-from core.documents.quotes import placed
-from core.documents.segmentation import sentences
-from core.llm.call import Shape, Unusable, ask_structured
-from core.runtime.concurrency import Stop
+from core.documents.quotes import locate_quote
+from core.documents.segmentation import split_sentences
+from core.llm.call import ReplySchema, UnusableReply, ask_structured
+from core.runtime.concurrency import StopSignal
 from core.runtime.errors import InputError
-from core.schema.events import Reach, Reconsidered, Remembered, ToolUse
+from core.schema.events import LabelRevision, MemoryEntry, ReflectionScope, ToolUse
 from core.schema.records import Case, Label, Statement
-from core.schema.roles import AuditView, CaseView, Step
-from core.tools.registry import describe_tools, read_input, tool_named, toolbox
+from core.schema.roles import AuditView, CaseView, ToolStep
+from core.tools.registry import describe_tools, get_tool, load_tools, read_input
 
-MOST_SHOWN = 400  # characters of a statement's evidence
-SHOWN = 1_500  # characters of a step's input and output
-BESIDE = 3_000  # characters of the response on either side of a statement
+MAX_EVIDENCE_CHARS = 400  # characters of a statement's evidence
+MAX_STEP_CHARS = 1_500  # characters of a step's input and output
+CONTEXT_CHARS = 3_000  # characters of the response on either side of a statement
 # Placeholders that a model may write for a long text that a tool receives in full.
-RESPONSE, QUESTION, STATEMENT = "<response>", "<question>", "<statement>"
-WHOLE = "The response as a whole: its length and form, its code, dates that the question asks for."
-NONE_YET = "Nothing yet."
+RESPONSE_PLACEHOLDER, QUESTION_PLACEHOLDER, STATEMENT_PLACEHOLDER = (
+    "<response>",
+    "<question>",
+    "<statement>",
+)
+WHOLE_RESPONSE_TASK = (
+    "The response as a whole: its length and form, its code, dates that the question asks for."
+)
+NOTHING_YET = "Nothing yet."
 
 
 class _Cut(msgspec.Struct, frozen=True):
@@ -40,7 +46,7 @@ class _Cuts(msgspec.Struct, frozen=True):
     statements: list[_Cut]
 
 
-SEGMENTATION = Shape(_Cuts)
+SEGMENTATION_SHAPE = ReplySchema(_Cuts)
 
 
 class LlmSegmenter(LlmAgent):
@@ -48,26 +54,33 @@ class LlmSegmenter(LlmAgent):
 
     prompts = ("segment",)
 
-    def segment(self, case: Case, stop: Stop) -> tuple[Statement, ...]:
+    def segment(self, case: Case, stop: StopSignal) -> tuple[Statement, ...]:
         """Return all statements in order.
 
         If a quote is not in the response, or there are no quotes, the sentences that no statement
         covers are added as they are: a slip of the model must not exempt one from the check.
         """
         call = self._asking(
-            "segment", case, stop, role="segmenter", slot="segment", schema=SEGMENTATION.schema
+            "segment",
+            case,
+            stop,
+            role="segmenter",
+            slot="segment",
+            schema=SEGMENTATION_SHAPE.schema,
         )
         messages = call.whole(call.fields(response=case.response, question=case.question))
 
         def check(cuts: _Cuts) -> None:
             if cuts.statements and not _locate_quotes(case.response, cuts):
-                raise Unusable("None of the quotes stands in the text; copy them from it exactly.")
+                raise UnusableReply(
+                    "None of the quotes stands in the text; copy them from it exactly."
+                )
 
-        cuts = ask_structured(call.say, messages, SEGMENTATION, call.mend, check)
+        cuts = ask_structured(call.say, messages, SEGMENTATION_SHAPE, call.mend, check)
         located = _locate_quotes(case.response, cuts)
         if len(located) < max(1, len(cuts.statements)):
             covered = [(start, end) for start, end, _ in located]
-            for s in sentences(case.response, case.language):
+            for s in split_sentences(case.response, case.language):
                 if not any(start < s.end and s.start < end for start, end in covered):
                     located.append((s.start, s.end, case.response[s.start : s.end]))
         return tuple(
@@ -81,7 +94,7 @@ def _locate_quotes(response: str, cuts: _Cuts) -> list[tuple[int, int, str]]:
     located: list[tuple[int, int, str]] = []
     for cut in cuts.statements:
         taken = [(start, end) for start, end, _ in located]
-        place = placed(cut.quote, response, taken)
+        place = locate_quote(cut.quote, response, taken)
         if place and place not in taken:
             located.append((*place, cut.rewrite.strip() or response[place[0] : place[1]]))
     return located
@@ -90,7 +103,7 @@ def _locate_quotes(response: str, cuts: _Cuts) -> list[tuple[int, int, str]]:
 class _Change(msgspec.Struct, frozen=True):
     statement: int
     reason: str
-    reach: Reach
+    reach: ReflectionScope
     because_of: list[int]
     after: Label
 
@@ -99,7 +112,7 @@ class _Changes(msgspec.Struct, frozen=True):
     changes: list[_Change]
 
 
-REFLECTION = Shape(_Changes)
+REFLECTION_SHAPE = ReplySchema(_Changes)
 
 
 class LlmReflector(LlmAgent):
@@ -108,8 +121,12 @@ class LlmReflector(LlmAgent):
     prompts = ("reflect",)
 
     def reflect(
-        self, view: CaseView, memory: Sequence[Remembered], uses: Sequence[ToolUse], stop: Stop
-    ) -> tuple[Reconsidered, ...]:
+        self,
+        view: CaseView,
+        memory: Sequence[MemoryEntry],
+        uses: Sequence[ToolUse],
+        stop: StopSignal,
+    ) -> tuple[LabelRevision, ...]:
         """Return the statements whose labels have to change.
 
         Raises:
@@ -120,12 +137,17 @@ class LlmReflector(LlmAgent):
         if not checkable:
             return ()
         call = self._asking(
-            "reflect", view.case, stop, role="reflector", slot="reflect", schema=REFLECTION.schema
+            "reflect",
+            view.case,
+            stop,
+            role="reflector",
+            slot="reflect",
+            schema=REFLECTION_SHAPE.schema,
         )
         texts = {s.index: s.text for s in view.statements}
         lines = [
             f"{index + 1}. {texts[index]}\n   label: {entry.label}"
-            f"\n   evidence: {entry.evidence[:MOST_SHOWN]}"
+            f"\n   evidence: {entry.evidence[:MAX_EVIDENCE_CHARS]}"
             for index, entry in sorted(checkable.items())
         ]
         fields = call.fields(question=view.case.question, statements="\n".join(lines))
@@ -133,9 +155,9 @@ class LlmReflector(LlmAgent):
         def check(reply: _Changes) -> None:
             _check_changes(reply.changes, {index + 1 for index in checkable})
 
-        reply = ask_structured(call.say, call.whole(fields), REFLECTION, call.mend, check)
+        reply = ask_structured(call.say, call.whole(fields), REFLECTION_SHAPE, call.mend, check)
         return tuple(
-            Reconsidered(
+            LabelRevision(
                 change.statement - 1,
                 change.reach,
                 checkable[change.statement - 1].label,
@@ -157,17 +179,21 @@ def _check_changes(changes: Sequence[_Change], known: set[int]) -> None:
     for change in changes:
         number = change.statement
         if unknown := {number, *change.because_of} - known:
-            raise Unusable(f"There is no statement {min(unknown)}; use the numbers given.")
+            raise UnusableReply(f"There is no statement {min(unknown)}; use the numbers given.")
         if not change.reason.strip():
-            raise Unusable(f"The change of statement {number} has no reason.")
+            raise UnusableReply(f"The change of statement {number} has no reason.")
         if change.reach != "global":
             continue
         if not change.because_of or number in change.because_of:
-            raise Unusable(f"The global change of statement {number} names no other statement.")
+            raise UnusableReply(
+                f"The global change of statement {number} names no other statement."
+            )
         if change.after == "supported":
-            raise Unusable(f"Statement {number} cannot become supported by resting on a wrong one.")
+            raise UnusableReply(
+                f"Statement {number} cannot become supported by resting on a wrong one."
+            )
     if len({change.statement for change in changes}) < len(changes):
-        raise Unusable("A statement is changed twice; give one change for each.")
+        raise UnusableReply("A statement is changed twice; give one change for each.")
 
 
 class _Reply(msgspec.Struct, frozen=True):
@@ -178,7 +204,7 @@ class _Reply(msgspec.Struct, frozen=True):
     evidence: str
 
 
-PICK = Shape(_Reply)
+TOOL_STEP_SHAPE = ReplySchema(_Reply)
 
 
 class LlmToolPicker(LlmAgent):
@@ -186,7 +212,7 @@ class LlmToolPicker(LlmAgent):
 
     prompts = ("pick_tool",)
 
-    def next_step(self, view: AuditView, stop: Stop) -> Step:
+    def next_step(self, view: AuditView, stop: StopSignal) -> ToolStep:
         """Return the next tool with its input, or the model's conclusion.
 
         Raises:
@@ -205,38 +231,42 @@ class LlmToolPicker(LlmAgent):
             if entry.statement in texts
         ]
         steps = [
-            f"{number}. thought: {use.thought}\n   action: {use.tool}({use.given[:SHOWN]})\n"
-            f"   observation ({use.outcome}, label {use.label}): {use.words}\n   {use.gave[:SHOWN]}"
+            f"{number}. thought: {use.thought}\n   action: "
+            f"{use.tool}({use.given[:MAX_STEP_CHARS]})\n"
+            f"   observation ({use.outcome}, label {use.label}): {use.words}\n   "
+            f"{use.gave[:MAX_STEP_CHARS]}"
             for number, use in enumerate(view.used, 1)
         ]
-        tools, examples = told_tools()
+        tools, examples = describe_toolbox()
         fields = {"tools": tools, "tool_examples": examples} | call.fields(
             question=case.question,
             response=_cut_response(case, statement),
             statement=statement.rewrite if statement else "",
-            steps="\n".join(steps) or NONE_YET,
-            memory="\n".join(memory) or NONE_YET,
+            steps="\n".join(steps) or NOTHING_YET,
+            memory="\n".join(memory) or NOTHING_YET,
         )
         if statement is None:
-            fields["statement"] = WHOLE
-        reply = ask_structured(call.say, call.whole(fields), PICK, call.mend, _check_step)
+            fields["statement"] = WHOLE_RESPONSE_TASK
+        reply = ask_structured(
+            call.say, call.whole(fields), TOOL_STEP_SHAPE, call.mend, _check_step
+        )
         if not reply.tool:
             is_checkable = reply.label != "not_checkable"
             label = reply.label if reply.label != "" and reply.label != "not_checkable" else None
-            return Step(
+            return ToolStep(
                 reply.thought,
                 label=label,
                 evidence=reply.evidence.strip(),
                 is_checkable=is_checkable,
             )
-        placeholders = {RESPONSE: case.response, QUESTION: case.question}
+        placeholders = {RESPONSE_PLACEHOLDER: case.response, QUESTION_PLACEHOLDER: case.question}
         if statement:
-            placeholders[STATEMENT] = statement.text
+            placeholders[STATEMENT_PLACEHOLDER] = statement.text
         tool_input = {
             name: placeholders.get(value, value) if isinstance(value, str) else value
             for name, value in reply.input.items()
         }
-        return Step(reply.thought, reply.tool, msgspec.json.encode(tool_input).decode())
+        return ToolStep(reply.thought, reply.tool, msgspec.json.encode(tool_input).decode())
 
 
 def _check_step(reply: _Reply) -> None:
@@ -246,23 +276,25 @@ def _check_step(reply: _Reply) -> None:
     """
     if not reply.tool:
         if not reply.label:
-            raise Unusable("Neither a tool nor a label is given; give one of the two.")
+            raise UnusableReply("Neither a tool nor a label is given; give one of the two.")
         return
     if reply.label:
-        raise Unusable("Both a tool and a label are given; call the tool, or conclude without one.")
+        raise UnusableReply(
+            "Both a tool and a label are given; call the tool, or conclude without one."
+        )
     try:
-        tool = tool_named(reply.tool)
+        tool = get_tool(reply.tool)
         if tool.is_system:
             raise InputError(f"The tool {tool.name} is not for single statements; choose another.")
         read_input(tool, msgspec.json.encode(reply.input).decode())
     except InputError as error:
-        raise Unusable(str(error)) from error
+        raise UnusableReply(str(error)) from error
 
 
 @lru_cache(maxsize=1)
-def told_tools() -> tuple[str, str]:
+def describe_toolbox() -> tuple[str, str]:
     """Return the tools' descriptions, and their examples as steps in the form of a reply."""
-    tools = [each for each in toolbox().values() if not each.is_system]
+    tools = [each for each in load_tools().values() if not each.is_system]
     examples = []
     for tool in tools:
         for example in tool.examples:
@@ -282,8 +314,8 @@ def told_tools() -> tuple[str, str]:
 
 def _cut_response(case: Case, statement: Statement | None) -> str:
     """Return the response, or the part around the statement if it is long."""
-    if statement is None or len(case.response) <= 2 * BESIDE:
+    if statement is None or len(case.response) <= 2 * CONTEXT_CHARS:
         return case.response
-    start, end = max(0, statement.start - BESIDE), statement.end + BESIDE
+    start, end = max(0, statement.start - CONTEXT_CHARS), statement.end + CONTEXT_CHARS
     before, after = "… " if start else "", " …" if end < len(case.response) else ""
     return f"{before}{case.response[start:end]}{after}"

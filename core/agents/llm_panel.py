@@ -15,11 +15,11 @@ import msgspec
 from rapidfuzz.distance import JaroWinkler
 
 from core.agents.agent_runner import AgentContext, LlmAgent, PromptCall
-from core.agents.transcript import fitted_debate, last_turns, passage_lines
-from core.documents.quotes import placed
-from core.llm.call import Shape, Unusable, ask_structured
-from core.llm.prompting import Fence, filled
-from core.runtime.concurrency import Stop
+from core.agents.transcript import fit_debate, format_passages, render_last_turns
+from core.documents.quotes import locate_quote
+from core.llm.call import ReplySchema, UnusableReply, ask_structured
+from core.llm.prompting import Fence, fill_prompt
+from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ModelError
 from core.schema.events import SpanVote
 from core.schema.records import (
@@ -30,27 +30,27 @@ from core.schema.records import (
     Label,
     Span,
     SpanExample,
-    base_of,
+    get_base_language,
 )
-from core.schema.reviews import category_words
+from core.schema.reviews import format_category
 from core.schema.roles import CaseView, JudgeView, SpanRuling
-from core.schema.rosters import PANEL, Seat
+from core.schema.rosters import PANEL_ROLE_PREFIX, AgentConfig
 
-CATEGORIES = tuple(CATEGORY_WORDS)
-LIKE_FROM = 0.85  # similarity from which a category is recognised
+CATEGORY_NAMES = tuple(CATEGORY_WORDS)
+MIN_CATEGORY_SIMILARITY = 0.85  # similarity from which a category is recognised
 EXAMPLES_PROMPT = "span_examples"
-BEFORE = 60  # characters before a span, which tell equal words apart
-NOT_VOTED = SpanVote(None, "It gave no vote on these words.")
-NO_REASON = "It gave no reason."
+CHARS_BEFORE = 60  # characters before a span, which tell equal words apart
+MISSING_VOTE = SpanVote(None, "It gave no vote on these words.")
+MISSING_REASON = "It gave no reason."
 # The schema lists the categories, but another wording is accepted, as it should cost no mark.
-Named = Annotated[str, msgspec.Meta(extra_json_schema={"enum": list(CATEGORIES)})]
+CategoryName = Annotated[str, msgspec.Meta(extra_json_schema={"enum": list(CATEGORY_NAMES)})]
 Probability = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 
 
 class _ExtractedSpan(msgspec.Struct, frozen=True):
     reason: str
     quote: str
-    category: Named
+    category: CategoryName
     instead: str
     p: Probability
 
@@ -83,11 +83,11 @@ class _Votes(msgspec.Struct, frozen=True):
     votes: list[_Vote]
 
 
-MARKS, VOTES = Shape(_Marks), Shape(_Votes)
-EXTRACTION, VOTE = Shape(_ExtractedSpans), Shape(_SpanVote)
+MARKS_SHAPE, VOTES_SHAPE = ReplySchema(_Marks), ReplySchema(_Votes)
+EXTRACTION_SHAPE, VOTE_SHAPE = ReplySchema(_ExtractedSpans), ReplySchema(_SpanVote)
 
 
-class MarkingAgent(LlmAgent):
+class SpanMarkingAgent(LlmAgent):
     """An agent that marks words, with people's corrections as examples if there are any."""
 
     apart = True  # of overlapping marks only the most probable is kept
@@ -106,7 +106,7 @@ class MarkingAgent(LlmAgent):
         fields: Mapping[str, str],
         lines: Sequence[str],
         case: Case,
-        shape: Shape[Any],
+        shape: ReplySchema[Any],
     ) -> tuple[Span, ...]:
         """Return the reply's spans in order; of marks on one place the most probable stays.
 
@@ -127,7 +127,7 @@ class MarkingAgent(LlmAgent):
 
         def check(marks: Any) -> None:
             if marks.spans and not self._locate_spans(case.response, marks.spans)[0]:
-                raise Unusable(
+                raise UnusableReply(
                     "None of the quotes stands in the response; copy them from it exactly."
                 )
 
@@ -148,14 +148,14 @@ class MarkingAgent(LlmAgent):
         lost = 0
         for mark in sorted(marks, key=lambda mark: -mark.p):
             before = mark.before if isinstance(mark, _Mark) else ""
-            place = placed(mark.quote, response, tuple(spans), before)
+            place = locate_quote(mark.quote, response, tuple(spans), before)
             if place is None:
                 lost += 1
             elif place not in spans and not (
                 self.apart and any(start < place[1] and place[0] < end for start, end in spans)
             ):
                 text, instead = response[slice(*place)], mark.instead.strip()
-                kind = category_of(mark.category)
+                kind = match_category(mark.category)
                 spans[place] = Span(*place, text, mark.p, kind, self.name, instead)
         return list(spans.values()), lost
 
@@ -164,17 +164,17 @@ class MarkingAgent(LlmAgent):
         examples = self._work.learned.examples
         if not examples:
             return ""
-        texts = "\n\n".join(example_shown(each, self._work.fence) for each in examples)
+        texts = "\n\n".join(format_example(each, self._work.fence) for each in examples)
         prompt = self._work.book.prompt(EXAMPLES_PROMPT, case.language)
-        return filled(prompt, {"examples": texts})[-1].text
+        return fill_prompt(prompt, {"examples": texts})[-1].text
 
 
-class LlmSpanExtractor(MarkingAgent):
+class LlmSpanExtractor(SpanMarkingAgent):
     """Span extractor on a language model."""
 
     prompts = ("spans",)
 
-    def propose(self, view: JudgeView, judgement: Judgement, stop: Stop) -> tuple[Span, ...]:
+    def propose(self, view: JudgeView, judgement: Judgement, stop: StopSignal) -> tuple[Span, ...]:
         """Return spans ordered by offset, without overlap; none unless it is hallucinated.
 
         Raises ReplyError if in two replies no quote stands in the response.
@@ -183,14 +183,16 @@ class LlmSpanExtractor(MarkingAgent):
             return ()
         case = view.view.case
         call = self._asking(
-            "spans", case, stop, role="span extractor", slot="spans", schema=EXTRACTION.schema
+            "spans", case, stop, role="span extractor", slot="spans", schema=EXTRACTION_SHAPE.schema
         )
         finding = judgement.prose or judgement.text
         fields = call.fields(question=case.question, response=case.response, finding=finding)
-        return self._mark_spans(call, fields, passage_lines(view.view.evidence), case, EXTRACTION)
+        return self._mark_spans(
+            call, fields, format_passages(view.view.evidence), case, EXTRACTION_SHAPE
+        )
 
 
-def example_shown(example: SpanExample, fence: Fence) -> str:
+def format_example(example: SpanExample, fence: Fence) -> str:
     """Return an example for a prompt, each of its texts in its own fence."""
     marks = [
         {"reason": example.reason, "quote": s.text}
@@ -203,11 +205,15 @@ def example_shown(example: SpanExample, fence: Fence) -> str:
     return "\n".join(fence.around(kind, text) for kind, text in parts)
 
 
-def category_of(words: str) -> Category:
+def match_category(words: str) -> Category:
     """Return the most similar category, or `contradicted` if none is similar enough."""
     name = words.strip().casefold().replace(" ", "_")
-    likest = max(CATEGORIES, key=lambda category: JaroWinkler.similarity(name, category))
-    return likest if JaroWinkler.similarity(name, likest) >= LIKE_FROM else "contradicted"
+    likest = max(CATEGORY_NAMES, key=lambda category: JaroWinkler.similarity(name, category))
+    return (
+        likest
+        if JaroWinkler.similarity(name, likest) >= MIN_CATEGORY_SIMILARITY
+        else "contradicted"
+    )
 
 
 class LlmSpanAdjudicator(LlmAgent):
@@ -223,7 +229,7 @@ class LlmSpanAdjudicator(LlmAgent):
         sentence = f"Kept from p, learned from people (no. {learned.number}): {words}."
         return f"{super().rule}\n\n{sentence}" if words else super().rule
 
-    def adjudicate(self, view: JudgeView, span: Span, label: Label, stop: Stop) -> SpanRuling:
+    def adjudicate(self, view: JudgeView, span: Span, label: Label, stop: StopSignal) -> SpanRuling:
         """Keep the span if the vote says hallucinated, with the vote's probability.
 
         If a threshold was learned from people's marks, the probability decides (MSA 3.3).
@@ -232,16 +238,16 @@ class LlmSpanAdjudicator(LlmAgent):
             return SpanRuling(span, False, f"The verdict is {label}.")
         case, slot = view.view.case, f"span {span.start} to {span.end}"
         call = self._asking(
-            "span_vote", case, stop, role="span adjudicator", slot=slot, schema=VOTE.schema
+            "span_vote", case, stop, role="span adjudicator", slot=slot, schema=VOTE_SHAPE.schema
         )
-        claim = category_words(span.category)
+        claim = format_category(span.category)
         claim += f"; the evidence says: {span.instead}" if span.instead else ""
         fields = call.fields(response=case.response, words=span.text, why=claim)
-        lines = passage_lines(view.view.evidence)
-        debate_end = last_turns(call, view)
-        call, messages = fitted_debate(call, debate_end, fields, lines, "evidence")
-        vote = ask_structured(call.say, messages, VOTE, call.mend)
-        reason = vote.reason.strip() or NO_REASON
+        lines = format_passages(view.view.evidence)
+        debate_end = render_last_turns(call, view)
+        call, messages = fit_debate(call, debate_end, fields, lines, "evidence")
+        vote = ask_structured(call.say, messages, VOTE_SHAPE, call.mend)
+        reason = vote.reason.strip() or MISSING_REASON
         ruled = replace(span, p=round(vote.p, 3))
         least = self._work.learned.threshold.votes.at(case.language)
         if least is None:
@@ -254,38 +260,40 @@ class LlmSpanAdjudicator(LlmAgent):
         )
 
 
-class LlmPanelist(MarkingAgent):
+class LlmPanelist(SpanMarkingAgent):
     """Panel member on a language model; `number` is that of its seat, from 1."""
 
     prompts = ("panel_spans", "panel_votes")
     apart = False
 
-    def __init__(self, seat: Seat, work: AgentContext, number: int, *, sees_evidence: bool) -> None:
+    def __init__(
+        self, seat: AgentConfig, work: AgentContext, number: int, *, sees_evidence: bool
+    ) -> None:
         super().__init__(seat, work)
-        self._role = f"{PANEL}{number}"
+        self._role = f"{PANEL_ROLE_PREFIX}{number}"
         self._sees_evidence = sees_evidence
 
-    def extract(self, view: CaseView, stop: Stop) -> tuple[Span, ...]:
+    def extract(self, view: CaseView, stop: StopSignal) -> tuple[Span, ...]:
         """Return its spans ordered by offset, each at its quote's likeliest place.
 
         Raises ReplyError if in two replies no quote stands in the response.
         """
-        call, fields, lines = self._prepare_call("panel_spans", view, stop, "spans", MARKS)
-        spans = self._mark_spans(call, fields, lines, view.case, MARKS)
+        call, fields, lines = self._prepare_call("panel_spans", view, stop, "spans", MARKS_SHAPE)
+        spans = self._mark_spans(call, fields, lines, view.case, MARKS_SHAPE)
         return tuple(replace(span, p=round(span.p, 3)) for span in spans)
 
-    def vote(self, view: CaseView, spans: Sequence[Span], stop: Stop) -> tuple[SpanVote, ...]:
-        """Return a vote on each span, all from one call; `NOT_VOTED` where the reply has none.
+    def vote(self, view: CaseView, spans: Sequence[Span], stop: StopSignal) -> tuple[SpanVote, ...]:
+        """Return a vote on each span, all from one call; `MISSING_VOTE` where the reply has none.
 
         Raises ReplyError if two replies vote on none of the spans.
         """
         slot = f"votes on {spans[0].source}"
-        call, fields, lines = self._prepare_call("panel_votes", view, stop, slot, VOTES)
+        call, fields, lines = self._prepare_call("panel_votes", view, stop, slot, VOTES_SHAPE)
         numbers, response = range(1, len(spans) + 1), view.case.response
         items = [
             {
                 "number": number,
-                "after": " ".join(response[max(0, span.start - BEFORE) : span.start].split()),
+                "after": " ".join(response[max(0, span.start - CHARS_BEFORE) : span.start].split()),
                 "words": span.text,
             }
             for number, span in enumerate(spans, 1)
@@ -295,11 +303,11 @@ class LlmPanelist(MarkingAgent):
 
         def check(votes: _Votes) -> None:
             if not any(vote.number in numbers for vote in votes.votes):
-                raise Unusable(f"Vote on each of the numbers 1 to {len(spans)}.")
+                raise UnusableReply(f"Vote on each of the numbers 1 to {len(spans)}.")
 
-        votes = ask_structured(call.say, messages, VOTES, call.mend, check).votes
+        votes = ask_structured(call.say, messages, VOTES_SHAPE, call.mend, check).votes
         by_number = {
-            vote.number: SpanVote(round(vote.p, 3), vote.reason.strip() or NO_REASON)
+            vote.number: SpanVote(round(vote.p, 3), vote.reason.strip() or MISSING_REASON)
             for vote in reversed(votes)
             if vote.number in numbers
         }
@@ -308,14 +316,14 @@ class LlmPanelist(MarkingAgent):
                 f"{strange} of {len(votes)} votes of {self.name} were on nothing that was asked, "
                 "or on the same words again: left out."
             )
-        return tuple(by_number.get(number, NOT_VOTED) for number in numbers)
+        return tuple(by_number.get(number, MISSING_VOTE) for number in numbers)
 
     def _prepare_call(
-        self, prompt: str, view: CaseView, stop: Stop, slot: str, shape: Shape[Any]
+        self, prompt: str, view: CaseView, stop: StopSignal, slot: str, shape: ReplySchema[Any]
     ) -> tuple[PromptCall, dict[str, str], list[str]]:
         """Return (the call, the fields besides the evidence, the lines of the evidence)."""
         case, slot = view.case, f"{self._role}: {slot}"
         call = self._asking(prompt, case, stop, role=self._role, slot=slot, schema=shape.schema)
         fields = call.fields(question=case.question, response=case.response)
-        lines = passage_lines(view.evidence) if self._sees_evidence else []
-        return call, fields | {"language": base_of(case.language)}, lines
+        lines = format_passages(view.evidence) if self._sees_evidence else []
+        return call, fields | {"language": get_base_language(case.language)}, lines

@@ -19,14 +19,14 @@ import msgspec
 from core.agents.agent_runner import AgentContext
 from core.llm.client import ModelClient
 from core.llm.keys import Keys
-from core.llm.limits import Caps
-from core.llm.metering import Account, MeteredClient
+from core.llm.limits import SpendingCaps
+from core.llm.metering import CallAccount, MeteredClient
 from core.llm.prompting import Fence, PromptBook
-from core.runtime.concurrency import Stop, merged
+from core.runtime.concurrency import StopSignal, merge_streams
 from core.runtime.errors import ReplyError
-from core.schema.records import Case, Context, Label, Passage
+from core.schema.records import Case, EvidenceContext, Label, Passage
 from core.schema.roles import CaseView, Evidence, JudgeView
-from core.schema.rosters import RosterConfig, Seat
+from core.schema.rosters import AgentConfig, RosterConfig
 from core.store import Store, open_store
 
 # (evidence, claim, label). True claims share few words with their evidence, false ones many.
@@ -83,7 +83,9 @@ class Qualification:
         return f"{self.right} of {self.of} right{lost}"
 
 
-def qualify_model(seat: Seat, work: AgentContext, stop: Stop, now: float) -> Qualification:
+def qualify_model(
+    seat: AgentConfig, work: AgentContext, stop: StopSignal, now: float
+) -> Qualification:
     """Ask the model about all cases as a single judge, several at once.
 
     Raises:
@@ -99,7 +101,9 @@ def qualify_model(seat: Seat, work: AgentContext, stop: Stop, now: float) -> Qua
         passage = Passage("P1", "test", "Evidence", False, None, 0, len(evidence), evidence, 1.0)
         case = Case(f"test {number}", "", claim, language="en")
         view = CaseView(case, (), Evidence({passage.id: passage}, {}), {})
-        seen = JudgeView(view, Context((), (passage.id,), ""), (), False, "plain", number + 1001)
+        seen = JudgeView(
+            view, EvidenceContext((), (passage.id,), ""), (), False, "plain", number + 1001
+        )
         try:
             yield judge.decide(seen, stop).label
         except ReplyError:
@@ -109,7 +113,7 @@ def qualify_model(seat: Seat, work: AgentContext, stop: Stop, now: float) -> Qua
         yield from ((number, label) for label in asked(number))
 
     streams = [partial(answer, number) for number in range(len(CASES))]
-    labels = dict(merged(streams, workers=AT_ONCE))
+    labels = dict(merge_streams(streams, workers=AT_ONCE))
     right = sum(labels[number] == label for number, (_, _, label) in enumerate(CASES))
     unreadable = sum(label is None for label in labels.values())
     return Qualification(seat.model, right, unreadable, len(CASES), now)
@@ -118,10 +122,10 @@ def qualify_model(seat: Seat, work: AgentContext, stop: Stop, now: float) -> Qua
 def qualify_deciding_models(
     sheet: RosterConfig,
     keys: Keys,
-    stop: Stop,
+    stop: StopSignal,
     *,
     home: Path,
-    account: Account,
+    account: CallAccount,
     clock: Callable[[], float],
     without: Collection[str] = (),
 ) -> Iterator[Qualification]:
@@ -135,7 +139,7 @@ def qualify_deciding_models(
         Stopped: `stop` was set.
     """
     with open_store(home) as store:
-        caps = Caps.of(store.projects.settings())
+        caps = SpendingCaps.of(store.projects.settings())
         book = PromptBook(store.prompt_edits.of_project(account.project_id))
     desk = MeteredClient(ModelClient(keys), home, account, caps, clock)
     work = AgentContext(desk, book, Fence.of_run(account.run_id), home)
@@ -150,7 +154,7 @@ def qualify_deciding_models(
         yield result
 
 
-def qualification_key(seat: Seat, book: PromptBook) -> str:
+def qualification_key(seat: AgentConfig, book: PromptBook) -> str:
     """Names what a result belongs to: model, address, and the prompt and cases that were asked."""
     prompt = book.prompt(PROMPT, "en")
     whole = json.dumps([seat.model, seat.api_base, prompt.hash, CASES])

@@ -15,27 +15,33 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from core.llm.call import Asked, Call, Message, Picture
+from core.llm.call import Call, Message, ModelRequest, Picture
 from core.llm.client import ModelClient
-from core.llm.failures import Patience
+from core.llm.failures import RetryPolicy
 from core.llm.keys import Keys
-from core.llm.limits import Caps
-from core.llm.metering import Account, MeteredClient, who_of
-from core.runtime.concurrency import Stop, merged
+from core.llm.limits import SpendingCaps
+from core.llm.metering import CallAccount, MeteredClient, role_and_model
+from core.runtime.concurrency import StopSignal, merge_streams
 from core.runtime.errors import InputError, ModelRefused, ReplyError, ReviewError, Stopped
 from core.schema.records import ModelCall
 from core.schema.rosters import (
-    LONGEST_NAME,
-    PANEL,
+    BUILT_IN_READERS,
+    MAX_ROSTER_NAME_CHARACTERS,
     PANEL_READERS,
-    READERS,
-    DebaterSeat,
+    PANEL_ROLE_PREFIX,
+    AgentConfig,
+    DebaterConfig,
     RosterConfig,
-    Seat,
 )
 from core.store import open_store
 
-LONGEST = {"name": LONGEST_NAME, "words": 600, "model": 200, "api_base": 300, "key_name": 100}
+LONGEST = {
+    "name": MAX_ROSTER_NAME_CHARACTERS,
+    "words": 600,
+    "model": 200,
+    "api_base": 300,
+    "key_name": 100,
+}
 LONGEST_DEBATER = 40
 DEBATERS = PANELISTS = (2, 8)
 TEMPERATURE = (0.0, 2.0)
@@ -65,7 +71,7 @@ def looks_like_a_key(text: str) -> bool:
     return bool(KEY.search(text)) or any(map(is_random, LONG_WORD.findall(text)))
 
 
-def check_sheet(sheet: RosterConfig) -> None:
+def check_roster(sheet: RosterConfig) -> None:
     """Refuse a roster that cannot be saved or run.
 
     Raises InputError: it names the field, what was expected and what was found; never a key.
@@ -73,94 +79,100 @@ def check_sheet(sheet: RosterConfig) -> None:
     _check_name("name", sheet.name, LONGEST["name"])
     _check_text("words", sheet.words, LONGEST["words"])
     if not DIGEST.fullmatch(sheet.prompts):
-        raise wrong("prompts", "a digest (0 to 9, a to f) or an empty text", "something else")
+        raise roster_error(
+            "prompts", "a digest (0 to 9, a to f) or an empty text", "something else"
+        )
     low, high = DEBATERS
     if not low <= len(sheet.debaters) <= high:
-        raise wrong("debaters", f"{low} to {high} debaters", f"{len(sheet.debaters)}")
+        raise roster_error("debaters", f"{low} to {high} debaters", f"{len(sheet.debaters)}")
     seen: set[str] = set()
     for number, debater in enumerate(sheet.debaters, 1):
         field = f"debater {number}, name"
         _check_name(field, debater.name, LONGEST_DEBATER)
         if debater.name.casefold() in seen:
-            raise wrong(field, "a name that no other debater has", f"“{debater.name}” again")
+            raise roster_error(field, "a name that no other debater has", f"“{debater.name}” again")
         seen.add(debater.name.casefold())
     low, high = PANELISTS
     if len(sheet.span_panel) not in (0, *range(low, high + 1)):
-        raise wrong("span_panel", f"no seat, or {low} to {high}", f"{len(sheet.span_panel)}")
+        raise roster_error("span_panel", f"no seat, or {low} to {high}", f"{len(sheet.span_panel)}")
     for role, seat in sheet.seats():
         _check_seat(role, seat)
 
 
-def wrong(field: str, expected: str, found: str) -> InputError:
+def roster_error(field: str, expected: str, found: str) -> InputError:
     """Return the error for a field of a roster."""
     return InputError(f"Roster, {field}: expected {expected}, found {found}.")
 
 
 def _check_text(field: str, text: str, most: int) -> None:
     if looks_like_a_key(text):
-        raise wrong(
+        raise roster_error(
             field,
             "no key anywhere in a roster (key_name says under which name one is looked for)",
             "what looks like one; take it out",
         )
     if len(text) > most:
-        raise wrong(field, f"at most {most} characters", f"{len(text)}")
+        raise roster_error(field, f"at most {most} characters", f"{len(text)}")
     if any("\ud800" <= char <= "\udfff" for char in text):
-        raise wrong(field, "text", "half a character (a lone surrogate)")
+        raise roster_error(field, "text", "half a character (a lone surrogate)")
     if not all(char.isprintable() for char in text):
-        raise wrong(field, "one line of plain text", "characters that cannot be shown")
+        raise roster_error(field, "one line of plain text", "characters that cannot be shown")
 
 
 def _check_name(field: str, name: str, most: int) -> None:
     _check_text(field, name, most)
     if not name or name != name.strip():
-        raise wrong(field, "a name without spaces around it", f"“{name}”")
+        raise roster_error(field, "a name without spaces around it", f"“{name}”")
 
 
-def _check_seat(role: str, seat: Seat) -> None:
-    is_panel = role.startswith(PANEL)
-    known = PANEL_READERS if is_panel else READERS if role.startswith("debater ") else ()
+def _check_seat(role: str, seat: AgentConfig) -> None:
+    is_panel = role.startswith(PANEL_ROLE_PREFIX)
+    known = PANEL_READERS if is_panel else BUILT_IN_READERS if role.startswith("debater ") else ()
     is_open = is_panel and not (seat.reader or seat.model)  # nobody would sit there
     if is_open or seat.reader not in ("", *known):
         readers = f"one of {', '.join(known)}" if known else "none"
-        raise wrong(f"{role}, reader", readers, f"“{_shown(seat.reader)}”")
+        raise roster_error(f"{role}, reader", readers, f"“{_shown(seat.reader)}”")
     if seat.reader and seat.model:
-        raise wrong(role, "either a model or a built-in reader", "both; leave one of them empty")
+        raise roster_error(
+            role, "either a model or a built-in reader", "both; leave one of them empty"
+        )
     for name in ("model", "api_base", "key_name"):
         _check_text(f"{role}, {name}", getattr(seat, name), LONGEST[name])
     if seat.is_built_in:
-        if seat != Seat(reader=seat.reader):
-            raise wrong(f"{role}, model", "a model's name beside its settings", "none")
+        if seat != AgentConfig(reader=seat.reader):
+            raise roster_error(f"{role}, model", "a model's name beside its settings", "none")
         return
     if any(char.isspace() for char in seat.model):
-        raise wrong(f"{role}, model", "a name like provider/model", f"“{seat.model}” with a space")
+        raise roster_error(
+            f"{role}, model", "a name like provider/model", f"“{seat.model}” with a space"
+        )
     if seat.api_base:
         check_address(f"Roster, {role}, api_base", seat.api_base)
     if seat.key_name and not NAME_OF_KEY.fullmatch(seat.key_name):
         found = "something else; never write the key itself"
-        raise wrong(f"{role}, key_name", "a variable's name such as OPENAI_API_KEY", found)
+        raise roster_error(f"{role}, key_name", "a variable's name such as OPENAI_API_KEY", found)
     _check_numbers(role, seat)
 
 
-def _check_numbers(role: str, seat: Seat) -> None:
+def _check_numbers(role: str, seat: AgentConfig) -> None:
     low, high = TEMPERATURE
     if not low <= seat.temperature <= high:  # False for nan, too
-        raise wrong(f"{role}, temperature", f"{low:g} to {high:g}", f"{seat.temperature:g}")
+        raise roster_error(f"{role}, temperature", f"{low:g} to {high:g}", f"{seat.temperature:g}")
     for name, (least, most) in WHOLE.items():
         value = getattr(seat, name)
         if not least <= value <= most:
             found = f"{value:,}" if abs(value) < MOST_WHOLE else "one far beyond that"
-            raise wrong(f"{role}, {name}", f"{least:,} to {most:,}", found)
+            raise roster_error(f"{role}, {name}", f"{least:,} to {most:,}", found)
     if 0 < seat.window < LEAST_WINDOW:
         expected = f"0 (as litellm knows it) or at least {LEAST_WINDOW}"
-        raise wrong(f"{role}, window", expected, f"{seat.window}")
+        raise roster_error(f"{role}, window", expected, f"{seat.window}")
     if (seat.price_in is None) != (seat.price_out is None):
-        raise wrong(role, "both prices or none of price_in and price_out", "one of them")
+        raise roster_error(role, "both prices or none of price_in and price_out", "one of them")
     for name in ("price_in", "price_out"):
         price = getattr(seat, name)
         if price is not None and not 0 <= price <= HIGHEST_PRICE:
             most_words = f"0 to {HIGHEST_PRICE:,.0f} US dollars for a million tokens"
-            raise wrong(f"{role}, {name}", most_words, f"{price:g}")
+            raise roster_error(f"{role}, {name}", most_words, f"{price:g}")
 
 
 def check_address(where: str, address: str) -> None:
@@ -194,11 +206,11 @@ FEW_TOKENS = 32
 AT_ONCE = 8
 SHOWN = 40
 # Somebody is waiting: one more attempt after what may pass, and no long pauses.
-PATIENCE = Patience(tries=2, backoff=0.5, longest_wait=5.0, overall=2.0)
+PATIENCE = RetryPolicy(tries=2, backoff=0.5, longest_wait=5.0, overall=2.0)
 
 
 @dataclass(frozen=True)
-class Probe:
+class RoleTest:
     """The result of one role's test.
 
     Seats that share a model are asked once; `calls` stand with the first of their roles, so that
@@ -213,24 +225,24 @@ class Probe:
     calls: tuple[ModelCall, ...] = ()
 
 
-def probe(
+def probe_models(
     sheet: RosterConfig,
     keys: Keys,
-    stop: Stop,
+    stop: StopSignal,
     *,
     home: Path,
-    account: Account,
+    account: CallAccount,
     clock: Callable[[], float],
-) -> Iterator[Probe]:
+) -> Iterator[RoleTest]:
     """Yield a result for every role that a model plays, as they arrive.
 
     `account.run_id` must be new for each test: it goes into the prompts, so that no earlier reply
     answers for a model that is away. Raises Stopped: `stop` was set; what was under way is closed.
     """
     with open_store(home) as store:
-        caps = Caps.of(store.projects.settings())
+        caps = SpendingCaps.of(store.projects.settings())
 
-    def results(seat: Seat, roles: Sequence[str]) -> Iterator[Probe]:
+    def results(seat: AgentConfig, roles: Sequence[str]) -> Iterator[RoleTest]:
         began = clock()
         # a desk of its own, so that its calls are known from the others'
         desk = MeteredClient(ModelClient(keys, PATIENCE), home, account, caps, clock)
@@ -240,23 +252,23 @@ def probe(
         except Stopped:
             raise
         except ReviewError as error:
-            who = who_of(asked[0])  # the table names both
+            who = role_and_model(asked[0])  # the table names both
             works, words = False, str(error).removeprefix(who).lstrip(": ")
         seconds = max(0.0, clock() - began)
         calls = desk.drain()
         for number, role in enumerate(roles):
-            yield Probe(role, seat.model, works, words, seconds, () if number else calls)
+            yield RoleTest(role, seat.model, works, words, seconds, () if number else calls)
 
     if streams := [partial(results, seat, roles) for seat, roles in _groups(sheet)]:
-        yield from merged(streams, workers=AT_ONCE)
+        yield from merge_streams(streams, workers=AT_ONCE)
 
 
-def _groups(sheet: RosterConfig) -> list[tuple[Seat, list[str]]]:
+def _groups(sheet: RosterConfig) -> list[tuple[AgentConfig, list[str]]]:
     """Group seats by model, address, key and temperature, with their roles.
 
     Seeing and embedding are tests of their own.
     """
-    found: dict[tuple[object, ...], tuple[Seat, list[str]]] = {}
+    found: dict[tuple[object, ...], tuple[AgentConfig, list[str]]] = {}
     for role, seat in sheet.seats():
         if not seat.is_built_in:
             kind = role if role in (SEES, EMBEDS) else "speaks"
@@ -265,7 +277,9 @@ def _groups(sheet: RosterConfig) -> list[tuple[Seat, list[str]]]:
     return list(found.values())
 
 
-def _tested(desk: MeteredClient, asked: Sequence[Asked], stop: Stop) -> tuple[bool, str]:
+def _tested(
+    desk: MeteredClient, asked: Sequence[ModelRequest], stop: StopSignal
+) -> tuple[bool, str]:
     """Return whether it did what it was asked for, and what came back."""
     brief, whole = asked
     if brief.role == EMBEDS:
@@ -292,12 +306,12 @@ def _tested(desk: MeteredClient, asked: Sequence[Asked], stop: Stop) -> tuple[bo
     return True, f"Answered “{shown}”."
 
 
-def _asked(role: str, seat: Seat, most: int, account: Account) -> Asked:
+def _asked(role: str, seat: AgentConfig, most: int, account: CallAccount) -> ModelRequest:
     seat = replace(seat, max_tokens=min(seat.max_tokens, most))
     text = (COLOUR if role == SEES else WORD).format(nonce=account.run_id[:12])
     pictures = (Picture("image/png", _red_square()),) if role == SEES else ()
     call = Call(seat, (Message("user", text, pictures),))
-    return Asked(role, f"test {role} {seat.max_tokens}", call)
+    return ModelRequest(role, f"test {role} {seat.max_tokens}", call)
 
 
 def _red_square() -> bytes:
@@ -315,12 +329,12 @@ MARK = "counterpoint_roster"
 MOST_BYTES = 100_000
 SUFFIX = ".roster.json"
 BUILT_IN_SEAT = "built-in"
-ROLES = tuple(item.name for item in fields(RosterConfig) if item.default_factory is Seat)
+ROLES = tuple(item.name for item in fields(RosterConfig) if item.default_factory is AgentConfig)
 LATER = ("tool_picker", "reflector")  # roles that files from before do not name
 TOP = (MARK, "name", "words", "prompts", "debaters", *ROLES, "span_panel", "panel_sees_evidence")
 NEEDED = tuple(name for name in TOP[:-2] if name not in LATER)
 DEBATER = ("name", "seat")
-SEAT = tuple(item.name for item in fields(Seat))
+SEAT = tuple(item.name for item in fields(AgentConfig))
 # Words in a field's name that say that its value is a secret.
 SECRET = ("key", "token", "secret", "password", "credential", "authorization", "header")
 ALWAYS_SAID = ("model", "temperature", "max_tokens")
@@ -352,12 +366,12 @@ FIELD = re.compile(r"at `\$\.(\w+)`")
 Kind = TypeVar("Kind")
 
 
-def roster_file(sheet: RosterConfig, prompts: str = "") -> bytes:
+def write_roster(sheet: RosterConfig, prompts: str = "") -> bytes:
     """Return the roster as a file's bytes; `prompts` is the digest of the prompts in force.
 
     Raises InputError: the sheet breaks a rule; what could not be read back is not written.
     """
-    check_sheet(sheet)
+    check_roster(sheet)
     body: dict[str, Any] = {MARK: VERSION, "name": sheet.name, "words": sheet.words}
     body["prompts"] = sheet.prompts or prompts
     body["debaters"] = [{"name": d.name, "seat": _written(d.seat)} for d in sheet.debaters]
@@ -377,24 +391,26 @@ def read_roster(data: bytes, prompts: str = "") -> ReadRoster:
     version = body.pop(MARK)
     if version != VERSION or isinstance(version, bool):
         found = f"{version}" if version in range(1, 1000) else "something else"
-        raise wrong(MARK, f"version {VERSION}", f"{found}; export it again from a like version")
+        raise roster_error(
+            MARK, f"version {VERSION}", f"{found}; export it again from a like version"
+        )
     sees = body.pop("panel_sees_evidence", True)
     given: dict[str, Any] = {"panel_sees_evidence": _read("panel_sees_evidence", sees, bool)}
-    lists = {"debaters": (_debater, "debater "), "span_panel": (_seat, PANEL)}
+    lists = {"debaters": (_debater, "debater "), "span_panel": (_seat, PANEL_ROLE_PREFIX)}
     for name, (read, where) in lists.items():
         items: list[object] = _read(name, body.pop(name, []), list)
         given[name] = tuple(read(f"{where}{n}", item) for n, item in enumerate(items, 1))
     for name, value in body.items():
         given[name] = _seat(name, value) if name in ROLES else _read(name, value, str)
     sheet = RosterConfig(**given)
-    check_sheet(sheet)
+    check_roster(sheet)
     differs = bool(prompts and sheet.prompts and sheet.prompts != prompts)
     notice = ANOTHER_VERSION.format(theirs=sheet.prompts, ours=prompts) if differs else ""
     return ReadRoster(sheet, notice)
 
 
-def _written(seat: Seat) -> object:
-    if seat == Seat():
+def _written(seat: AgentConfig) -> object:
+    if seat == AgentConfig():
         return BUILT_IN_SEAT
     said = ALWAYS_SAID if seat.model else ()
     told = ((item.name, getattr(seat, item.name), item.default) for item in fields(seat))
@@ -403,13 +419,15 @@ def _written(seat: Seat) -> object:
 
 def _parsed(data: bytes) -> object:
     if len(data) > MOST_BYTES:
-        raise wrong("file", f"at most {MOST_BYTES:,} bytes", f"{len(data):,}")
+        raise roster_error("file", f"at most {MOST_BYTES:,} bytes", f"{len(data):,}")
     try:
         text = data.decode("utf-8-sig")
         parsed: object = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         why = error.msg if isinstance(error, json.JSONDecodeError) else "it is no JSON in UTF-8"
-        raise wrong("file", "a roster exported from here", f"something else ({why})") from None
+        raise roster_error(
+            "file", "a roster exported from here", f"something else ({why})"
+        ) from None
     return parsed
 
 
@@ -418,12 +436,12 @@ def _once(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise wrong(_shown(twice), "each field once", "it twice")
+        raise roster_error(_shown(twice), "each field once", "it twice")
     return found
 
 
 def _no_constant(name: str) -> object:
-    raise wrong("file", "plain numbers", name)
+    raise roster_error("file", "plain numbers", name)
 
 
 def _object(
@@ -443,22 +461,22 @@ def _object(
                 f"“{_shown(name)}”; take it out (key_name says under which name a key is looked "
                 "for)."
             )
-        raise wrong(where, f"no fields but {', '.join(allowed)}", f"“{_shown(name)}”")
+        raise roster_error(where, f"no fields but {', '.join(allowed)}", f"“{_shown(name)}”")
     if missing := [name for name in needed if name not in body]:
-        raise wrong(where, f"the field {missing[0]}", "none")
+        raise roster_error(where, f"the field {missing[0]}", "none")
     return body
 
 
-def _seat(where: str, value: object) -> Seat:
+def _seat(where: str, value: object) -> AgentConfig:
     if value == BUILT_IN_SEAT:
-        return Seat()
+        return AgentConfig()
     expected = f"“{BUILT_IN_SEAT}” or an object with a model"
-    return _read(where, _object(where, value, SEAT, (), expected), Seat)
+    return _read(where, _object(where, value, SEAT, (), expected), AgentConfig)
 
 
-def _debater(where: str, value: object) -> DebaterSeat:
+def _debater(where: str, value: object) -> DebaterConfig:
     body = _object(where, value, DEBATER, DEBATER)
-    return DebaterSeat(_read(f"{where}, name", body["name"], str), _seat(where, body["seat"]))
+    return DebaterConfig(_read(f"{where}, name", body["name"], str), _seat(where, body["seat"]))
 
 
 def _read(where: str, value: object, kind: type[Kind], expected: str = "") -> Kind:
@@ -469,8 +487,8 @@ def _read(where: str, value: object, kind: type[Kind], expected: str = "") -> Ki
         field = ", ".join([where, *FIELD.findall(str(error))])
         names = MISMATCH.match(str(error))
     if names is None:
-        raise wrong(field, "a number that can be", "one beyond all bounds")
-    raise wrong(field, expected or EXPECTED[names[1]], FOUND.get(names[2], "a number"))
+        raise roster_error(field, "a number that can be", "one beyond all bounds")
+    raise roster_error(field, expected or EXPECTED[names[1]], FOUND.get(names[2], "a number"))
 
 
 def _shown(text: str, most: int = 40) -> str:

@@ -16,25 +16,25 @@ from core.agents.roster_files import (
     MOST_BYTES,
     ReadRoster,
     check_address,
-    check_sheet,
+    check_roster,
     looks_like_a_key,
     read_roster,
 )
 from core.llm.call import provider_of
-from core.llm.local_server import MODEL, PROVIDER, WINDOW, weights
+from core.llm.local_server import MODEL, PROVIDER, WINDOW, find_weights
 from core.llm.servers import FoundServer, ServedModel, find_window
 from core.runtime.errors import InputError
-from core.schema.records import PanelRule, SpanThreshold
+from core.schema.records import PanelRule, SpanThresholds
 from core.schema.roles import Debater, Roster, SpanPanelist
 from core.schema.rosters import (
-    BUILT_IN,
+    BUILT_IN_READERS,
+    BUILT_IN_ROSTER,
     DEFAULT_SECONDS,
-    LONGEST_NAME,
+    MAX_ROSTER_NAME_CHARACTERS,
     PANEL_READERS,
-    READERS,
-    DebaterSeat,
+    AgentConfig,
+    DebaterConfig,
     RosterConfig,
-    Seat,
 )
 from core.store import Store, open_store
 
@@ -42,35 +42,35 @@ if TYPE_CHECKING:
     from core.agents.agent_runner import AgentContext
     from core.baseline.assessment import Assessor
 
-TURN_TOKENS = 100
-WRITING_TOKENS = 2000  # JSON over many passages, which is useless if cut off
-COOL, WARM = 0.2, 0.6
-SONNET = "bedrock/anthropic.claude-3-5-sonnet-20240620-v1:0"
-HAIKU = "bedrock/anthropic.claude-3-5-haiku-20241022-v1:0"
-MISTRAL = "bedrock/mistral.mistral-7b-instruct-v0:2"
-TITAN = "bedrock/amazon.titan-embed-text-v1"
+DEBATER_MAX_TOKENS = 100
+WRITER_MAX_TOKENS = 2000  # JSON over many passages, which is useless if cut off
+LOW_TEMPERATURE, HIGH_TEMPERATURE = 0.2, 0.6
+SONNET_MODEL = "bedrock/anthropic.claude-3-5-sonnet-20240620-v1:0"
+HAIKU_MODEL = "bedrock/anthropic.claude-3-5-haiku-20241022-v1:0"
+MISTRAL_MODEL = "bedrock/mistral.mistral-7b-instruct-v0:2"
+TITAN_MODEL = "bedrock/amazon.titan-embed-text-v1"
 # The four of MSA 3.2; each marks words and votes on the others' marks.
-GEMINI = "gemini/gemini-2.0-flash"  # litellm does not list it, so its window is given
+GEMINI_MODEL = "gemini/gemini-2.0-flash"  # litellm does not list it, so its window is given
 MSA_SEATS = (
-    Seat(GEMINI, window=1_000_000),
-    Seat("dashscope/qwen-max"),
-    Seat("openai/gpt-4o"),
-    Seat("deepseek/deepseek-chat"),
+    AgentConfig(GEMINI_MODEL, window=1_000_000),
+    AgentConfig("dashscope/qwen-max"),
+    AgentConfig("openai/gpt-4o"),
+    AgentConfig("deepseek/deepseek-chat"),
 )
 OLLAMA_BASE = "http://127.0.0.1:11434"
-OLLAMA_TEXT = "ollama_chat/llama3.1"
-OLLAMA_SECOND = "ollama_chat/mistral"
-OLLAMA_VISION = "ollama_chat/llama3.2-vision"
+OLLAMA_TEXT_MODEL = "ollama_chat/llama3.1"
+OLLAMA_SECOND_MODEL = "ollama_chat/mistral"
+OLLAMA_VISION_MODEL = "ollama_chat/llama3.2-vision"
 # Set explicitly, as Ollama's default window is smaller and silently drops the rest of a prompt.
 OLLAMA_WINDOW = 8192
 OLLAMA_SECONDS = 300  # the first call loads the model into memory
-TABLE_6 = "Table 6 of the paper:"
-ANY_BASE = "http://127.0.0.1:8000/v1"
-TO_FILL_IN = "openai/name-of-your-model"
-FILE_SUFFIX = ".json"
-AS_SHIPPED = SpanThreshold()
+TABLE_6_PREFIX = "Table 6 of the paper:"
+PLACEHOLDER_ADDRESS = "http://127.0.0.1:8000/v1"
+PLACEHOLDER_MODEL = "openai/name-of-your-model"
+ROSTER_FILE_SUFFIX = ".json"
+SHIPPED_THRESHOLD = SpanThresholds()
 # The module and class that play each role on a language model; `_build_debaters` has the debaters.
-PLAYERS: Mapping[str, tuple[str, str]] = {
+MODEL_AGENTS: Mapping[str, tuple[str, str]] = {
     "segmenter": ("llm_audit", "LlmSegmenter"),
     "tool_picker": ("llm_audit", "LlmToolPicker"),
     "reflector": ("llm_audit", "LlmReflector"),
@@ -82,16 +82,20 @@ PLAYERS: Mapping[str, tuple[str, str]] = {
 }
 
 
-def _pair_debaters(first: Seat, second: Seat) -> tuple[DebaterSeat, ...]:
+def _pair_debaters(first: AgentConfig, second: AgentConfig) -> tuple[DebaterConfig, ...]:
     """Return Ada, at a low temperature, and Ben, at a high one, both brief (CEDA 5.2)."""
-    cool = first if first.reader else replace(first, temperature=COOL, max_tokens=TURN_TOKENS)
-    warm = replace(second, temperature=WARM, max_tokens=TURN_TOKENS)
-    return (DebaterSeat("Ada", cool), DebaterSeat("Ben", warm))
+    cool = (
+        first
+        if first.reader
+        else replace(first, temperature=LOW_TEMPERATURE, max_tokens=DEBATER_MAX_TOKENS)
+    )
+    warm = replace(second, temperature=HIGH_TEMPERATURE, max_tokens=DEBATER_MAX_TOKENS)
+    return (DebaterConfig("Ada", cool), DebaterConfig("Ben", warm))
 
 
-def _fill_speaking_roles(name: str, words: str, seat: Seat) -> RosterConfig:
+def _fill_speaking_roles(name: str, words: str, seat: AgentConfig) -> RosterConfig:
     """Return a roster that gives every speaking role to one model."""
-    writing = replace(seat, max_tokens=WRITING_TOKENS)
+    writing = replace(seat, max_tokens=WRITER_MAX_TOKENS)
     return RosterConfig(
         name,
         words,
@@ -106,7 +110,7 @@ def _fill_speaking_roles(name: str, words: str, seat: Seat) -> RosterConfig:
     )
 
 
-def one_model(
+def make_single_model_roster(
     model: str,
     api_base: str = "",
     key_name: str = "",
@@ -116,9 +120,13 @@ def one_model(
 ) -> RosterConfig:
     """Return a roster with one model in all speaking roles; the other roles stay built in."""
     words = f"Every speaking role is {model}{f' at {api_base}' if api_base else ''}."
-    name = model if len(model) <= LONGEST_NAME else f"{model[: LONGEST_NAME - 1]}…"
+    name = (
+        model
+        if len(model) <= MAX_ROSTER_NAME_CHARACTERS
+        else f"{model[: MAX_ROSTER_NAME_CHARACTERS - 1]}…"
+    )
     return _fill_speaking_roles(
-        name, words, Seat(model, api_base, key_name, window=window, seconds=seconds)
+        name, words, AgentConfig(model, api_base, key_name, window=window, seconds=seconds)
     )
 
 
@@ -126,7 +134,7 @@ def served_roster(server: FoundServer, model: ServedModel) -> RosterConfig:
     """Return a roster with a local server's model in all speaking roles but the image reader's."""
     # Ollama reads so much only where its own API says so, and cuts the rest without a word.
     is_ollama = server.name == "Ollama"
-    seat = Seat(
+    seat = AgentConfig(
         f"{'ollama_chat' if is_ollama else 'openai'}/{model.name}",
         server.address.removesuffix("/v1") if is_ollama else server.address,
         window=OLLAMA_WINDOW if is_ollama else model.window,
@@ -134,32 +142,48 @@ def served_roster(server: FoundServer, model: ServedModel) -> RosterConfig:
         price_out=0.0,
         seconds=OLLAMA_SECONDS,
     )
-    name = f"{model.name} ({server.name})"[-LONGEST_NAME:]
+    name = f"{model.name} ({server.name})"[-MAX_ROSTER_NAME_CHARACTERS:]
     words = f"Every speaking role is {model.name} of {server.name} on this computer. No key."
-    return replace(_fill_speaking_roles(name, words, seat), image_reader=Seat())
+    return replace(_fill_speaking_roles(name, words, seat), image_reader=AgentConfig())
 
 
 def _build_shipped() -> Iterator[RosterConfig]:
     yield RosterConfig(
-        BUILT_IN,
+        BUILT_IN_ROSTER,
         "Built-in engine: entailment, values, overlap, OCR. No key, network or language model.",
     )
     # The paper marks no spans. Sonnet does it here, as the built-in extractor needs points, which
     # only built-in debaters raise.
     sonnet = "Claude 3.5 Sonnet sees, judges and marks the wrong words"
     for name, words, first, second in (
-        ("ceda", "As the paper has it: Mistral 7B and Claude 3.5 Haiku debate", MISTRAL, HAIKU),
-        ("ceda-mistral", f"{TABLE_6} Mistral 7B debates with itself", MISTRAL, MISTRAL),
-        ("ceda-haiku", f"{TABLE_6} Claude 3.5 Haiku debates with itself", HAIKU, HAIKU),
+        (
+            "ceda",
+            "As the paper has it: Mistral 7B and Claude 3.5 Haiku debate",
+            MISTRAL_MODEL,
+            HAIKU_MODEL,
+        ),
+        (
+            "ceda-mistral",
+            f"{TABLE_6_PREFIX} Mistral 7B debates with itself",
+            MISTRAL_MODEL,
+            MISTRAL_MODEL,
+        ),
+        (
+            "ceda-haiku",
+            f"{TABLE_6_PREFIX} Claude 3.5 Haiku debates with itself",
+            HAIKU_MODEL,
+            HAIKU_MODEL,
+        ),
     ):
         description = f"{words}; {sonnet}. All on Amazon Bedrock; Titan embeds."
         sheet = replace(
-            _fill_speaking_roles(name, description, Seat(SONNET)), retriever=Seat(TITAN)
+            _fill_speaking_roles(name, description, AgentConfig(SONNET_MODEL)),
+            retriever=AgentConfig(TITAN_MODEL),
         )
-        yield replace(sheet, debaters=_pair_debaters(Seat(first), Seat(second)))
+        yield replace(sheet, debaters=_pair_debaters(AgentConfig(first), AgentConfig(second)))
     llama, mistral, seeing = (
-        Seat(model, OLLAMA_BASE, window=OLLAMA_WINDOW, seconds=OLLAMA_SECONDS)
-        for model in (OLLAMA_TEXT, OLLAMA_SECOND, OLLAMA_VISION)
+        AgentConfig(model, OLLAMA_BASE, window=OLLAMA_WINDOW, seconds=OLLAMA_SECONDS)
+        for model in (OLLAMA_TEXT_MODEL, OLLAMA_SECOND_MODEL, OLLAMA_VISION_MODEL)
     )
     words = (
         "All on your own machine: Ollama's llama3.1 and mistral debate, llama3.2-vision sees. "
@@ -172,102 +196,116 @@ def _build_shipped() -> Iterator[RosterConfig]:
         "Every speaking role at one OpenAI-compatible address (vLLM, LM Studio, llama.cpp, a "
         "gateway): fill in the address and the model's name under Settings."
     )
-    yield _fill_speaking_roles("address", words, Seat(TO_FILL_IN, ANY_BASE))
+    yield _fill_speaking_roles(
+        "address", words, AgentConfig(PLACEHOLDER_MODEL, PLACEHOLDER_ADDRESS)
+    )
     # A built-in judge would not do here, as it ignores what a model argued.
     words = "The built-in value checker debates with {}; {}. Retrieval is built in."
     local = "it judges and marks the wrong words, llama3.2-vision sees"
     for name, sheet, seat, names in (
         (
             "mixed",
-            _fill_speaking_roles("", "", Seat(SONNET)),
-            Seat(HAIKU),
+            _fill_speaking_roles("", "", AgentConfig(SONNET_MODEL)),
+            AgentConfig(HAIKU_MODEL),
             ("Claude 3.5 Haiku", sonnet),
         ),
         ("mixed-ollama", ollama, llama, ("Ollama's llama3.1", local)),
     ):
-        debaters = _pair_debaters(Seat(reader="rules"), seat)
+        debaters = _pair_debaters(AgentConfig(reader="rules"), seat)
         sheet = replace(sheet, name=name, words=words.format(*names), debaters=debaters)
-        yield replace(sheet, context_writer=Seat())
+        yield replace(sheet, context_writer=AgentConfig())
     words = (
         "Built-in engine whose four readers mark wrong words in turn and vote on each other's "
         "marks. No key, network or language model."
     )
-    readers = tuple(Seat(reader=name) for name in PANEL_READERS)
+    readers = tuple(AgentConfig(reader=name) for name in PANEL_READERS)
     yield RosterConfig("builtin-panel", words, span_panel=readers)
     words = (
         "Gemini 2.0 Flash, Qwen 2.5 Max, GPT-4o and DeepSeek V3 mark wrong words in turn, and the "
         "other three vote on each mark, as the MSA paper has it: without evidence. The rest is "
         "built in. DeepSeek's address answers with its current model."
     )
-    panel = tuple(replace(seat, max_tokens=WRITING_TOKENS) for seat in MSA_SEATS)
+    panel = tuple(replace(seat, max_tokens=WRITER_MAX_TOKENS) for seat in MSA_SEATS)
     yield RosterConfig("msa", words, span_panel=panel, panel_sees_evidence=False)
-    if weights():
+    if find_weights():
         words = (
             "SmolLM2-135M on this computer, started when it is needed: a real language model, but "
             "very small. It shows how models argue; what it says is often wrong. No key."
         )
-        small = Seat(f"{PROVIDER}/{MODEL}", window=WINDOW, price_in=0.0, price_out=0.0, seconds=300)
-        yield replace(_fill_speaking_roles(PROVIDER, words, small), image_reader=Seat())
+        small = AgentConfig(
+            f"{PROVIDER}/{MODEL}", window=WINDOW, price_in=0.0, price_out=0.0, seconds=300
+        )
+        yield replace(_fill_speaking_roles(PROVIDER, words, small), image_reader=AgentConfig())
 
 
-SHIPPED: Mapping[str, RosterConfig] = {sheet.name: sheet for sheet in _build_shipped()}
-ROSTER_WORDS: Mapping[str, str] = {name: sheet.words for name, sheet in SHIPPED.items()}
+SHIPPED_ROSTERS: Mapping[str, RosterConfig] = {sheet.name: sheet for sheet in _build_shipped()}
+ROSTER_DESCRIPTIONS: Mapping[str, str] = {
+    name: sheet.words for name, sheet in SHIPPED_ROSTERS.items()
+}
 
 
-def sheets_of(store: Store) -> tuple[RosterConfig, ...]:
+def list_rosters(store: Store) -> tuple[RosterConfig, ...]:
     """Return the shipped rosters, then those that people keep."""
     stored = (row.sheet for row in store.rosters.all())
-    return (*SHIPPED.values(), *(sheet for sheet in stored if sheet and sheet.name not in SHIPPED))
+    return (
+        *SHIPPED_ROSTERS.values(),
+        *(sheet for sheet in stored if sheet and sheet.name not in SHIPPED_ROSTERS),
+    )
 
 
-def sheet_named(name: str, store: Store) -> RosterConfig:
+def find_roster(name: str, store: Store) -> RosterConfig:
     """Return the roster of that name: a shipped one, else the newest stored one.
 
     Raises InputError, which lists the known names, if there is none.
     """
-    sheet = SHIPPED.get(name) or store.rosters.get(name)
+    sheet = SHIPPED_ROSTERS.get(name) or store.rosters.get(name)
     if sheet is None:
-        known = ", ".join(sheet.name for sheet in sheets_of(store))
+        known = ", ".join(sheet.name for sheet in list_rosters(store))
         raise InputError(f"Expected a roster of {known}; found “{name}”.")
     return sheet
 
 
-def require_filled_in(sheet: RosterConfig) -> None:
+def require_model_names(sheet: RosterConfig) -> None:
     """Raise InputError, which says where, if a model's name is still a placeholder."""
-    if places := [role for role, seat in sheet.seats() if seat.model == TO_FILL_IN]:
+    if places := [role for role, seat in sheet.seats() if seat.model == PLACEHOLDER_MODEL]:
         raise InputError(
             f"Roster “{sheet.name}”, {places[0]}: expected a model's name, found the placeholder "
-            f"“{TO_FILL_IN}”; fill it in under Settings, or use --model and --api-base."
+            f"“{PLACEHOLDER_MODEL}”; fill it in under Settings, or use --model and --api-base."
         )
 
 
-def roster_named(
-    name: str, threshold: SpanThreshold = AS_SHIPPED, assessor: Assessor | None = None
+def make_built_in_roster(
+    name: str, threshold: SpanThresholds = SHIPPED_THRESHOLD, assessor: Assessor | None = None
 ) -> Roster:
     """Return the built-in roster, which needs no client and no key, reading with `assessor`.
 
     Raises InputError for any other name.
     """
-    if name != BUILT_IN:
-        raise InputError(f"Expected a roster of {', '.join(ROSTER_WORDS)}; found “{name}”.")
+    if name != BUILT_IN_ROSTER:
+        raise InputError(f"Expected a roster of {', '.join(ROSTER_DESCRIPTIONS)}; found “{name}”.")
     from core.baseline.audit_agents import BuiltInSegmenter
-    from core.baseline.debaters import KINDS, BuiltInContextWriter, BuiltInDebater, OcrImageReader
-    from core.baseline.entailment import shared_assessor
+    from core.baseline.debaters import (
+        DEBATER_KINDS,
+        BuiltInContextWriter,
+        BuiltInDebater,
+        OcrImageReader,
+    )
+    from core.baseline.entailment import load_shared_assessor
     from core.baseline.judge import BuiltInJudge
     from core.baseline.panel import PointSpanExtractor, ThresholdSpanAdjudicator
     from core.baseline.reflector import BuiltInReflector
     from core.baseline.tool_picker import BuiltInToolPicker
 
-    assessor = assessor or shared_assessor()
+    assessor = assessor or load_shared_assessor()
     return Roster(
-        name=BUILT_IN,
+        name=BUILT_IN_ROSTER,
         segmenter=BuiltInSegmenter(),
         tool_picker=BuiltInToolPicker(),
         reflector=BuiltInReflector(assessor),
         image_reader=OcrImageReader(),
         context_writer=BuiltInContextWriter(assessor),
         debaters={
-            name: BuiltInDebater(KINDS[kind], assessor)
+            name: BuiltInDebater(DEBATER_KINDS[kind], assessor)
             for name, kind in (("Ada", "rules"), ("Ben", "overlap"), ("Cleo", "entailment"))
         },
         judge=BuiltInJudge(assessor),
@@ -276,7 +314,7 @@ def roster_named(
     )
 
 
-def seated(sheet: RosterConfig, work: AgentContext) -> Roster:
+def build_roster(sheet: RosterConfig, work: AgentContext) -> Roster:
     """Return the roster's agents; built-in ones are the fallback for unusable replies.
 
     The retriever's seat has no agent: the caller that starts the run makes its embedder. Raises
@@ -284,10 +322,10 @@ def seated(sheet: RosterConfig, work: AgentContext) -> Roster:
     """
     from core.agents.llm_panel import LlmPanelist
 
-    require_filled_in(sheet)
-    spare = roster_named(BUILT_IN, work.learned.threshold, work.assessor)
+    require_model_names(sheet)
+    spare = make_built_in_roster(BUILT_IN_ROSTER, work.learned.threshold, work.assessor)
     panel = tuple(
-        panel_reader(seat.reader, work.learned.threshold, work.assessor)
+        make_panel_reader(seat.reader, work.learned.threshold, work.assessor)
         if seat.is_built_in
         else LlmPanelist(seat, work, number, sees_evidence=sheet.panel_sees_evidence)
         for number, seat in enumerate(sheet.span_panel, 1)
@@ -295,11 +333,11 @@ def seated(sheet: RosterConfig, work: AgentContext) -> Roster:
     roster = replace(
         spare, name=sheet.name, span_panel=panel, panel_rule=_choose_panel_rule(sheet, work)
     )
-    if sheet.is_built_in and sheet.debaters == SHIPPED[BUILT_IN].debaters:
+    if sheet.is_built_in and sheet.debaters == SHIPPED_ROSTERS[BUILT_IN_ROSTER].debaters:
         return roster
     model_agents = {
         role: getattr(import_module(f"core.agents.{module}"), name)(getattr(sheet, role), work)
-        for role, (module, name) in PLAYERS.items()
+        for role, (module, name) in MODEL_AGENTS.items()
         if not getattr(sheet, role).is_built_in
     }
     debaters = _build_debaters(sheet, work)
@@ -313,36 +351,37 @@ def _choose_panel_rule(sheet: RosterConfig, work: AgentContext) -> PanelRule:
 
     Levels learned from people's marks take precedence.
     """
-    from core.baseline.panel import shipped_rule
+    from core.baseline.panel import load_shipped_rule
 
     readers = sorted(seat.reader for seat in sheet.span_panel)
-    rule = shipped_rule() if readers == sorted(PANEL_READERS) else PanelRule()
+    rule = load_shipped_rule() if readers == sorted(PANEL_READERS) else PanelRule()
     threshold = work.learned.threshold
     levels = threshold.weighted if rule.weights else threshold.panel
     levels = levels if levels.words else rule.levels
     return replace(rule, levels=levels, alone=work.learned.alone)
 
 
-def panel_reader(
-    name: str, threshold: SpanThreshold = AS_SHIPPED, assessor: Assessor | None = None
+def make_panel_reader(
+    name: str, threshold: SpanThresholds = SHIPPED_THRESHOLD, assessor: Assessor | None = None
 ) -> SpanPanelist:
     """Return the built-in panel member of that name, one of `PANEL_READERS`."""
-    from core.baseline.entailment import shared_assessor
-    from core.baseline.panel import panelist
+    from core.baseline.entailment import load_shared_assessor
+    from core.baseline.panel import make_panelist
 
-    return panelist(name, assessor or shared_assessor(), threshold)
+    return make_panelist(name, assessor or load_shared_assessor(), threshold)
 
 
 def _build_debaters(sheet: RosterConfig, work: AgentContext) -> dict[str, Debater]:
     """Return the debaters by name; built-in ones without a named reader get one by position."""
     from core.agents.llm_debater import LlmDebater
-    from core.baseline.debaters import KINDS, BuiltInDebater
-    from core.baseline.entailment import shared_assessor
+    from core.baseline.debaters import DEBATER_KINDS, BuiltInDebater
+    from core.baseline.entailment import load_shared_assessor
 
-    assessor = work.assessor or shared_assessor()
+    assessor = work.assessor or load_shared_assessor()
     return {
         debater.name: BuiltInDebater(
-            KINDS[debater.seat.reader or READERS[number % len(READERS)]], assessor
+            DEBATER_KINDS[debater.seat.reader or BUILT_IN_READERS[number % len(BUILT_IN_READERS)]],
+            assessor,
         )
         if debater.seat.is_built_in
         else LlmDebater(debater.seat, work)
@@ -350,7 +389,7 @@ def _build_debaters(sheet: RosterConfig, work: AgentContext) -> dict[str, Debate
     }
 
 
-def chosen_roster(
+def load_chosen_roster(
     home: Path,
     roster: str,
     model: str = "",
@@ -373,11 +412,13 @@ def chosen_roster(
             check_address("--api-base", api_base)
             window = window or find_window(api_base, model)
         seconds = seconds or DEFAULT_SECONDS
-        chosen = ReadRoster(one_model(model, api_base, window=window, seconds=seconds))
-        check_sheet(chosen.sheet)
+        chosen = ReadRoster(
+            make_single_model_roster(model, api_base, window=window, seconds=seconds)
+        )
+        check_roster(chosen.sheet)
     else:
         chosen = _load_roster(home, roster, prompts)
-    require_filled_in(chosen.sheet)
+    require_model_names(chosen.sheet)
     for role, seat in chosen.sheet.seats():
         where = "--model" if model else f"Roster, {role}, model"
         if seat.model and provider_of(seat) is None:
@@ -390,19 +431,21 @@ def chosen_roster(
 
 
 def _load_roster(home: Path, roster: str, prompts: str) -> ReadRoster:
-    if roster in SHIPPED:
-        return ReadRoster(SHIPPED[roster])
-    if roster.endswith(FILE_SUFFIX) or os.sep in roster:
+    if roster in SHIPPED_ROSTERS:
+        return ReadRoster(SHIPPED_ROSTERS[roster])
+    if roster.endswith(ROSTER_FILE_SUFFIX) or os.sep in roster:
         loaded = read_roster(_read_file(Path(roster)), prompts)
         name = loaded.sheet.name
-        if name not in SHIPPED or loaded.sheet == SHIPPED[name]:
+        if name not in SHIPPED_ROSTERS or loaded.sheet == SHIPPED_ROSTERS[name]:
             return loaded
         # A file under the name of a shipped roster would pass for it on every page.
         return replace(loaded, sheet=replace(loaded.sheet, name=f"{name} (file)"))
     if not home.is_dir():
-        raise InputError(f"Expected a roster of {', '.join(SHIPPED)}, or a file; found “{roster}”.")
+        raise InputError(
+            f"Expected a roster of {', '.join(SHIPPED_ROSTERS)}, or a file; found “{roster}”."
+        )
     with open_store(home) as store:
-        return ReadRoster(sheet_named(roster, store))
+        return ReadRoster(find_roster(roster, store))
 
 
 def _read_file(path: Path) -> bytes:

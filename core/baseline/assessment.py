@@ -14,39 +14,39 @@ from functools import lru_cache
 
 import regex
 
-from core.baseline.entailment import Reader
-from core.baseline.evidence import Window, read_statement
+from core.baseline.entailment import EntailmentReader
+from core.baseline.evidence import EvidenceWindow, read_statement
 from core.baseline.evidence_model import (
     EvidenceModel,
     StatementFeatures,
     load_evidence_model,
-    measure,
+    measure_statement,
 )
 from core.baseline.values import ValueFinding
-from core.baseline.wording import cited, listed, quote_of
-from core.documents.segmentation import IS_UNSPACED, WORD, query_terms
-from core.runtime.concurrency import Stop
-from core.schema.records import Case, Category, Cause, Label, Passage, Point, Statement
+from core.baseline.wording import cite_passage, join_quoted, quote_passage
+from core.documents.segmentation import IS_UNSPACED, WORD_TOKEN, extract_query_terms
+from core.runtime.concurrency import StopSignal
+from core.schema.records import Case, Category, DebatePoint, Label, Passage, Statement, UnclearCause
 from core.schema.roles import CaseView
 from core.tools.vocabulary import PatternTable
 
-WRITTEN = PatternTable("assessment", regex.compile)
-ASSESSMENTS_KEPT = 2048
-LIST_MARK = regex.compile(r"\W*\p{N}+[.)、．）]")
+WORDING_PATTERNS = PatternTable("assessment", regex.compile)
+MEASUREMENT_CACHE_SIZE = 2048
+LIST_NUMBER = regex.compile(r"\W*\p{N}+[.)、．）]")
 """The number before a list item, which segmentation makes a sentence of its own."""
-LONGEST_ABSTENTION = 80
+MAX_ABSTENTION_CHARS = 80
 """Characters; a longer text that begins with an abstention goes on to say something."""
-PLAINLY = 0.8
+DISAGREEMENT_FROM = 0.8
 """Probability of support and of contradiction from which two sources count as disagreeing."""
 DOUBTED_FROM = 0.5
 SUPPORTED_FROM = 0.6
 """Probability of support for the corrected claim from which a replacement is offered."""
-MOST_REPLACEMENTS = 12
-MOST_MARKS = 2
-LONGEST_REPLACEMENT = 60
-NAME = regex.compile(r"\p{Lu}[\p{L}\p{M}'’-]*(?:[ ]\p{Lu}[\p{L}\p{M}'’-]*)*")
-NUMBER = regex.compile(r"\p{Nd}+(?:[.,\u00a0 ]\p{Nd}+)*")
-BLANK = regex.compile(r"\s+")
+MAX_REPLACEMENTS = 12
+MAX_WRONG_PLACES = 2
+MAX_REPLACEMENT_CHARS = 60
+NAME_PATTERN = regex.compile(r"\p{Lu}[\p{L}\p{M}'’-]*(?:[ ]\p{Lu}[\p{L}\p{M}'’-]*)*")
+NUMBER_PATTERN = regex.compile(r"\p{Nd}+(?:[.,\u00a0 ]\p{Nd}+)*")
+WHITESPACE = regex.compile(r"\s+")
 UNCLEAR_REASONS = {
     "not_addressed": "The sources do not speak about this.",
     "sources_disagree": "One source supports this, another contradicts it.",
@@ -63,7 +63,7 @@ class Assessment:
     measured: StatementFeatures
     p: float
     label: Label
-    cause: Cause | None = None
+    cause: UnclearCause | None = None
     """The reason for an unclear label."""
 
     conflict: tuple[Passage, Passage] | None = None
@@ -83,16 +83,16 @@ class _MeasureRequest:
     statement: Statement
     passages: tuple[Passage, ...]
     texts: tuple[tuple[str, str], ...]
-    stop: Stop = field(compare=False)
+    stop: StopSignal = field(compare=False)
 
 
 class Assessor:
     """Assesses statements with one reader and one evidence model, and caches their features."""
 
-    def __init__(self, reader: Reader, model: EvidenceModel | None = None) -> None:
+    def __init__(self, reader: EntailmentReader, model: EvidenceModel | None = None) -> None:
         self.reader = reader
         self._model = model
-        self._cached = lru_cache(ASSESSMENTS_KEPT)(self._measure)
+        self._cached = lru_cache(MEASUREMENT_CACHE_SIZE)(self._measure)
 
     @property
     def model(self) -> EvidenceModel:
@@ -107,7 +107,7 @@ class Assessor:
     def assess(
         self,
         view: CaseView,
-        stop: Stop,
+        stop: StopSignal,
         *,
         allowed: frozenset[str] | None = None,
         statements: Iterable[Statement] | None = None,
@@ -116,7 +116,7 @@ class Assessor:
         assessments = []
         for statement in statements if statements is not None else view.statements:
             stop.check()
-            if says_something(statement, view.case):
+            if has_checkable_content(statement, view.case):
                 passages = view.evidence.of(statement.index, allowed)
                 assessments.append(self._label(self.measure(view, statement, passages, stop)))
         return assessments
@@ -126,13 +126,13 @@ class Assessor:
         view: CaseView,
         statement: Statement,
         passages: Sequence[Passage],
-        stop: Stop | None = None,
+        stop: StopSignal | None = None,
     ) -> StatementFeatures:
         """Return the features of one statement over these passages, best first."""
         used = {passage.source_id for passage in passages}
         texts = tuple((i, text) for i, text in view.sources.items() if i in used)
         return self._cached(
-            _MeasureRequest(view.case, statement, tuple(passages), texts, stop or Stop())
+            _MeasureRequest(view.case, statement, tuple(passages), texts, stop or StopSignal())
         )
 
     def _measure(self, request: _MeasureRequest) -> StatementFeatures:
@@ -140,7 +140,7 @@ class Assessor:
         reading = read_statement(
             request.case, request.statement, request.passages, sources, self.reader, request.stop
         )
-        return measure(request.case, request.statement, request.passages, reading)
+        return measure_statement(request.case, request.statement, request.passages, reading)
 
     def _label(self, measured: StatementFeatures) -> Assessment:
         p = self.model.probability(measured)
@@ -150,8 +150,8 @@ class Assessor:
         if not measured.reading.is_comparable:
             return Assessment(measured, p, "unclear", "language_not_known")
         windows = [w for w in measured.reading.windows if not w.is_joined]
-        supporting = [w.passage for w in windows if w.reading.supported >= PLAINLY]
-        contradicting = [w.passage for w in windows if w.reading.contradicted >= PLAINLY]
+        supporting = [w.passage for w in windows if w.reading.supported >= DISAGREEMENT_FROM]
+        contradicting = [w.passage for w in windows if w.reading.contradicted >= DISAGREEMENT_FROM]
         pairs = ((one, other) for one in supporting for other in contradicting)
         conflict = next((pair for pair in pairs if pair[0].source_id != pair[1].source_id), None)
         if conflict:
@@ -159,18 +159,18 @@ class Assessor:
         if not is_known and not any(value.status == "different" for value in measured.values):
             return Assessment(measured, p, "unclear", "language_not_known")
         label = self.model.label(p)
-        cause: Cause = "not_settled" if is_known else "language_not_known"
+        cause: UnclearCause = "not_settled" if is_known else "language_not_known"
         return Assessment(measured, p, label, cause if label == "unclear" else None)
 
 
-def says_something(statement: Statement, case: Case) -> bool:
+def has_checkable_content(statement: Statement, case: Case) -> bool:
     """Return True if it has words or figures that evidence could support or contradict."""
     text = statement.text.strip()
-    if WRITTEN.abstention.match(text) and len(statement.text) < LONGEST_ABSTENTION:
+    if WORDING_PATTERNS.abstention.match(text) and len(statement.text) < MAX_ABSTENTION_CHARS:
         return False
-    if LIST_MARK.fullmatch(text) and text != case.response.strip():
+    if LIST_NUMBER.fullmatch(text) and text != case.response.strip():
         return False
-    content = query_terms(statement.text, case.language)
+    content = extract_query_terms(statement.text, case.language)
     return any(len(term) > 1 or term.isnumeric() for term in content)
 
 
@@ -190,7 +190,9 @@ class WrongWords:
     """The calculation of `instead` from the source's figures; empty if the source states it."""
 
 
-def wrong_words(item: Assessment, reader: Reader, stop: Stop) -> tuple[WrongWords, ...]:
+def find_wrong_words(
+    item: Assessment, reader: EntailmentReader, stop: StopSignal
+) -> tuple[WrongWords, ...]:
     """Return the words that make the statement wrong, most doubted first; at most two places."""
     candidates = [
         # A value that differs is doubted at least as much as the statement.
@@ -204,20 +206,22 @@ def wrong_words(item: Assessment, reader: Reader, stop: Stop) -> tuple[WrongWord
     for words in candidates:
         if not any(words.start < other.end and other.start < words.end for other in chosen):
             chosen.append(words)
-    return tuple(_add_replacement(words, item, reader, stop) for words in chosen[:MOST_MARKS])
+    return tuple(_add_replacement(words, item, reader, stop) for words in chosen[:MAX_WRONG_PLACES])
 
 
-def points_of(item: Assessment, reader: Reader, stop: Stop) -> tuple[Point, ...]:
+def explain_assessment(
+    item: Assessment, reader: EntailmentReader, stop: StopSignal
+) -> tuple[DebatePoint, ...]:
     """Return points in the response: wrong words, or the passage that supports the statement."""
     if item.label == "hallucinated":
-        points = (_make_point(words, item) for words in wrong_words(item, reader, stop))
+        points = (_make_point(words, item) for words in find_wrong_words(item, reader, stop))
         return tuple(point for point in points if point is not None)
     window = item.measured.reading.supporting
     if item.label != "supported" or window is None:
         return ()
     statement = item.statement
-    best = best_passage(window, item)
-    point = Point(
+    best = choose_best_passage(window, item)
+    point = DebatePoint(
         statement=statement.index,
         finding="carried",
         start=statement.start,
@@ -227,49 +231,49 @@ def points_of(item: Assessment, reader: Reader, stop: Stop) -> tuple[Point, ...]
         evidence=best.text,
         explanation="the passage says so",
         weight=round(1.0 - item.p, 3),
-        quote=quote_of(best),
+        quote=quote_passage(best),
     )
     return (point,)
 
 
-def best_passage(window: Window, item: Assessment) -> Passage:
+def choose_best_passage(window: EvidenceWindow, item: Assessment) -> Passage:
     """Return the passage of a window that shares most words with the statement."""
     reading = item.measured.reading
     asked, own = (
-        set(WORD.findall(part.casefold()))
+        set(WORD_TOKEN.findall(part.casefold()))
         for part in (reading.claim[: reading.own_start], reading.claim[reading.own_start :])
     )
 
     def fit(passage: Passage) -> float:
-        words = set(WORD.findall(passage.text.casefold()))
+        words = set(WORD_TOKEN.findall(passage.text.casefold()))
         shared = len(own & words) + len((asked - own) & words) / (1 + len(asked))
         return shared / (4.0 + math.sqrt(len(passage.text)))
 
     return max(window.passages, key=fit)
 
 
-def reason_of(item: Assessment, points: Sequence[Point]) -> str:
+def explain_label(item: Assessment, points: Sequence[DebatePoint]) -> str:
     """Return the reason for the label in one sentence."""
     if item.label == "unclear":
         return UNCLEAR_REASONS.get(item.cause or "", UNCLEAR_REASONS["not_settled"])
     reading = item.measured.reading
     if item.label == "supported":
         window = reading.supporting
-        where = cited(best_passage(window, item)) if window else "the evidence"
+        where = cite_passage(choose_best_passage(window, item)) if window else "the evidence"
         return f"The source says so: {where}."
     with_evidence = [point for point in points if point.evidence]
     if with_evidence:
         first = with_evidence[0]
         place = first.quote and (first.quote.source_id, first.quote.start)
         quoted = [p for p in item.measured.passages if (p.source_id, p.start) == place]
-        where = f" ({cited(quoted[0])})" if quoted else ""
+        where = f" ({cite_passage(quoted[0])})" if quoted else ""
         return f"“{first.text}” is wrong: {first.explanation}{where}."
     against = reading.contradicting
     if against is not None and against.reading.contradicted >= 0.5:
-        return f"The source says otherwise: {cited(best_passage(against, item))}."
+        return f"The source says otherwise: {cite_passage(choose_best_passage(against, item))}."
     if points:
         verb = "is" if len(points) == 1 else "are"
-        return f"{listed([point.text for point in points])} {verb} not in the sources."
+        return f"{join_quoted([point.text for point in points])} {verb} not in the sources."
     return "The sources do not say this."
 
 
@@ -281,7 +285,7 @@ def _max_doubt(item: Assessment, start: int, end: int) -> float:
 def _find_doubted(item: Assessment) -> Iterator[WrongWords]:
     """Yield runs of words that the reader doubts; if none reach the limit, the most doubted."""
     reading = item.measured.reading
-    words = [m.span() for m in WORD.finditer(reading.claim) if m.start() >= reading.own_start]
+    words = [m.span() for m in WORD_TOKEN.finditer(reading.claim) if m.start() >= reading.own_start]
     scored = [(*place, _max_doubt(item, *place)) for place in words]
     highest = max((p for _, _, p in scored), default=0.0)
     threshold = min(DOUBTED_FROM, highest)
@@ -295,7 +299,9 @@ def _find_doubted(item: Assessment) -> Iterator[WrongWords]:
             run = []
 
 
-def _add_replacement(words: WrongWords, item: Assessment, reader: Reader, stop: Stop) -> WrongWords:
+def _add_replacement(
+    words: WrongWords, item: Assessment, reader: EntailmentReader, stop: StopSignal
+) -> WrongWords:
     """Add the source's replacement if the reader supports the claim corrected by it."""
     reading = item.measured.reading
     window = reading.contradicting or reading.supporting
@@ -305,14 +311,14 @@ def _add_replacement(words: WrongWords, item: Assessment, reader: Reader, stop: 
     confirmed = (value for value in near_values if value.in_table or not reading.is_known)
     if (value := next(confirmed, None)) and value.instead:
         # the figure without the unit of a table's header
-        figure = (NUMBER.search(value.instead) or [value.instead])[0]
+        figure = (NUMBER_PATTERN.search(value.instead) or [value.instead])[0]
         passage = next((p for p in item.measured.passages if figure in p.text), None)
-        placed = replace(words, passage=passage or best_passage(window, item))
+        placed = replace(words, passage=passage or choose_best_passage(window, item))
         if not value.is_worked:
             return replace(placed, instead=value.instead)
         calculation, _, total = value.instead.rpartition(" = ")
         return replace(placed, instead=total, worked=calculation)
-    candidates = list(_find_replacements(words, item, window))[:MOST_REPLACEMENTS]
+    candidates = list(_find_replacements(words, item, window))[:MAX_REPLACEMENTS]
     claims = [
         reading.claim[: words.start] + candidate + reading.claim[words.end :]
         for candidate in candidates
@@ -320,10 +326,10 @@ def _add_replacement(words: WrongWords, item: Assessment, reader: Reader, stop: 
     readings = reader.read([(window.text, claim) for claim in claims], stop)
     ranked = sorted(zip(readings, candidates, strict=True), key=lambda pair: -pair[0].supported)
     if not ranked or ranked[0][0].supported < SUPPORTED_FROM:
-        return replace(words, passage=best_passage(window, item))
+        return replace(words, passage=choose_best_passage(window, item))
     instead = ranked[0][1]
     source = next((p for p in window.passages if instead in p.text), None)
-    return replace(words, instead=instead, passage=source or best_passage(window, item))
+    return replace(words, instead=instead, passage=source or choose_best_passage(window, item))
 
 
 def _different_values(words: WrongWords, item: Assessment) -> list[ValueFinding]:
@@ -334,21 +340,23 @@ def _different_values(words: WrongWords, item: Assessment) -> list[ValueFinding]
     ]
 
 
-def _find_replacements(words: WrongWords, item: Assessment, window: Window) -> Iterator[str]:
+def _find_replacements(
+    words: WrongWords, item: Assessment, window: EvidenceWindow
+) -> Iterator[str]:
     """Yield possible replacements from the window: values for values, names for names."""
     seen = {words.text}
     values = [value.instead for value in _different_values(words, item)]
     is_number = any(c.isdigit() for c in words.text)
-    pattern = NUMBER if is_number else NAME
+    pattern = NUMBER_PATTERN if is_number else NAME_PATTERN
     alike = [] if values else [m.group() for m in pattern.finditer(window.text)]
     if not is_number:
-        names = alike if NAME.fullmatch(words.text) else []
+        names = alike if NAME_PATTERN.fullmatch(words.text) else []
         between = _words_between_neighbours(words, item.measured.reading.claim, window.text)
         parts = [part for name in names for part in name.split() if " " not in words.text]
         alike = [*names, *between, *parts]
     for candidate in (*values, *alike):
-        text = BLANK.sub(" ", candidate).strip()
-        if text and text not in seen and len(text) <= LONGEST_REPLACEMENT:
+        text = WHITESPACE.sub(" ", candidate).strip()
+        if text and text not in seen and len(text) <= MAX_REPLACEMENT_CHARS:
             seen.add(text)
             yield text
 
@@ -365,9 +373,9 @@ def _words_between_neighbours(words: WrongWords, claim: str, text: str) -> list[
     return [match.group(1).strip() for match in regex.finditer(pattern, text)]
 
 
-def _make_point(words: WrongWords, item: Assessment) -> Point | None:
+def _make_point(words: WrongWords, item: Assessment) -> DebatePoint | None:
     statement = item.statement
-    place = place_in_response(statement, item.measured.reading.claim, words.start, words.end)
+    place = locate_in_response(statement, item.measured.reading.claim, words.start, words.end)
     if place is None:
         return None
     start, end = place
@@ -375,21 +383,21 @@ def _make_point(words: WrongWords, item: Assessment) -> Point | None:
     why = f"the source says “{words.instead}”" if words.instead else "the sources do not say this"
     if words.worked:
         why = f"the source's figures come to {words.instead} ({words.worked})"
-    return Point(
+    return DebatePoint(
         statement=statement.index,
         finding="contradicted" if words.instead else "missing",
         start=start,
         end=end,
         text=text,
-        category=category_of(text, start == statement.start),
+        category=categorise_words(text, start == statement.start),
         evidence=words.instead,
         explanation=why,
         weight=round(item.p, 3),
-        quote=quote_of(words.passage) if words.passage else None,
+        quote=quote_passage(words.passage) if words.passage else None,
     )
 
 
-def place_in_response(
+def locate_in_response(
     statement: Statement, claim: str, start: int, end: int
 ) -> tuple[int, int] | None:
     """Return the offsets in the response of the same occurrence of the claim's words."""
@@ -403,11 +411,11 @@ def place_in_response(
     return statement.start + low, statement.start + high
 
 
-def category_of(text: str, opens_sentence: bool) -> Category:
+def categorise_words(text: str, opens_sentence: bool) -> Category:
     """Return the category of wrong words: number or date, name, or words not in a source."""
     if any(character.isnumeric() for character in text):
         return "number_or_date"
-    words = WORD.findall(text)
+    words = WORD_TOKEN.findall(text)
     if any(word[:1].isupper() for word in words[int(opens_sentence) :]):
         return "wrong_entity"
     return "not_in_source"

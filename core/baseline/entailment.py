@@ -27,8 +27,8 @@ import numpy.typing as npt
 
 from core.baseline.export import open_session, read_card, write_card
 from core.baseline.tokens import encode_pair, load_vocabulary
-from core.documents.segmentation import KNOWN_LANGUAGES, UNKNOWN, language_of
-from core.runtime.concurrency import Stop, loaded_once
+from core.documents.segmentation import KNOWN_LANGUAGES, UNKNOWN_LANGUAGE, detect_language
+from core.runtime.concurrency import StopSignal, cache_load
 from core.runtime.config import E5_DIR
 from core.runtime.errors import ConfigError, InputError
 
@@ -37,39 +37,41 @@ if TYPE_CHECKING:
     from core.baseline.evidence_model import EvidenceModel
     from core.store import Store
 
-SHIPPED = "shipped"
-CARD = "card.json"
-CALIBRATION = "calibration.json"
-NOTE = "reader"
-PAIRS_KEPT = 8192
-MOST_WORKERS = 4
-Pair = tuple[str, str]  # evidence and claim
-MODEL = "model.onnx"
-TOKENIZER = "tokenizer.json"
-LONGEST = 512  # most tokens of a pair, even if the model allows more; windows are far shorter
-Kind = Literal["inference", "consistency", "tokens"]
-SUPPORTED = re.compile(
+SHIPPED_READER = "shipped"
+CARD_FILE = "card.json"
+CALIBRATION_FILE = "calibration.json"
+READER_NOTE_KEY = "reader"
+READING_CACHE_SIZE = 8192
+MAX_READER_THREADS = 4
+EvidenceClaimPair = tuple[str, str]  # evidence and claim
+MODEL_FILE = "model.onnx"
+TOKENIZER_FILE = "tokenizer.json"
+MAX_PAIR_TOKENS = (
+    512  # most tokens of a pair, even if the model allows more; windows are far shorter
+)
+LabelScheme = Literal["inference", "consistency", "tokens"]
+SUPPORTED_NAMES = re.compile(
     r"^(entail|support|consist|faithful|factual|true|yes|grounded|attribut)", re.I
 )
-CONTRADICTED = re.compile(r"contra|refut", re.I)
-NEUTRAL = re.compile(r"neutral|not.?enough|unknown|nei\b", re.I)
-WRONG = re.compile(r"^(not|un|in|non)[ _-]?|halluc|false|refut|contra|^no\b", re.I)
+CONTRADICTED_NAMES = re.compile(r"contra|refut", re.I)
+NEUTRAL_NAMES = re.compile(r"neutral|not.?enough|unknown|nei\b", re.I)
+WRONG_NAMES = re.compile(r"^(not|un|in|non)[ _-]?|halluc|false|refut|contra|^no\b", re.I)
 Floats = npt.NDArray[np.float64]
 ENGLISH_DIR = Path(__file__).parent / "weights" / "english"
 MULTILINGUAL_DIR = Path(__file__).parent / "weights" / "multilingual"
-WEIGHTS = "reader.onnx"
+MULTILINGUAL_MODEL_FILE = "reader.onnx"
 
 
-def reader_folders(home: Path) -> dict[str, Path]:
+def list_reader_folders(home: Path) -> dict[str, Path]:
     """Return the folders of a home's imported readers by name."""
     root = home / "readers"
     folders = sorted(root.iterdir()) if root.is_dir() else []
-    return {folder.name: folder for folder in folders if (folder / CARD).is_file()}
+    return {folder.name: folder for folder in folders if (folder / CARD_FILE).is_file()}
 
 
-def reader_in_use(store: Store) -> str:
+def load_reader_choice(store: Store) -> str:
     """Return the name of the reader chosen in Settings."""
-    return store.projects.note(NOTE) or SHIPPED
+    return store.projects.note(READER_NOTE_KEY) or SHIPPED_READER
 
 
 def choose_reader(store: Store, home: Path, name: str) -> None:
@@ -77,21 +79,21 @@ def choose_reader(store: Store, home: Path, name: str) -> None:
 
     Raises InputError if there is no such reader.
     """
-    require_reader(home, name)
+    find_reader_folder(home, name)
     with store.writing():
-        store.projects.save_note(NOTE, name)
+        store.projects.save_note(READER_NOTE_KEY, name)
 
 
-def require_reader(home: Path, name: str) -> Path | None:
+def find_reader_folder(home: Path, name: str) -> Path | None:
     """Return the reader's folder; None for the shipped one.
 
     Raises InputError if there is no such reader; the message names those there are.
     """
-    if name in ("", SHIPPED):
+    if name in ("", SHIPPED_READER):
         return None
-    folder = reader_folders(home).get(name)
+    folder = list_reader_folders(home).get(name)
     if folder is None:
-        known = ", ".join((SHIPPED, *reader_folders(home)))
+        known = ", ".join((SHIPPED_READER, *list_reader_folders(home)))
         raise InputError(
             f"Expected a reader of {known}; found “{name}”. Import one with "
             "python -m core reader import NAME_OR_FOLDER."
@@ -99,41 +101,43 @@ def require_reader(home: Path, name: str) -> Path | None:
     return folder
 
 
-def brought(home: Path, source: str) -> str:
+def import_if_new(home: Path, source: str) -> str:
     """Return the reader's name for a name, Hub name or folder, importing it if it is new.
 
     Raises InputError if there is no such model, or none that can read pairs.
     """
-    name = name_of(source)
-    known = reader_folders(home)
-    if source in ("", SHIPPED) or source in known:
+    name = derive_reader_name(source)
+    known = list_reader_folders(home)
+    if source in ("", SHIPPED_READER) or source in known:
         return source
     if name not in known or _is_outdated(known[name], source):
         if "/" not in source and not Path(source).is_dir():
-            require_reader(home, source)
+            find_reader_folder(home, source)
         import_reader(source, home / "readers" / name)
     return name
 
 
 def _is_outdated(stored: Path, source: str) -> bool:
     """Return True if the stored model has another source, or its source folder changed since."""
-    source_of_stored = str(reader_card(stored).get("source", ""))
+    source_of_stored = str(read_reader_card(stored).get("source", ""))
     folder = Path(source)
     if not folder.is_dir():
         return source_of_stored != source
     changed = max((path.stat().st_mtime for path in folder.iterdir()), default=0.0)
-    return source_of_stored != str(folder.resolve()) or changed > (stored / CARD).stat().st_mtime
+    return (
+        source_of_stored != str(folder.resolve()) or changed > (stored / CARD_FILE).stat().st_mtime
+    )
 
 
-def name_of(source: str) -> str:
+def derive_reader_name(source: str) -> str:
     """Return a home's name for the model: the folder's last part, or the Hub name without slash."""
     name = Path(source).resolve().name if Path(source).is_dir() else source
     return re.sub(r"[^A-Za-z0-9_.]+", "-", name).strip("-.") or "reader"
 
 
-def reader_card(folder: Path) -> dict[str, Any]:
+def read_reader_card(folder: Path) -> dict[str, Any]:
     """Read the card of an imported reader. Raises ConfigError if it cannot be read."""
-    return _read_json(folder / CARD, "card", "")
+    return _read_json(folder / CARD_FILE, "card", "")
 
 
 def _read_json(path: Path, what: str, advice: str) -> dict[str, Any]:
@@ -145,22 +149,22 @@ def _read_json(path: Path, what: str, advice: str) -> dict[str, Any]:
         ) from error
 
 
-def calibration_of(folder: Path) -> dict[str, Any] | None:
+def read_reader_calibration(folder: Path) -> dict[str, Any] | None:
     """Read the reader's calibration; None if it was never calibrated.
 
     Raises ConfigError if it cannot be read.
     """
-    path = folder / CALIBRATION
+    path = folder / CALIBRATION_FILE
     return _read_json(path, "calibration", "; calibrate it again") if path.is_file() else None
 
 
-def calibration_notice(home: Path, name: str) -> str:
+def get_calibration_notice(home: Path, name: str) -> str:
     """Return a notice about a reader that was never calibrated; empty otherwise.
 
     Raises InputError if there is no such reader.
     """
-    folder = require_reader(home, name)
-    if folder is None or calibration_of(folder) is not None:
+    folder = find_reader_folder(home, name)
+    if folder is None or read_reader_calibration(folder) is not None:
         return ""
     return (
         f"The reader {name} is not calibrated, so its probabilities may be off: python -m core "
@@ -168,23 +172,23 @@ def calibration_notice(home: Path, name: str) -> str:
     )
 
 
-def assessor_of(home: Path, name: str) -> Assessor:
+def load_assessor(home: Path, name: str) -> Assessor:
     """Return the assessor that uses that reader; one for each reader in a process.
 
     Raises:
         InputError: there is no such reader.
         ConfigError: it cannot be loaded.
     """
-    folder = require_reader(home, name)
+    folder = find_reader_folder(home, name)
     if folder is None:
-        return shared_assessor()
-    calibration = folder / CALIBRATION
+        return load_shared_assessor()
+    calibration = folder / CALIBRATION_FILE
     changed = calibration.stat().st_mtime_ns if calibration.is_file() else 0
     return _imported_assessor(folder, changed)
 
 
 @lru_cache(maxsize=1)
-def shared_assessor() -> Assessor:
+def load_shared_assessor() -> Assessor:
     """Return the assessor with the shipped reader; agents share it so that pairs are read once."""
     from core.baseline.assessment import Assessor
 
@@ -195,27 +199,27 @@ def shared_assessor() -> Assessor:
 def _imported_assessor(folder: Path, changed: int) -> Assessor:
     from core.baseline.assessment import Assessor
 
-    return Assessor(OnnxReader(folder), model_for(folder))
+    return Assessor(OnnxReader(folder), load_calibrated_model(folder))
 
 
-def model_for(folder: Path) -> EvidenceModel:
+def load_calibrated_model(folder: Path) -> EvidenceModel:
     """Return the evidence model as calibrated for an imported reader, or else as shipped.
 
     Raises ConfigError if the calibration file is malformed.
     """
-    from core.baseline.evidence_model import MATERIALS, load_evidence_model, logistic_of
+    from core.baseline.evidence_model import MATERIALS, load_evidence_model, parse_logistic
 
-    shipped, calibration = load_evidence_model(), calibration_of(folder)
+    shipped, calibration = load_evidence_model(), read_reader_calibration(folder)
     if calibration is None:
         return shipped
     try:
         return replace(
             shipped,
-            calibration={m: logistic_of(calibration["calibration"][m]) for m in MATERIALS},
+            calibration={m: parse_logistic(calibration["calibration"][m]) for m in MATERIALS},
             supported_below=float(calibration["limits"]["supported_below"]),
             hallucinated_from=float(calibration["limits"]["hallucinated_from"]),
             card={**shipped.card, "measured": calibration["measured"],
-                  "reader": reader_card(folder)["id"]},
+                  "reader": read_reader_card(folder)["id"]},
         )  # fmt: skip
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(
@@ -225,7 +229,7 @@ def model_for(folder: Path) -> EvidenceModel:
 
 
 @dataclass(frozen=True)
-class WordDoubt:
+class TokenDoubt:
     """The probability that a token of the claim, `[start, end)` in code points, is wrong."""
 
     start: int
@@ -234,24 +238,26 @@ class WordDoubt:
 
 
 @dataclass(frozen=True)
-class PairReading:
+class EntailmentReading:
     """The reading of one pair; the three probabilities sum to 1."""
 
     supported: float
     contradicted: float
     neutral: float
-    words: tuple[WordDoubt, ...] = ()
+    words: tuple[TokenDoubt, ...] = ()
     """One for each token of the claim; empty if the reader does not judge words."""
 
 
-class Reader(Protocol):
+class EntailmentReader(Protocol):
     """Anything that reads a claim against evidence."""
 
     @property
     def id(self) -> str:
         """Return an id that changes whenever the same pair could be read differently."""
 
-    def read(self, pairs: Sequence[Pair], stop: Stop | None = None) -> list[PairReading]:
+    def read(
+        self, pairs: Sequence[EvidenceClaimPair], stop: StopSignal | None = None
+    ) -> list[EntailmentReading]:
         """Return a reading of each (evidence, claim), in order and independent of the others."""
 
     @property
@@ -262,7 +268,7 @@ class Reader(Protocol):
         """Return False if too many of the text's tokens are unknown for a meaningful reading."""
 
 
-class PairwiseReader:
+class BaseReader:
     """Base of readers that read pairs one by one on a few threads and cache the readings.
 
     Subclasses read one pair; sessions of onnxruntime may be shared between threads.
@@ -272,10 +278,12 @@ class PairwiseReader:
     marks_words = False
 
     def __init__(self) -> None:
-        self._workers = min(MOST_WORKERS, os.cpu_count() or 1)
-        self._cached_read = lru_cache(PAIRS_KEPT)(self.read_one)  # all agents read the same pairs
+        self._workers = min(MAX_READER_THREADS, os.cpu_count() or 1)
+        self._cached_read = lru_cache(READING_CACHE_SIZE)(
+            self.read_one
+        )  # all agents read the same pairs
 
-    def read_one(self, pair: Pair) -> PairReading:
+    def read_one(self, pair: EvidenceClaimPair) -> EntailmentReading:
         """Return the reading of one pair."""
         raise TypeError("a reader must read pairs")
 
@@ -283,11 +291,13 @@ class PairwiseReader:
         """Return False if too many of the text's tokens are unknown for a meaningful reading."""
         raise TypeError("a reader must say what it knows")
 
-    def read(self, pairs: Sequence[Pair], stop: Stop | None = None) -> list[PairReading]:
+    def read(
+        self, pairs: Sequence[EvidenceClaimPair], stop: StopSignal | None = None
+    ) -> list[EntailmentReading]:
         """Return a reading of each (evidence, claim), in order."""
-        halt = stop or Stop()
+        halt = stop or StopSignal()
 
-        def reading(pair: Pair) -> PairReading:
+        def reading(pair: EvidenceClaimPair) -> EntailmentReading:
             halt.check()
             return self._cached_read(pair)
 
@@ -302,16 +312,16 @@ class PairwiseReader:
 
 
 @dataclass(frozen=True)
-class Labels:
+class ClassLabels:
     """The meaning of a model's classes; several classes may mean the same."""
 
-    kind: Kind
+    kind: LabelScheme
     supported: tuple[int, ...]
     contradicted: tuple[int, ...]
     neutral: tuple[int, ...] = ()
 
 
-def labels_of(names: Mapping[int, str], *, is_tokens: bool) -> Labels:
+def parse_class_labels(names: Mapping[int, str], *, is_tokens: bool) -> ClassLabels:
     """Return the meaning of a model's classes by their names.
 
     For unnamed pairs (LABEL_0, LABEL_1) the convention of published models holds: class 1 is
@@ -320,11 +330,11 @@ def labels_of(names: Mapping[int, str], *, is_tokens: bool) -> Labels:
     """
     by_kind: dict[str, list[int]] = {"supported": [], "contradicted": [], "neutral": []}
     for place, name in sorted(names.items()):
-        if NEUTRAL.search(name):
+        if NEUTRAL_NAMES.search(name):
             by_kind["neutral"].append(place)
-        elif CONTRADICTED.search(name) or WRONG.search(name):
+        elif CONTRADICTED_NAMES.search(name) or WRONG_NAMES.search(name):
             by_kind["contradicted"].append(place)
-        elif SUPPORTED.search(name):
+        elif SUPPORTED_NAMES.search(name):
             by_kind["supported"].append(place)
     if len(names) == 2 and all(re.fullmatch(r"LABEL_\d", name) for name in names.values()):
         wrong = int(is_tokens)
@@ -335,13 +345,13 @@ def labels_of(names: Mapping[int, str], *, is_tokens: bool) -> Labels:
             "Expected a model whose labels name support and its absence (entailment, neutral, "
             f"contradiction; supported, unsupported), found {found}."
         )
-    kind: Kind = "inference" if by_kind["neutral"] else "consistency"
+    kind: LabelScheme = "inference" if by_kind["neutral"] else "consistency"
     if is_tokens:
         kind = "tokens"
-    return Labels(kind, *map(tuple, by_kind.values()))
+    return ClassLabels(kind, *map(tuple, by_kind.values()))
 
 
-class OnnxReader(PairwiseReader):
+class OnnxReader(BaseReader):
     """An exported model as a reader; safe to use from several threads."""
 
     def __init__(self, folder: Path) -> None:
@@ -350,11 +360,11 @@ class OnnxReader(PairwiseReader):
         Raises ConfigError if the folder is missing, incomplete, or not what its card says.
         """
         super().__init__()
-        card = read_card(folder, MODEL)
+        card = read_card(folder, MODEL_FILE)
         self.id, self.card = str(card["id"]), card
-        self._labels = msgspec.convert(card["labels"], Labels)
+        self._labels = msgspec.convert(card["labels"], ClassLabels)
         self.marks_words = self._labels.kind == "tokens"
-        self._session = open_session(folder / MODEL)
+        self._session = open_session(folder / MODEL_FILE)
         # the exporter prunes unused inputs
         input_names = {node.name for node in self._session.get_inputs()}
         self._inputs = [name for name in card["inputs"] if name in input_names]
@@ -370,12 +380,12 @@ class OnnxReader(PairwiseReader):
 
         Any language counts as known if the card names none.
         """
-        if self._languages and language_of(text) not in {UNKNOWN, *self._languages}:
+        if self._languages and detect_language(text) not in {UNKNOWN_LANGUAGE, *self._languages}:
             return False
         ids = self._tokenizer.encode(text, add_special_tokens=False).ids
         return not ids or sum(i == self._unknown for i in ids) <= len(ids) / 5
 
-    def read_one(self, pair: Pair) -> PairReading:
+    def read_one(self, pair: EvidenceClaimPair) -> EntailmentReading:
         """Return the reading of one pair."""
         evidence, claim = pair
         # The claim is truncated if it would leave no room for evidence.
@@ -399,20 +409,20 @@ class OnnxReader(PairwiseReader):
         )
         if self._labels.kind == "consistency":
             # the model does not distinguish a denial from an omission
-            return PairReading(supported, contradicted / 2, contradicted / 2)
-        return PairReading(supported, contradicted, neutral)
+            return EntailmentReading(supported, contradicted / 2, contradicted / 2)
+        return EntailmentReading(supported, contradicted, neutral)
 
-    def _token_reading(self, shares: Floats, item: Any) -> PairReading:
+    def _token_reading(self, shares: Floats, item: Any) -> EntailmentReading:
         """Return a reading whose support is that of the claim's most doubted word."""
         wrong = shares[:, list(self._labels.contradicted)]
         tokens = zip(item.offsets, item.sequence_ids, wrong, strict=True)
         words = tuple(
-            WordDoubt(start, end, float(odds.sum()))
+            TokenDoubt(start, end, float(odds.sum()))
             for (start, end), side, odds in tokens
             if side == 1 and start < end
         )
         worst = max((word.p for word in words), default=0.5)
-        return PairReading(1.0 - worst, worst / 2, worst / 2, words)
+        return EntailmentReading(1.0 - worst, worst / 2, worst / 2, words)
 
 
 def _softmax(logits: npt.NDArray[Any]) -> Floats:
@@ -442,26 +452,28 @@ def import_reader(source: str, out: Path) -> dict[str, Any]:
         ) from error
     is_tokens = type(model).__name__.endswith("ForTokenClassification")
     names = {int(place): str(name) for place, name in config.id2label.items()}
-    labels = labels_of(names, is_tokens=is_tokens)
+    labels = parse_class_labels(names, is_tokens=is_tokens)
     parameters = inspect.signature(model.forward).parameters
     inputs = [name for name in tokenizer.model_input_names if name in parameters]
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent) as temporary:
         folder = Path(temporary) / "reader"
         folder.mkdir()
-        write_model(model, tokenizer, inputs, folder / MODEL)
-        tokenizer.backend_tokenizer.save(str(folder / TOKENIZER))
-        positions = getattr(config, "max_position_embeddings", LONGEST) or LONGEST
+        export_reader_model(model, tokenizer, inputs, folder / MODEL_FILE)
+        tokenizer.backend_tokenizer.save(str(folder / TOKENIZER_FILE))
+        positions = getattr(config, "max_position_embeddings", MAX_PAIR_TOKENS) or MAX_PAIR_TOKENS
         card = {
             "name": re.sub(r"[^A-Za-z0-9_.-]+", "-", source.strip("/").split("/")[-1]),
             "source": str(Path(source).resolve()) if Path(source).is_dir() else source,
             "architecture": type(model).__name__,
             "labels": asdict(labels),
             "inputs": inputs,
-            "max_tokens": min(LONGEST, positions - (2 if positions == LONGEST + 2 else 0)),
+            "max_tokens": min(
+                MAX_PAIR_TOKENS, positions - (2 if positions == MAX_PAIR_TOKENS + 2 else 0)
+            ),
             "unknown": tokenizer.unk_token_id,
         }
-        written = write_card(folder, MODEL, card)
+        written = write_card(folder, MODEL_FILE, card)
         shutil.rmtree(out, ignore_errors=True)
         folder.rename(out)
     torch._dynamo.reset()
@@ -479,7 +491,7 @@ def _load_model(source: str, config: Any) -> Any:
     return kind.from_pretrained(source, trust_remote_code=False, attn_implementation="eager").eval()
 
 
-def write_model(model: Any, tokenizer: Any, inputs: Sequence[str], path: Path) -> None:
+def export_reader_model(model: Any, tokenizer: Any, inputs: Sequence[str], path: Path) -> None:
     """Export the model with a dynamic length, then quantize it to int8."""
     import onnx
     import torch
@@ -519,12 +531,12 @@ def _load_tokenizer(folder: Path) -> Any:
     from tokenizers import Tokenizer
 
     try:
-        return Tokenizer.from_file(str(folder / TOKENIZER))
+        return Tokenizer.from_file(str(folder / TOKENIZER_FILE))
     except Exception as error:  # the loader raises undocumented types of its own
         raise ConfigError(f"Expected a tokenizer in {folder.name}, found none.") from error
 
 
-class MultilingualReader(PairwiseReader):
+class MultilingualReader(BaseReader):
     """The shipped reader of languages other than English; safe to use from several threads."""
 
     def __init__(self, folder: Path = MULTILINGUAL_DIR) -> None:
@@ -533,19 +545,19 @@ class MultilingualReader(PairwiseReader):
         Raises ConfigError if the folder is missing, incomplete, or not what its card says.
         """
         super().__init__()
-        self.card = read_card(folder, WEIGHTS)
+        self.card = read_card(folder, MULTILINGUAL_MODEL_FILE)
         self.id = str(self.card["id"])
         self._temperature = float(self.card["temperature"])
         self._vocabulary = load_vocabulary(E5_DIR)
-        self._session = open_session(folder / WEIGHTS)
+        self._session = open_session(folder / MULTILINGUAL_MODEL_FILE)
 
     def knows(self, text: str) -> bool:
         """Return False if over a fifth of the text's tokens are unknown, or its language is."""
-        if language_of(text) not in {UNKNOWN, *KNOWN_LANGUAGES}:
+        if detect_language(text) not in {UNKNOWN_LANGUAGE, *KNOWN_LANGUAGES}:
             return False
         return not self._vocabulary.is_unknown(text)
 
-    def read_one(self, pair: Pair) -> PairReading:
+    def read_one(self, pair: EvidenceClaimPair) -> EntailmentReading:
         """Return the reading of one pair."""
         item = encode_pair(*pair, self._vocabulary.tokenizer)
         classes, words = self._session.run(None, {"vectors": self._vocabulary.vectors_of(item.ids)})
@@ -556,11 +568,11 @@ class MultilingualReader(PairwiseReader):
         word_doubts = []
         for (start, end), p in zip(item.offsets, doubts, strict=True):
             start += pair[1][start:end].startswith(" ")  # skip the blank before a word
-            word_doubts += [WordDoubt(start, end, p)] if start < end else []
-        return PairReading(supported, contradicted, neutral, tuple(word_doubts))
+            word_doubts += [TokenDoubt(start, end, p)] if start < end else []
+        return EntailmentReading(supported, contradicted, neutral, tuple(word_doubts))
 
 
-@loaded_once
+@cache_load
 def load_multilingual_reader() -> MultilingualReader:
     """Load the shipped multilingual reader, once per process.
 
@@ -569,10 +581,10 @@ def load_multilingual_reader() -> MultilingualReader:
     return MultilingualReader()
 
 
-class ReaderByLanguage(PairwiseReader):
+class LanguageRoutingReader(BaseReader):
     """Passes each pair to the reader of its language; safe to use from several threads."""
 
-    def __init__(self, english: PairwiseReader, multilingual: PairwiseReader) -> None:
+    def __init__(self, english: BaseReader, multilingual: BaseReader) -> None:
         super().__init__()
         self._english, self._multilingual = english, multilingual
         self.id = f"{english.id}-{multilingual.id}"
@@ -581,16 +593,16 @@ class ReaderByLanguage(PairwiseReader):
         """Return False if too many of the text's tokens are unknown, or its language is."""
         return self._multilingual.knows(text)
 
-    def read_one(self, pair: Pair) -> PairReading:
+    def read_one(self, pair: EvidenceClaimPair) -> EntailmentReading:
         """Return the reading of one pair."""
-        is_english = all(language_of(text) in {"en", UNKNOWN} for text in pair)
+        is_english = all(detect_language(text) in {"en", UNKNOWN_LANGUAGE} for text in pair)
         return (self._english if is_english else self._multilingual).read_one(pair)
 
 
-@loaded_once
-def load_reader() -> ReaderByLanguage:
+@cache_load
+def load_reader() -> LanguageRoutingReader:
     """Load the shipped readers, once per process.
 
     Raises ConfigError if one is missing, incomplete, or not what its card says.
     """
-    return ReaderByLanguage(OnnxReader(ENGLISH_DIR), load_multilingual_reader())
+    return LanguageRoutingReader(OnnxReader(ENGLISH_DIR), load_multilingual_reader())

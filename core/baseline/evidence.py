@@ -11,33 +11,33 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from core.baseline.entailment import PairReading, Reader, WordDoubt
-from core.baseline.values import is_row
+from core.baseline.entailment import EntailmentReader, EntailmentReading, TokenDoubt
+from core.baseline.values import is_table_row
 from core.documents.segmentation import (
     IS_UNSPACED,
-    UNKNOWN,
-    language_of,
-    query_terms,
-    sentences,
-    terms,
+    UNKNOWN_LANGUAGE,
+    detect_language,
+    extract_query_terms,
+    extract_terms,
+    split_sentences,
 )
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.schema.records import Case, Passage, Statement
 
-WIDEST = 350
+MAX_WINDOW_CHARS = 350
 """Characters of a window, about 80 tokens; a third of that in scripts without spaces.
 
 Readers overlook much in wider windows: adding one of 800 characters brought no gain.
 """
-MOST_WINDOWS = 10
-ALONE = 3
+MAX_WINDOWS = 10
+SINGLE_PASSAGE_WINDOWS = 3
 """Number of best passages that are also read without their neighbours."""
-SHORT_ANSWER_WORDS = 8
-UNREAD = PairReading(0.0, 0.0, 1.0)
+MAX_SHORT_ANSWER_WORDS = 8
+UNREAD_WINDOW = EntailmentReading(0.0, 0.0, 1.0)
 
 
 @dataclass(frozen=True)
-class Window:
+class EvidenceWindow:
     """A stretch of evidence that is read with a statement."""
 
     text: str
@@ -46,7 +46,7 @@ class Window:
     start: int | None = None
     """`[start, end)` in the source's text; None if the window joins several places."""
     end: int | None = None
-    reading: PairReading = UNREAD
+    reading: EntailmentReading = UNREAD_WINDOW
     is_joined: bool = False
     """True if it joins passages that other windows hold too."""
 
@@ -64,7 +64,7 @@ class StatementReading:
     """The claim that was read: the statement, after its question if it answers one."""
     own_start: int
     """Offset in `claim` at which the statement's own words begin."""
-    windows: tuple[Window, ...]
+    windows: tuple[EvidenceWindow, ...]
     """In retrieval's order of rank; the last one may join several passages."""
     is_known: bool = True
     """False if the reader does not know the language of the statement or of the evidence.
@@ -75,17 +75,17 @@ class StatementReading:
     """False if the statement and its evidence are in different languages and nothing is read."""
 
     @property
-    def supporting(self) -> Window | None:
+    def supporting(self) -> EvidenceWindow | None:
         """Return the window that supports the statement most."""
         return max(self.windows, key=lambda w: w.reading.supported, default=None)
 
     @property
-    def contradicting(self) -> Window | None:
+    def contradicting(self) -> EvidenceWindow | None:
         """Return the window that contradicts the statement most."""
         return max(self.windows, key=lambda w: w.reading.contradicted, default=None)
 
     @property
-    def doubts(self) -> tuple[WordDoubt, ...]:
+    def doubts(self) -> tuple[TokenDoubt, ...]:
         """Return the least doubt of each token of the statement itself; offsets are in `claim`.
 
         The minimum is over the three most decided windows: what one does not say another may.
@@ -96,7 +96,7 @@ class StatementReading:
         return tuple(doubt for doubt in least if doubt.end > self.own_start)
 
 
-def claim_of(case: Case, statement: Statement) -> tuple[str, int]:
+def build_claim(case: Case, statement: Statement) -> tuple[str, int]:
     """Return the claim to read, and the offset in it at which the statement's own words begin.
 
     An answer that is the whole response, or too short to stand alone, is read after its question.
@@ -106,7 +106,7 @@ def claim_of(case: Case, statement: Statement) -> tuple[str, int]:
     if not question:
         return words, 0
     is_whole = statement.text.strip() == case.response.strip()
-    is_short = len(words.split()) <= SHORT_ANSWER_WORDS and not IS_UNSPACED.search(words)
+    is_short = len(words.split()) <= MAX_SHORT_ANSWER_WORDS and not IS_UNSPACED.search(words)
     if not (is_whole or is_short):
         return words, 0
     return f"{question} {words}", len(question) + 1
@@ -117,25 +117,27 @@ def read_statement(
     statement: Statement,
     passages: Sequence[Passage],
     sources: Mapping[str, str],
-    reader: Reader,
-    stop: Stop | None = None,
+    reader: EntailmentReader,
+    stop: StopSignal | None = None,
 ) -> StatementReading:
     """Read a statement against its passages, best first; `sources` maps ids to whole texts."""
-    claim, own_start = claim_of(case, statement)
-    windows = list(windows_of(passages, sources))
+    claim, own_start = build_claim(case, statement)
+    windows = list(build_windows(passages, sources))
     is_known = reader.knows(claim) and any(reader.knows(window.text) for window in windows)
     if not windows or not is_known:
         # Texts in two languages share hardly any words.
-        own = language_of(claim)
-        other = language_of(" ".join(window.text for window in windows))
-        is_comparable = is_known or own == other or UNKNOWN in (own, other)
+        own = detect_language(claim)
+        other = detect_language(" ".join(window.text for window in windows))
+        is_comparable = is_known or own == other or UNKNOWN_LANGUAGE in (own, other)
         return StatementReading(claim, own_start, tuple(windows), is_known, is_comparable)
     readings = reader.read([(window.text, claim) for window in windows], stop)
     pairs = zip(windows, readings, strict=True)
     return StatementReading(claim, own_start, tuple(replace(w, reading=r) for w, r in pairs))
 
 
-def windows_of(passages: Sequence[Passage], sources: Mapping[str, str]) -> Iterator[Window]:
+def build_windows(
+    passages: Sequence[Passage], sources: Mapping[str, str]
+) -> Iterator[EvidenceWindow]:
     """Yield the windows over the passages, each text once.
 
     Windows with neighbours come first, then the best passages alone, then one that joins several.
@@ -144,21 +146,23 @@ def windows_of(passages: Sequence[Passage], sources: Mapping[str, str]) -> Itera
     whole = _merge_windows(
         [_window(passage, sources, is_wide=True) for passage in passages], sources
     )
-    singles = [_window(passage, sources, is_wide=False) for passage in passages[:ALONE]]
+    singles = [
+        _window(passage, sources, is_wide=False) for passage in passages[:SINGLE_PASSAGE_WINDOWS]
+    ]
     joined = _join_passages(passages)
-    for window in (*whole[: MOST_WINDOWS - len(joined)], *singles, *joined):
+    for window in (*whole[: MAX_WINDOWS - len(joined)], *singles, *joined):
         if window.text and window.text not in seen:
             seen.add(window.text)
             yield window
 
 
-def _window(passage: Passage, sources: Mapping[str, str], *, is_wide: bool) -> Window:
+def _window(passage: Passage, sources: Mapping[str, str], *, is_wide: bool) -> EvidenceWindow:
     """Return the passage as it is in its source, with the sentences around it if it `is_wide`."""
     whole = sources.get(passage.source_id, "")
     start, end = passage.start, passage.end
     if whole[start:end] != passage.text:
-        return Window(_add_heading(passage, passage.text), (passage,))
-    if is_wide and not is_row(passage.text):
+        return EvidenceWindow(_add_heading(passage, passage.text), (passage,))
+    if is_wide and not is_table_row(passage.text):
         max_width = _max_width(passage.text)
         if passage.before:
             offset = whole.rfind(passage.before, max(0, start - max_width), start)
@@ -168,12 +172,14 @@ def _window(passage: Passage, sources: Mapping[str, str], *, is_wide: bool) -> W
             end = offset + len(passage.after) if offset >= 0 else end
         if end - start > max_width:
             start, end = passage.start, passage.end
-    return Window(_add_heading(passage, whole[start:end]), (passage,), start, end)
+    return EvidenceWindow(_add_heading(passage, whole[start:end]), (passage,), start, end)
 
 
-def _merge_windows(windows: Sequence[Window], sources: Mapping[str, str]) -> list[Window]:
+def _merge_windows(
+    windows: Sequence[EvidenceWindow], sources: Mapping[str, str]
+) -> list[EvidenceWindow]:
     """Merge windows that overlap or touch unless they become too wide; best passage first."""
-    merged: list[Window] = []
+    merged: list[EvidenceWindow] = []
     for window in windows:
         unions = ((i, _merge_pair(other, window, sources)) for i, other in enumerate(merged))
         place, union = next((pair for pair in unions if pair[1]), (0, None))
@@ -184,11 +190,13 @@ def _merge_windows(windows: Sequence[Window], sources: Mapping[str, str]) -> lis
     return merged if len(merged) == len(windows) else _merge_windows(merged, sources)
 
 
-def _merge_pair(one: Window, other: Window, sources: Mapping[str, str]) -> Window | None:
+def _merge_pair(
+    one: EvidenceWindow, other: EvidenceWindow, sources: Mapping[str, str]
+) -> EvidenceWindow | None:
     """Merge two windows; None if they lie apart, are table rows or would become too wide."""
     if one.passage.source_id != other.passage.source_id:
         return None
-    if is_row(one.passage.text) or is_row(other.passage.text):
+    if is_table_row(one.passage.text) or is_table_row(other.passage.text):
         return None
     if one.start is None or one.end is None or other.start is None or other.end is None:
         return None
@@ -198,10 +206,10 @@ def _merge_pair(one: Window, other: Window, sources: Mapping[str, str]) -> Windo
     if source[low:high].strip() or end - start > _max_width(one.text):
         return None
     text = _add_heading(one.passage, source[start:end])
-    return Window(text, (*one.passages, *other.passages), start, end)
+    return EvidenceWindow(text, (*one.passages, *other.passages), start, end)
 
 
-def _join_passages(passages: Sequence[Passage]) -> list[Window]:
+def _join_passages(passages: Sequence[Passage]) -> list[EvidenceWindow]:
     """Return a window of the best passages in source order; empty if there is only one."""
     chosen: list[Passage] = []
     remaining = _max_width(passages[0].text) if passages else 0
@@ -213,31 +221,33 @@ def _join_passages(passages: Sequence[Passage]) -> list[Window]:
         return []
     in_order = sorted(chosen, key=lambda p: (p.source_id, p.start))
     text = " ".join(_flatten(p.text) for p in in_order)
-    return [Window(text, tuple(chosen), is_joined=True)]
+    return [EvidenceWindow(text, tuple(chosen), is_joined=True)]
 
 
 def _add_heading(passage: Passage, text: str) -> str:
     """Return the text on one line after its heading, which often names its subject."""
     heading, text = _flatten(passage.heading), _flatten(text)
-    if not heading or heading in text or len(heading) > WIDEST // 3:
+    if not heading or heading in text or len(heading) > MAX_WINDOW_CHARS // 3:
         return text
-    return f"{heading.rstrip('.:')}{': ' if is_row(text) else '. '}{text}"
+    return f"{heading.rstrip('.:')}{': ' if is_table_row(text) else '. '}{text}"
 
 
 def _max_width(text: str) -> int:
-    return WIDEST // 3 if IS_UNSPACED.search(text) else WIDEST
+    return MAX_WINDOW_CHARS // 3 if IS_UNSPACED.search(text) else MAX_WINDOW_CHARS
 
 
 def _flatten(text: str) -> str:
     return " ".join(text.split())
 
 
-def nearest_texts(claim: str, texts: Sequence[str], language: str, most: int = 3) -> list[str]:
+def find_nearest_windows(
+    claim: str, texts: Sequence[str], language: str, most: int = 3
+) -> list[str]:
     """Return the windows over plain texts that share most terms with the claim, best first.
 
     It is for texts without an index: short sources, or texts that retrieval has chosen already.
     """
-    claim_terms = set(query_terms(claim, language))
+    claim_terms = set(extract_query_terms(claim, language))
     windows = _packed_windows(tuple(texts), language, _max_width(claim))
     ranked = sorted(windows, key=lambda window: -len(claim_terms & window[1]))
     return [text for text, _ in ranked[:most]]
@@ -251,11 +261,11 @@ def _packed_windows(
     windows: list[str] = []
     for text in texts:
         run: list[str] = []
-        for item in sentences(text, language):
+        for item in split_sentences(text, language):
             part = _flatten(text[item.start : item.end])
             if run and sum(map(len, run)) + len(part) > width:
                 windows.append(" ".join(run))
                 run = run[-1:] if len(run[-1]) + len(part) <= width else []
             run.append(part)
         windows += [" ".join(run)] if run else []
-    return tuple((window, frozenset(terms(window, language))) for window in windows)
+    return tuple((window, frozenset(extract_terms(window, language))) for window in windows)

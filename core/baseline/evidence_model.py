@@ -20,16 +20,22 @@ import numpy as np
 import numpy.typing as npt
 import regex
 
-from core.baseline.evidence import UNREAD, StatementReading
-from core.baseline.values import ValueFinding, compare_values, is_row
-from core.documents.segmentation import IS_UNSPACED, WORD, fold, query_terms, terms
+from core.baseline.evidence import UNREAD_WINDOW, StatementReading
+from core.baseline.values import ValueFinding, compare_values, is_table_row
+from core.documents.segmentation import (
+    IS_UNSPACED,
+    WORD_TOKEN,
+    extract_query_terms,
+    extract_terms,
+    fold_word,
+)
 from core.runtime.errors import ConfigError
-from core.schema.records import Case, Label, MaterialKind, MeasuredShare, Passage, Statement
+from core.schema.records import Case, Label, MaterialKind, MeasuredAccuracy, Passage, Statement
 
-NEGATIONS: Mapping[str, Sequence[str]] = json.loads(
+NEGATION_WORDS: Mapping[str, Sequence[str]] = json.loads(
     Path(__file__).with_name("negations.json").read_text(encoding="utf-8")
 )
-FAMILIES: Mapping[str, tuple[str, ...]] = {
+FEATURE_FAMILIES: Mapping[str, tuple[str, ...]] = {
     "reading": (
         "support_best", "support_second", "support_joined", "contradiction_best",
         "contradiction_second", "contradiction_joined", "neutral_least", "contradiction_share",
@@ -48,20 +54,20 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     "question": ("is_answer",),
     "size": ("evidence_size", "table_share"),
 }  # fmt: skip
-FEATURES: tuple[str, ...] = tuple(name for names in FAMILIES.values() for name in names)
-FARTHEST = 6.0
+FEATURES: tuple[str, ...] = tuple(name for names in FEATURE_FAMILIES.values() for name in names)
+MAX_LOG_ODDS = 6.0
 """Log odds at which a reader's certainty is capped."""
-CAPITALISED = regex.compile(r"\p{Lu}")
+CAPITAL_LETTER = regex.compile(r"\p{Lu}")
 Numbers = npt.NDArray[np.float64]
-ARRAYS = ("feature", "threshold", "left", "right", "value", "root")
-FOLDER = Path(__file__).parent / "weights" / "evidence"
-CARD = "card.json"
-TREES = "trees.npz"
-LONG_EVIDENCE = 1000
+TREE_ARRAYS = ("feature", "threshold", "left", "right", "value", "root")
+EVIDENCE_MODEL_DIR = Path(__file__).parent / "weights" / "evidence"
+CARD_FILE = "card.json"
+TREES_FILE = "trees.npz"
+LONG_EVIDENCE_CHARS = 1000
 """Characters of windows from which evidence counts as a long document's."""
-LEAST, MOST = 0.005, 0.995
+MIN_PROBABILITY, MAX_PROBABILITY = 0.005, 0.995
 MATERIALS: tuple[MaterialKind, ...] = get_args(MaterialKind)
-Part = Literal["reading", "values", "coverage"]
+FeatureFamily = Literal["reading", "values", "coverage"]
 
 
 @dataclass(frozen=True)
@@ -80,7 +86,7 @@ class StatementFeatures:
         return [self.numbers[name] for name in names]
 
 
-def measure(
+def measure_statement(
     case: Case, statement: Statement, passages: Sequence[Passage], reading: StatementReading
 ) -> StatementFeatures:
     """Compute all features of one statement from its passages, best first, and its readings."""
@@ -102,15 +108,15 @@ def measure(
         "denials_differ": float((negations > 0) != (_count_negations(closest, case.language) > 0)),
         "is_answer": float(reading.own_start > 0),
         "evidence_size": math.log1p(sum(len(text) for text in texts)),
-        "table_share": sum(is_row(text) for text in texts) / max(1, len(texts)),
+        "table_share": sum(is_table_row(text) for text in texts) / max(1, len(texts)),
     }
     return StatementFeatures(statement, tuple(passages), reading, values, numbers)
 
 
-def log_odds(p: float) -> float:
+def bounded_log_odds(p: float) -> float:
     """Return the log odds of a probability, bounded."""
     bounded = min(max(p, 1e-6), 1 - 1e-6)
-    return max(-FARTHEST, min(FARTHEST, math.log(bounded / (1 - bounded))))
+    return max(-MAX_LOG_ODDS, min(MAX_LOG_ODDS, math.log(bounded / (1 - bounded))))
 
 
 def _reading_features(reading: StatementReading) -> dict[str, float]:
@@ -119,20 +125,20 @@ def _reading_features(reading: StatementReading) -> dict[str, float]:
     support = sorted((r.supported for r in readings), reverse=True) or [0.0]
     contradiction = sorted((r.contradicted for r in readings), reverse=True) or [0.0]
     joint = [w.reading for w in reading.windows if w.is_joined and readings] or readings[:1]
-    joined = joint[0] if joint else UNREAD
+    joined = joint[0] if joint else UNREAD_WINDOW
     decided = np.array([1.0 - r.neutral for r in readings]) ** 2 + 1e-9
     weights = decided / decided.sum() if readings else decided
     share = float(
         weights @ np.array([r.contradicted / max(1e-6, 1.0 - r.neutral) for r in readings])
     )
     return {
-        "support_best": log_odds(support[0]),
-        "support_second": log_odds(support[min(1, len(support) - 1)]),
-        "support_joined": log_odds(joined.supported),
-        "contradiction_best": log_odds(contradiction[0]),
-        "contradiction_second": log_odds(contradiction[min(1, len(contradiction) - 1)]),
-        "contradiction_joined": log_odds(joined.contradicted),
-        "neutral_least": log_odds(min((r.neutral for r in readings), default=1.0)),
+        "support_best": bounded_log_odds(support[0]),
+        "support_second": bounded_log_odds(support[min(1, len(support) - 1)]),
+        "support_joined": bounded_log_odds(joined.supported),
+        "contradiction_best": bounded_log_odds(contradiction[0]),
+        "contradiction_second": bounded_log_odds(contradiction[min(1, len(contradiction) - 1)]),
+        "contradiction_joined": bounded_log_odds(joined.contradicted),
+        "neutral_least": bounded_log_odds(min((r.neutral for r in readings), default=1.0)),
         "contradiction_share": share if readings else 0.5,
         "is_known": float(reading.is_known),
     }
@@ -140,17 +146,17 @@ def _reading_features(reading: StatementReading) -> dict[str, float]:
 
 def _coverage_features(own: str, texts: Sequence[str], language: str) -> dict[str, float]:
     """Return the share of the statement's words in the evidence, overall and in the best window."""
-    claim_terms = query_terms(own, language)
-    window_terms = [set(terms(text, language)) for text in texts]
+    claim_terms = extract_query_terms(own, language)
+    window_terms = [set(extract_terms(text, language)) for text in texts]
     all_terms: set[str] = set().union(*window_terms) if window_terms else set()
     is_found = [term in all_terms for term in claim_terms]
     best = max((sum(t in known for t in claim_terms) for known in window_terms), default=0)
     capitalised = (
         match.group()
-        for match in list(WORD.finditer(own))[1:]
-        if CAPITALISED.match(match.group()) and own[: match.start()].rstrip()[-1:] not in ".!?"
+        for match in list(WORD_TOKEN.finditer(own))[1:]
+        if CAPITAL_LETTER.match(match.group()) and own[: match.start()].rstrip()[-1:] not in ".!?"
     )
-    names = [term for word in capitalised for term in terms(word, language)]
+    names = [term for word in capitalised for term in extract_terms(word, language)]
     missing_names = [name for name in names if name not in all_terms]
     rare = [term for term in claim_terms if len(term) > 4]
     return {
@@ -165,9 +171,9 @@ def _coverage_features(own: str, texts: Sequence[str], language: str) -> dict[st
 
 def _longest_run(own: str, texts: Sequence[str], language: str) -> float:
     """Return the longest run of the statement's terms that occurs in the evidence, as a share."""
-    claim_terms = list(terms(own, language))
+    claim_terms = list(extract_terms(own, language))
     longest = 0
-    joined = [" " + " ".join(terms(text, language)) + " " for text in texts]
+    joined = [" " + " ".join(extract_terms(text, language)) + " " for text in texts]
     for start in range(len(claim_terms)):
         size = longest + 1
         while start + size <= len(claim_terms):
@@ -182,8 +188,10 @@ def _value_features(
     values: Sequence[ValueFinding], own: str, texts: Sequence[str]
 ) -> dict[str, float]:
     count = max(1, len(values))
-    digits = {word for word in WORD.findall(own) if word[0].isdigit()}
-    source_digits = {word for text in texts for word in WORD.findall(text) if word[0].isdigit()}
+    digits = {word for word in WORD_TOKEN.findall(own) if word[0].isdigit()}
+    source_digits = {
+        word for text in texts for word in WORD_TOKEN.findall(text) if word[0].isdigit()
+    }
 
     def share(status: str) -> float:
         return sum(value.status == status for value in values) / count
@@ -200,14 +208,14 @@ def _value_features(
 
 
 def _count_negations(text: str, language: str) -> int:
-    words = NEGATIONS.get(language, ())
+    words = NEGATION_WORDS.get(language, ())
     if IS_UNSPACED.search(text):
         return sum(text.count(word) for word in words)
-    return sum(fold(match.group()) in words for match in WORD.finditer(text))
+    return sum(fold_word(match.group()) in words for match in WORD_TOKEN.finditer(text))
 
 
 @dataclass(frozen=True)
-class Trees:
+class BoostedTrees:
     """The nodes of all trees in sequence; a leaf is its own left and right child.
 
     A row goes left if its feature is at most the threshold.
@@ -237,7 +245,7 @@ class Trees:
 
     def save(self, path: Path) -> str:
         """Write the trees to a file and return its sha256."""
-        arrays: dict[str, Any] = {name: getattr(self, name) for name in ARRAYS}
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in TREE_ARRAYS}
         with path.open("wb") as file:
             np.savez_compressed(
                 file, **arrays, depth=np.array(self.depth), base=np.array(self.base)
@@ -245,7 +253,7 @@ class Trees:
         return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def load_trees(path: Path, sha256: str) -> Trees:
+def load_trees(path: Path, sha256: str) -> BoostedTrees:
     """Load the trees that `save` wrote.
 
     Raises ConfigError if the file is missing or its checksum differs.
@@ -257,13 +265,13 @@ def load_trees(path: Path, sha256: str) -> Trees:
             "Restore the file from the repository."
         )
     with np.load(path, allow_pickle=False) as stored:
-        arrays = {name: stored[name] for name in ARRAYS}
-        return Trees(**arrays, depth=int(stored["depth"]), base=float(stored["base"]))
+        arrays = {name: stored[name] for name in TREE_ARRAYS}
+        return BoostedTrees(**arrays, depth=int(stored["depth"]), base=float(stored["base"]))
 
 
-def trees_of(model: Any) -> Trees:
+def extract_trees(model: Any) -> BoostedTrees:
     """Extract the trees of a scikit-learn HistGradientBoosting model from its private parts."""
-    parts: dict[str, list[Any]] = {name: [] for name in ARRAYS}
+    parts: dict[str, list[Any]] = {name: [] for name in TREE_ARRAYS}
     first, depth = 0, 0
     for (predictor,) in model._predictors:
         nodes = predictor.nodes
@@ -280,16 +288,16 @@ def trees_of(model: Any) -> Trees:
         depth = max(depth, int(nodes["depth"].max()))
         first += count
     joined = {name: np.concatenate(rows) for name, rows in parts.items()}
-    return Trees(**joined, depth=depth, base=float(np.ravel(model._baseline_prediction)[0]))
+    return BoostedTrees(**joined, depth=depth, base=float(np.ravel(model._baseline_prediction)[0]))
 
 
-def as_rows(rows: Sequence[Sequence[float]]) -> npt.NDArray[np.float32]:
+def to_feature_rows(rows: Sequence[Sequence[float]]) -> npt.NDArray[np.float32]:
     """Return rows as (n, features) float32, as the trees expect them."""
     return np.asarray(rows, dtype=np.float32)
 
 
 @dataclass(frozen=True)
-class Logistic:
+class LogisticModel:
     """A logistic model: a weight for each feature that it uses, and the intercept."""
 
     weights: Mapping[str, float]
@@ -305,16 +313,16 @@ class Logistic:
 class EvidenceModel:
     """The evidence model with its limits; deterministic."""
 
-    trees: Trees
-    linear: Logistic
+    trees: BoostedTrees
+    linear: LogisticModel
     """Over the same features; it ranks unfamiliar material better, the trees familiar material."""
     features: tuple[str, ...]
-    calibration: Mapping[MaterialKind, Logistic]
+    calibration: Mapping[MaterialKind, LogisticModel]
     """By material, from the mean log odds of both (`score`) to a probability; some kinds also use
     `values_different`."""
-    parts: Mapping[Part, Logistic]
+    parts: Mapping[FeatureFamily, LogisticModel]
     """Small models over one family of features each, used by the three built-in debaters."""
-    addressed: Logistic
+    addressed: LogisticModel
     """Model of whether the evidence is about the statement's subject."""
     addressed_from: float
     supported_below: float
@@ -329,15 +337,15 @@ class EvidenceModel:
 
     def probability(self, statement: StatementFeatures) -> float:
         """Return the probability that the statement is not supported."""
-        score = float(self.scores(as_rows([statement.row(self.features)]))[0])
-        calibrated = self.calibration[material_of(statement.numbers)]
+        score = float(self.scores(to_feature_rows([statement.row(self.features)]))[0])
+        calibrated = self.calibration[classify_material(statement.numbers)]
         return _clip(calibrated.probability({**statement.numbers, "score": score}))
 
     def scores(self, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
         """Return the uncalibrated log odds, (n,), for rows of the features."""
-        return mean_scores(self.trees, self.linear, self.features, rows)
+        return average_scores(self.trees, self.linear, self.features, rows)
 
-    def part(self, name: Part, statement: StatementFeatures) -> float:
+    def part(self, name: FeatureFamily, statement: StatementFeatures) -> float:
         """Return the probability that the statement is not supported, by one family of features."""
         return _clip(self.parts[name].probability(statement.numbers))
 
@@ -345,17 +353,17 @@ class EvidenceModel:
         """Return the response's probability of not being supported: that of its worst statement."""
         return max(probabilities)
 
-    def measured_share(self, statement: StatementFeatures, p: float) -> MeasuredShare | None:
+    def measured_share(self, statement: StatementFeatures, p: float) -> MeasuredAccuracy | None:
         """Return how often verdicts as sure as `p` were right on the statement's kind of material.
 
         None if too few were measured, or if the reader does not know the language.
         """
         if not statement.reading.is_known:
             return None
-        material, confidence = material_of(statement.numbers), max(p, 1.0 - p)
+        material, confidence = classify_material(statement.numbers), max(p, 1.0 - p)
         for band in self.card.get("measured", {}).get("reliability", {}).get(material, ()):
             if band["low"] <= confidence <= band["high"]:
-                return MeasuredShare(material, band["n"], band["right"])
+                return MeasuredAccuracy(material, band["n"], band["right"])
         return None
 
     def is_addressed(self, statement: StatementFeatures) -> bool:
@@ -369,8 +377,11 @@ class EvidenceModel:
         return "supported" if p < self.supported_below else "unclear"
 
 
-def mean_scores(
-    trees: Trees, linear: Logistic, features: Sequence[str], rows: npt.NDArray[np.float32]
+def average_scores(
+    trees: BoostedTrees,
+    linear: LogisticModel,
+    features: Sequence[str],
+    rows: npt.NDArray[np.float32],
 ) -> npt.NDArray[np.float64]:
     """Return the mean of the trees' and the linear model's log odds, (n,); rows: (n, features)."""
     weights = np.array([linear.weights.get(name, 0.0) for name in features])
@@ -378,35 +389,35 @@ def mean_scores(
     return np.asarray((trees.predict(rows) + linear_scores) / 2)
 
 
-def material_of(numbers: Mapping[str, float]) -> MaterialKind:
+def classify_material(numbers: Mapping[str, float]) -> MaterialKind:
     """Return the kind of material that a statement is checked against, by its features."""
     if numbers["table_share"] >= 0.5:
         return "table"
     if numbers["is_answer"]:
         return "answer"
-    return "document" if math.expm1(numbers["evidence_size"]) >= LONG_EVIDENCE else "claim"
+    return "document" if math.expm1(numbers["evidence_size"]) >= LONG_EVIDENCE_CHARS else "claim"
 
 
 def _clip(p: float) -> float:
-    return min(MOST, max(LEAST, p))
+    return min(MAX_PROBABILITY, max(MIN_PROBABILITY, p))
 
 
 @lru_cache(maxsize=2)
-def load_evidence_model(folder: Path = FOLDER) -> EvidenceModel:
+def load_evidence_model(folder: Path = EVIDENCE_MODEL_DIR) -> EvidenceModel:
     """Load the model in that folder, once per process.
 
     Raises ConfigError if card or trees are missing, or do not belong together.
     """
     try:
-        card = json.loads((folder / CARD).read_text(encoding="utf-8"))
+        card = json.loads((folder / CARD_FILE).read_text(encoding="utf-8"))
         limits = card["limits"]
         return EvidenceModel(
-            trees=load_trees(folder / TREES, card["sha256"]),
-            linear=logistic_of(card["linear"]),
+            trees=load_trees(folder / TREES_FILE, card["sha256"]),
+            linear=parse_logistic(card["linear"]),
             features=tuple(card["features"]),
-            calibration={name: logistic_of(card["calibration"][name]) for name in MATERIALS},
-            parts={name: logistic_of(body) for name, body in card["parts"].items()},
-            addressed=logistic_of(card["addressed"]),
+            calibration={name: parse_logistic(card["calibration"][name]) for name in MATERIALS},
+            parts={name: parse_logistic(body) for name, body in card["parts"].items()},
+            addressed=parse_logistic(card["addressed"]),
             addressed_from=float(limits["addressed_from"]),
             supported_below=float(limits["supported_below"]),
             hallucinated_from=float(limits["hallucinated_from"]),
@@ -419,7 +430,7 @@ def load_evidence_model(folder: Path = FOLDER) -> EvidenceModel:
         ) from error
 
 
-def logistic_of(body: Mapping[str, Any]) -> Logistic:
+def parse_logistic(body: Mapping[str, Any]) -> LogisticModel:
     """Build a logistic model from its entry in a card."""
     weights = {str(name): float(weight) for name, weight in body["weights"].items()}
-    return Logistic(weights, float(body["intercept"]))
+    return LogisticModel(weights, float(body["intercept"]))

@@ -23,33 +23,33 @@ import numpy as np
 import numpy.typing as npt
 
 from core.baseline.tokens import (
-    BEGIN,
-    END,
-    LONGEST,
+    BEGIN_ID,
+    END_ID,
+    MAX_POSITIONS,
     MAX_TOKENS,
-    PAD,
-    SHA256,
-    TOKENIZER,
+    PAD_ID,
+    TOKENIZER_FILE,
+    WEIGHTS_SHA256,
     PackedModel,
     build_tokenizer,
+    find_weights_file,
     load_vocabulary,
-    open_packed,
-    weights_file,
+    open_packed_model,
 )
 from core.llm.export import packages, sha256_of
-from core.runtime.concurrency import Stop, loaded_once
+from core.runtime.concurrency import StopSignal, cache_load
 from core.runtime.config import E5_DIR
 from core.runtime.errors import ConfigError, ReviewError
 
-CARD = "card.json"
-ENCODER = "encoder.onnx"
+CARD_FILE = "card.json"
+ENCODER_FILE = "encoder.onnx"
 EXPORTER_VERSION = 1
-PREFIX = "query: "
-MOST_WORKERS = 4
-Matrix = npt.NDArray[np.float32]
+QUERY_PREFIX = "query: "
+MAX_ENCODER_THREADS = 4
+FloatMatrix = npt.NDArray[np.float32]
 
 
-def bert_of(packed: PackedModel) -> Any:
+def build_bert(packed: PackedModel) -> Any:
     """Return a transformers BertModel with the packed weights, in evaluation mode, no pooler."""
     import torch
     from transformers import BertConfig, BertModel
@@ -63,7 +63,7 @@ def bert_of(packed: PackedModel) -> Any:
         max_position_embeddings=packed.positions,
         type_vocab_size=2,
         layer_norm_eps=1e-12,
-        pad_token_id=PAD,
+        pad_token_id=PAD_ID,
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
     )
@@ -73,7 +73,7 @@ def bert_of(packed: PackedModel) -> Any:
     return model.eval()
 
 
-def write_layers(module: Any, outputs: Sequence[str], path: Path, width: int) -> None:
+def export_onnx(module: Any, outputs: Sequence[str], path: Path, width: int) -> None:
     """Write a torch module from (1, length, width) vectors to `outputs` as int8 ONNX.
 
     The nodes' metadata is removed, since it holds paths of this machine.
@@ -82,7 +82,7 @@ def write_layers(module: Any, outputs: Sequence[str], path: Path, width: int) ->
     import torch
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    length = torch.export.Dim("length", min=2, max=LONGEST)
+    length = torch.export.Dim("length", min=2, max=MAX_POSITIONS)
     unquantized = path.with_name("whole.onnx")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter warns about its own internals
@@ -112,7 +112,7 @@ def write_card(folder: Path, weights: str, card: Mapping[str, Any]) -> dict[str,
     model_id = f"{card['name']}-{digest[:12]}"
     written = {**card, "id": model_id, "sha256": digest, "packages": packages()}
     text = json.dumps(written, indent=1, ensure_ascii=False) + "\n"
-    (folder / CARD).write_text(text, encoding="utf-8")
+    (folder / CARD_FILE).write_text(text, encoding="utf-8")
     return written
 
 
@@ -122,7 +122,7 @@ def read_card(folder: Path, weights: str) -> dict[str, Any]:
     Raises ConfigError if card or weights are missing, or do not belong together.
     """
     try:
-        card: dict[str, Any] = json.loads((folder / CARD).read_text(encoding="utf-8"))
+        card: dict[str, Any] = json.loads((folder / CARD_FILE).read_text(encoding="utf-8"))
         digest = sha256_of(folder / weights)
         if digest != card["sha256"]:
             raise ValueError(f"{weights} has sha256 {digest[:12]}…")
@@ -153,9 +153,12 @@ def open_session(path: Path) -> Any:
 def is_current(folder: Path) -> bool:
     """Return True if set-up has already made everything from these packed weights."""
     try:
-        card = read_card(folder, ENCODER)
-        has_tokenizer = sha256_of(folder / TOKENIZER) == card["tokenizer_sha256"]
-        return has_tokenizer and (card["exporter"], card["from"]) == (EXPORTER_VERSION, SHA256)
+        card = read_card(folder, ENCODER_FILE)
+        has_tokenizer = sha256_of(folder / TOKENIZER_FILE) == card["tokenizer_sha256"]
+        return has_tokenizer and (card["exporter"], card["from"]) == (
+            EXPORTER_VERSION,
+            WEIGHTS_SHA256,
+        )
     except (ConfigError, OSError, KeyError):
         return False
 
@@ -167,11 +170,11 @@ def write_encoder(out: Path) -> None:
     """
     import torch
 
-    path = weights_file()
-    if sha256_of(path) != SHA256:
+    path = find_weights_file()
+    if sha256_of(path) != WEIGHTS_SHA256:
         raise ConfigError(f"Expected {path.name} of the pinned package; run `make setup` again.")
-    packed = open_packed(path)
-    model = bert_of(packed)
+    packed = open_packed_model(path)
+    model = build_bert(packed)
 
     class TokenVectors(torch.nn.Module):
         """The encoder without its embedding table: (1, length, width) vectors in and out."""
@@ -187,16 +190,16 @@ def write_encoder(out: Path) -> None:
     with tempfile.TemporaryDirectory(dir=out.parent) as temporary:
         folder = Path(temporary) / "e5"
         folder.mkdir()
-        write_layers(TokenVectors(), ["hidden"], folder / ENCODER, packed.width)
-        build_tokenizer(packed).save(str(folder / TOKENIZER), pretty=False)
+        export_onnx(TokenVectors(), ["hidden"], folder / ENCODER_FILE, packed.width)
+        build_tokenizer(packed).save(str(folder / TOKENIZER_FILE), pretty=False)
         card = {
             "name": "multilingual-e5-small",
             "width": packed.width,
             "exporter": EXPORTER_VERSION,
-            "from": SHA256,
-            "tokenizer_sha256": sha256_of(folder / TOKENIZER),
+            "from": WEIGHTS_SHA256,
+            "tokenizer_sha256": sha256_of(folder / TOKENIZER_FILE),
         }
-        write_card(folder, ENCODER, card)
+        write_card(folder, ENCODER_FILE, card)
         shutil.rmtree(out, ignore_errors=True)
         folder.rename(out)
 
@@ -220,18 +223,18 @@ class MultilingualEncoder:
 
     def __init__(self, folder: Path) -> None:
         """Load the model. Raises ConfigError if the folder is missing or incomplete."""
-        card = read_card(folder, ENCODER)
+        card = read_card(folder, ENCODER_FILE)
         self.id: str = card["id"]
         self.width: int = card["width"]
         self._vocabulary = load_vocabulary(folder)
-        self._session = open_session(folder / ENCODER)
-        self._workers = min(MOST_WORKERS, os.cpu_count() or 1)
+        self._session = open_session(folder / ENCODER_FILE)
+        self._workers = min(MAX_ENCODER_THREADS, os.cpu_count() or 1)
 
-    def encode(self, texts: Sequence[str], stop: Stop | None = None) -> Matrix:
+    def encode(self, texts: Sequence[str], stop: StopSignal | None = None) -> FloatMatrix:
         """Return one row a text, (n, width) float32 of unit length."""
-        cancel = stop or Stop()
+        cancel = stop or StopSignal()
 
-        def vector(text: str) -> Matrix:
+        def vector(text: str) -> FloatMatrix:
             cancel.check()
             return self._encode_one(text)
 
@@ -246,16 +249,18 @@ class MultilingualEncoder:
         """Return (n,) booleans: True where more than a fifth of the tokens are unknown."""
         return np.array([self._vocabulary.is_unknown(text) for text in texts], dtype=bool)
 
-    def _encode_one(self, text: str) -> Matrix:
+    def _encode_one(self, text: str) -> FloatMatrix:
         """Encode one text alone: int8 activations are scaled over everything in a batch."""
-        tokens = self._vocabulary.tokenizer.encode(PREFIX + text, add_special_tokens=False).ids
-        ids = [BEGIN, *tokens[: MAX_TOKENS - 2], END]
+        tokens = self._vocabulary.tokenizer.encode(
+            QUERY_PREFIX + text, add_special_tokens=False
+        ).ids
+        ids = [BEGIN_ID, *tokens[: MAX_TOKENS - 2], END_ID]
         (hidden,) = self._session.run(None, {"vectors": self._vocabulary.vectors_of(ids)})
         mean = hidden[0].mean(axis=0)
         return np.asarray(mean / max(1e-12, float(np.linalg.norm(mean))), dtype=np.float32)
 
 
-@loaded_once
+@cache_load
 def load_multilingual_encoder(folder: Path = E5_DIR) -> MultilingualEncoder:
     """Load the encoder in that folder, once per process.
 

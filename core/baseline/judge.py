@@ -13,50 +13,50 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from core.baseline.assessment import Assessment, Assessor, points_of, reason_of
-from core.baseline.debaters import ENTAILMENT, KINDS, VALUES, overall
+from core.baseline.assessment import Assessment, Assessor, explain_assessment, explain_label
+from core.baseline.debaters import DEBATER_KINDS, ENTAILMENT_READER, VALUE_CHECKER, combine_stances
 from core.baseline.wording import (
-    DEGREES,
-    RULES,
-    WORDS_OF_STANCE,
-    capitalised,
-    cited,
-    counted,
-    listed,
-    shortened,
+    AGENT_RULES,
+    CERTAINTY_WORDS,
+    STANCE_WORDS,
+    capitalise,
+    cite_passage,
+    format_count,
+    join_quoted,
+    shorten,
 )
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.schema.records import (
     Case,
     Category,
-    Cause,
-    Context,
+    DebatePoint,
+    EvidenceContext,
     Judgement,
     Label,
     Passage,
-    Point,
-    ReaderView,
+    ReaderStance,
     Statement,
     Turn,
+    UnclearCause,
 )
 from core.schema.roles import CaseView, Evidence, EvidenceReader, JudgeView
 from core.tools import calculator, calendar, code, constraints
-from core.tools.registry import Answer, Bench, Tool
+from core.tools.registry import Tool, ToolAnswer, ToolContext
 
 # These readers see a statement denied; the overlap reader only misses its words.
-DENYING = (ENTAILMENT.name, VALUES.name)
-NAMES: Mapping[str, str] = {
+DENYING_READERS = (ENTAILMENT_READER.name, VALUE_CHECKER.name)
+TOOL_NAMES: Mapping[str, str] = {
     "conditions": "Length", "calendar": "Calendar", "code": "Code", "calculator": "Calculator"
 }  # fmt: skip
 """The names that people see of the tools that the judge uses."""
-OTHER_CONDITIONS = "Conditions"
-TOOLS: tuple[Tool[Any], ...] = (constraints.TOOL, calendar.TOOL, code.TOOL)
+OTHER_CONDITIONS_NAME = "Conditions"
+JUDGE_TOOLS: tuple[Tool[Any], ...] = (constraints.TOOL, calendar.TOOL, code.TOOL)
 NO_STATEMENT = "the text makes no statement that evidence could support or contradict"
 
 
 @dataclass(frozen=True)
 class BuiltInMatcher:
-    """The implementation of `Bench.match` without a language model; deterministic.
+    """The implementation of `ToolContext.match` without a language model; deterministic.
 
     `question` is read with a short answer that cannot stand alone; `sources` maps ids to whole
     texts, in which the rows of a table are added up.
@@ -64,11 +64,11 @@ class BuiltInMatcher:
 
     judge: EvidenceReader
     language: str
-    stop: Stop
+    stop: StopSignal
     question: str = ""
     sources: Mapping[str, str] = field(default_factory=dict)
 
-    def __call__(self, statement: str, passages: Sequence[Passage]) -> Answer:
+    def __call__(self, statement: str, passages: Sequence[Passage]) -> ToolAnswer:
         """Label the statement against the passages; offsets are in `statement`.
 
         Raises Stopped if the person stopped the check.
@@ -78,13 +78,13 @@ class BuiltInMatcher:
         evidence = Evidence({passage.id: passage for passage in passages}, {})
         view = CaseView(case, (only,), evidence, self.sources)
         judgement = self.judge.read_statement(view, only, self.stop)
-        answer = answer_of(judgement, only)
+        answer = convert_to_answer(judgement, only)
         # Without a label, a probability would be mistaken for one.
         p = None if judgement.label == "unclear" else answer.p
         return replace(answer, p=p, has_something=bool(judgement.readers))
 
 
-def answer_of(found: Judgement, statement: Statement) -> Answer:
+def convert_to_answer(found: Judgement, statement: Statement) -> ToolAnswer:
     """Convert a judge's finding on one statement to the match tool's answer.
 
     `gave["finding"]` is holds, contradicted, unsupported or open; contradicted only if a reader saw
@@ -98,7 +98,7 @@ def answer_of(found: Judgement, statement: Statement) -> Answer:
         "points": msgspec.to_builtins(found.points),
         "cause": found.cause,
     }
-    answer = Answer(found.label, found.prose or found.text, gave, found.p)
+    answer = ToolAnswer(found.label, found.prose or found.text, gave, found.p)
     wrong = [point for point in found.points if point.finding == "contradicted"] or found.points
     if found.label != "hallucinated" or not wrong:
         return answer
@@ -115,7 +115,9 @@ def answer_of(found: Judgement, statement: Statement) -> Answer:
 def _match_finding(found: Judgement) -> str:
     if found.label != "hallucinated":
         return "holds" if found.label == "supported" else "open"
-    is_denied = any(v.stance == "hallucinated" and v.reader in DENYING for v in found.readers)
+    is_denied = any(
+        v.stance == "hallucinated" and v.reader in DENYING_READERS for v in found.readers
+    )
     is_denied = is_denied or any(point.finding == "contradicted" for point in found.points)
     return "contradicted" if is_denied else "unsupported"
 
@@ -140,17 +142,17 @@ class ToolFinding:
     category: Category = "number_or_date"
 
 
-def tool_finding(
-    case: Case, stop: Stop, statements: tuple[Statement, ...] = ()
+def find_tool_finding(
+    case: Case, stop: StopSignal, statements: tuple[Statement, ...] = ()
 ) -> ToolFinding | None:
     """Return the decisive result of the tools; None if none applies. Refutations go first.
 
     The sums of `statements` are calculated too. Raises Stopped if the person stopped the check
     while code ran.
     """
-    bench = Bench(stop)
+    bench = ToolContext(stop)
     found = []
-    for tool in TOOLS:
+    for tool in JUDGE_TOOLS:
         tool_input = tool.reads(None, case) if tool.reads else None
         if tool_input is not None and not tool.why_off(bench):
             finding = _make_finding(tool.name, tool.work(tool_input, bench))
@@ -162,13 +164,13 @@ def tool_finding(
 
 
 def _check_sums(
-    case: Case, statements: tuple[Statement, ...], bench: Bench
+    case: Case, statements: tuple[Statement, ...], bench: ToolContext
 ) -> Iterator[ToolFinding]:
     """Yield the statements' wrong sums, and a correct one if all statements are correct sums."""
     correct = []
     for statement in statements:
-        sums = calculator.reads(statement, case)
-        answer = calculator.work(sums, bench) if sums else None
+        sums = calculator.read_calculation(statement, case)
+        answer = calculator.check_calculations(sums, bench) if sums else None
         finding = _make_finding("calculator", answer) if answer else None
         if answer and finding and finding.label == "hallucinated":
             place = (statement.start + (answer.start or 0), statement.start + (answer.end or 0))
@@ -180,7 +182,7 @@ def _check_sums(
         yield correct[0]
 
 
-def _make_finding(name: str, answer: Answer) -> ToolFinding | None:
+def _make_finding(name: str, answer: ToolAnswer) -> ToolFinding | None:
     if answer.label == "unclear" or answer.p is None:
         return None
     kinds = {condition["kind"] for condition in answer.gave.get("conditions", ())}
@@ -191,7 +193,7 @@ def _make_finding(name: str, answer: Answer) -> ToolFinding | None:
         answer.label,
         answer.p,
         answer.words,
-        NAMES[name] if kinds <= {"length"} else OTHER_CONDITIONS,
+        TOOL_NAMES[name] if kinds <= {"length"} else OTHER_CONDITIONS_NAME,
         answer.start,
         answer.end,
         is_answer=name not in ("conditions", "calculator"),
@@ -200,21 +202,21 @@ def _make_finding(name: str, answer: Answer) -> ToolFinding | None:
     )
 
 
-def what_is_off(case: Case) -> str:
+def find_unavailable_tool(case: Case) -> str:
     """Return why a tool that this case needs cannot run here; usually empty."""
-    for tool in TOOLS:
-        why = tool.why_off(Bench(Stop()))
+    for tool in JUDGE_TOOLS:
+        why = tool.why_off(ToolContext(StopSignal()))
         if why and tool.reads and tool.reads(None, case) is not None:
             return why
     return ""
 
 
-def with_tools(judgement: Judgement, view: CaseView, stop: Stop) -> Judgement:
+def apply_tools(judgement: Judgement, view: CaseView, stop: StopSignal) -> Judgement:
     """Return the judgement with the tools' results applied; usually it stays the same.
 
     Raises Stopped if the person stopped the check while code ran.
     """
-    finding = tool_finding(view.case, stop, tuple(view.statements))
+    finding = find_tool_finding(view.case, stop, tuple(view.statements))
     is_open = judgement.label == "unclear" and judgement.cause != "image_not_readable"
     if finding and finding.label == judgement.label == "hallucinated":
         judgement = replace(  # the readers' objections are kept
@@ -230,7 +232,7 @@ def with_tools(judgement: Judgement, view: CaseView, stop: Stop) -> Judgement:
         or (is_open and (finding.is_answer or judgement.cause == "no_evidence"))
     ):
         judgement = _apply_finding(judgement, finding, view)
-    note = what_is_off(view.case)
+    note = find_unavailable_tool(view.case)
     if note and judgement.label == "unclear":
         return replace(judgement, cause_words=f"{judgement.cause_words} {note}".strip())
     if note:
@@ -259,7 +261,7 @@ def _apply_finding(judgement: Judgement, finding: ToolFinding, view: CaseView) -
 
 def _word_conclusion(label: Label, p: float, subject: str) -> str:
     side = p if label == "hallucinated" else 1.0 - p
-    degree = next(words for least, words in DEGREES if side >= least)
+    degree = next(words for least, words in CERTAINTY_WORDS if side >= least)
     head = "INCORRECT" if label == "hallucinated" else "CORRECT"
     return f"Verdict: {head}, {subject} is {degree} {label}."
 
@@ -283,12 +285,12 @@ def _tool_verdict_labels(
     )
 
 
-def _finding_points(finding: ToolFinding, view: CaseView) -> tuple[Point, ...]:
+def _finding_points(finding: ToolFinding, view: CaseView) -> tuple[DebatePoint, ...]:
     index = _statement_of(finding, view)
     start, end = finding.start, finding.end
     if index is None or start is None or end is None or finding.label != "hallucinated":
         return ()
-    point = Point(
+    point = DebatePoint(
         statement=index,
         finding="contradicted",
         start=start,
@@ -303,11 +305,11 @@ def _finding_points(finding: ToolFinding, view: CaseView) -> tuple[Point, ...]:
 
 
 @dataclass(frozen=True)
-class Finding:
+class StatementFinding:
     """The judge's finding on one statement, with its points and its reason."""
 
     item: Assessment
-    points: tuple[Point, ...]
+    points: tuple[DebatePoint, ...]
     reason: str
 
 
@@ -324,47 +326,49 @@ class BuiltInJudge:
     def rule(self) -> str:
         """Return the rules with the current limits."""
         model = self._assessor.model
-        rule = RULES["judge"].format(
+        rule = AGENT_RULES["judge"].format(
             hallucinated_from=model.hallucinated_from,
             supported_below=model.supported_below,
             supported_error=model.card["limits"]["supported_error"],
             hallucinated_error=model.card["limits"]["hallucinated_error"],
         )
-        return f"{rule}\n{RULES['tools']}"
+        return f"{rule}\n{AGENT_RULES['tools']}"
 
-    def decide(self, view: JudgeView, stop: Stop) -> Judgement:
+    def decide(self, view: JudgeView, stop: StopSignal) -> Judgement:
         """Judge the whole response by the evidence and the tools."""
-        return with_tools(self.read(view, stop), view.view, stop)
+        return apply_tools(self.read(view, stop), view.view, stop)
 
-    def read(self, view: JudgeView, stop: Stop) -> Judgement:
+    def read(self, view: JudgeView, stop: StopSignal) -> Judgement:
         """Judge the whole response by the evidence alone."""
         return self._check_input(view) or self._conclude(view, self.findings(view.view, stop))
 
-    def read_statement(self, view: CaseView, statement: Statement, stop: Stop) -> Judgement:
+    def read_statement(self, view: CaseView, statement: Statement, stop: StopSignal) -> Judgement:
         """Judge one statement over all passages of the view; its prose is the reason."""
         compared = _with_similarity(statement, tuple(view.evidence.passages.values()), stop)
         passages = {passage.id: passage for passage in compared}
         evidence = Evidence(passages, {statement.index: tuple(passages)})
         alone = replace(view, statements=(statement,), evidence=evidence)
-        whole = JudgeView(alone, Context((), tuple(passages), ""), (), reached_consensus=False)
+        whole = JudgeView(
+            alone, EvidenceContext((), tuple(passages), ""), (), reached_consensus=False
+        )
         if unreadable := self._check_input(whole):
             return replace(unreadable, prose=unreadable.cause_words)
         findings = self.findings(alone, stop)
         judgement = self._conclude(whole, findings)
         return replace(judgement, prose=findings[0].reason if findings else judgement.cause_words)
 
-    def findings(self, view: CaseView, stop: Stop) -> list[Finding]:
+    def findings(self, view: CaseView, stop: StopSignal) -> list[StatementFinding]:
         """Return a finding for every statement that says something to check."""
         findings = []
         for item in self._assessor.assess(view, stop):
-            points = points_of(item, self._assessor.reader, stop)
-            findings.append(Finding(item, points, reason_of(item, points)))
+            points = explain_assessment(item, self._assessor.reader, stop)
+            findings.append(StatementFinding(item, points, explain_label(item, points)))
         return findings
 
     def _check_input(self, view: JudgeView) -> Judgement | None:
         """Return an unclear judgement if an image is unreadable or there is nothing to read."""
         if view.view.unreadable_images:
-            names = listed(view.view.unreadable_images)
+            names = join_quoted(view.view.unreadable_images)
             words = f"{names} could not be read here: no text was found in it"
             return self._make_unclear(view, "image_not_readable", words)
         if view.view.evidence.passages:
@@ -373,11 +377,11 @@ class BuiltInJudge:
             return self._make_unclear(view, "not_addressed", NO_STATEMENT)
         return self._make_unclear(view, "no_evidence", "there is no evidence to check it against")
 
-    def _conclude(self, view: JudgeView, findings: Sequence[Finding]) -> Judgement:
+    def _conclude(self, view: JudgeView, findings: Sequence[StatementFinding]) -> Judgement:
         if not findings:
             return self._make_unclear(view, "not_addressed", NO_STATEMENT)
         p = round(self._assessor.model.response([f.item.p for f in findings]), 4)
-        label = overall([f.item.label for f in findings])
+        label = combine_stances([f.item.label for f in findings])
         if label == "unclear":
             cause, words = _find_cause(findings)
             return replace(self._make_unclear(view, cause, words, findings), p=p)
@@ -385,7 +389,7 @@ class BuiltInJudge:
         return Judgement(
             agent=self.name,
             label=label,
-            text=verdict_text(label, p, findings, view.turns),
+            text=word_verdict(label, p, findings, view.turns),
             agreed=_contested_words(view.turns, is_shared=True),
             disputed=_contested_words(view.turns, is_shared=False),
             statement_labels=_statement_labels(view, findings),
@@ -396,7 +400,11 @@ class BuiltInJudge:
         )
 
     def _make_unclear(
-        self, view: JudgeView, cause: Cause, words: str, findings: Sequence[Finding] = ()
+        self,
+        view: JudgeView,
+        cause: UnclearCause,
+        words: str,
+        findings: Sequence[StatementFinding] = (),
     ) -> Judgement:
         return Judgement(
             agent=self.name,
@@ -405,30 +413,32 @@ class BuiltInJudge:
             agreed=_contested_words(view.turns, is_shared=True),
             disputed=_contested_words(view.turns, is_shared=False),
             cause=cause,
-            cause_words=capitalised(words) + ".",
+            cause_words=capitalise(words) + ".",
             statement_labels=_statement_labels(view, findings) if findings else (),
             readers=tuple(v for f in findings for v in self._reader_views(f)),
         )
 
-    def _reader_views(self, finding: Finding) -> tuple[ReaderView, ...]:
+    def _reader_views(self, finding: StatementFinding) -> tuple[ReaderStance, ...]:
         """Return the stance of each debater's model on the statement over the whole evidence."""
         model, index = self._assessor.model, finding.item.statement.index
         return tuple(
-            ReaderView(kind.name, index, model.label(model.part(kind.part, finding.item.measured)))
-            for kind in KINDS.values()
+            ReaderStance(
+                kind.name, index, model.label(model.part(kind.part, finding.item.measured))
+            )
+            for kind in DEBATER_KINDS.values()
         )
 
 
-def _statement_labels(view: JudgeView, findings: Sequence[Finding]) -> tuple[Label, ...]:
+def _statement_labels(view: JudgeView, findings: Sequence[StatementFinding]) -> tuple[Label, ...]:
     labels = {f.item.statement.index: f.item.label for f in findings}
     return tuple(labels.get(s.index, "unclear") for s in view.view.statements)
 
 
-def _find_cause(findings: Sequence[Finding]) -> tuple[Cause, str]:
+def _find_cause(findings: Sequence[StatementFinding]) -> tuple[UnclearCause, str]:
     open_ones = [f for f in findings if f.item.label == "unclear"]
     causes = [f.item.cause for f in open_ones]
-    first = shortened(open_ones[0].item.statement.text, 80)
-    share = f"{len(open_ones)} of {counted(len(findings), 'statement')}"
+    first = shorten(open_ones[0].item.statement.text, 80)
+    share = f"{len(open_ones)} of {format_count(len(findings), 'statement')}"
     if "language_not_known" in causes:
         return "language_not_known", (
             "the reader does not know the language of text or sources, and words and values do not "
@@ -436,7 +446,7 @@ def _find_cause(findings: Sequence[Finding]) -> tuple[Cause, str]:
         )
     conflict = next((f.item.conflict for f in open_ones if f.item.conflict), None)
     if conflict is not None:
-        one, other = (cited(passage) for passage in conflict)
+        one, other = (cite_passage(passage) for passage in conflict)
         return "sources_disagree", f"the sources disagree: {one} stands against {other}"
     if causes.count("not_addressed") == len(causes):
         if len(findings) == 1:
@@ -447,7 +457,9 @@ def _find_cause(findings: Sequence[Finding]) -> tuple[Cause, str]:
     return "not_settled", f"the sources do not settle {share}, first “{first}”"
 
 
-def verdict_text(label: Label, p: float, findings: Sequence[Finding], turns: Sequence[Turn]) -> str:
+def word_verdict(
+    label: Label, p: float, findings: Sequence[StatementFinding], turns: Sequence[Turn]
+) -> str:
     """Return the debate's outcome, the decisive reasons and the verdict; the classifier reads it.
 
     Certainty is given in graded words, since the classifier's encoder hardly distinguishes numbers.
@@ -457,8 +469,8 @@ def verdict_text(label: Label, p: float, findings: Sequence[Finding], turns: Seq
     subject = "the statement" if len(findings) == 1 else "the response"
     parts = [_word_debate(turns, label, subject)]
     if len(findings) > 1:
-        share = f"{len(decisive)} of {counted(len(findings), 'statement')}"
-        parts.append(f"{share} {'is' if len(decisive) == 1 else 'are'} {WORDS_OF_STANCE[label]}.")
+        share = f"{len(decisive)} of {format_count(len(findings), 'statement')}"
+        parts.append(f"{share} {'is' if len(decisive) == 1 else 'are'} {STANCE_WORDS[label]}.")
     parts += [f.reason for f in decisive[:2]]
     return " ".join(part for part in (*parts, _word_conclusion(label, p, subject)) if part)
 
@@ -472,11 +484,11 @@ def _word_debate(turns: Sequence[Turn], label: Label, subject: str) -> str:
     last = {turn.debater: turn for turn in turns}
     stances = {turn.stance for turn in last.values()}
     if len(stances) > 1:
-        views = (f"{t.agent} calls it {WORDS_OF_STANCE[t.stance]}" for t in last.values())
+        views = (f"{t.agent} calls it {STANCE_WORDS[t.stance]}" for t in last.values())
         return "The debaters disagree: " + ", ".join(views) + "."
     (stance,) = stances
     callers = {1: "The debater calls", 2: "Both debaters call"}.get(len(last), "All debaters call")
-    view = f"{callers} {subject} {WORDS_OF_STANCE[stance]}"
+    view = f"{callers} {subject} {STANCE_WORDS[stance]}"
     return f"{view}." if stance == label else f"{view}; all the evidence together says otherwise."
 
 
@@ -492,7 +504,7 @@ def _contested_words(turns: Sequence[Turn], *, is_shared: bool) -> tuple[str, ..
 
 
 def _with_similarity(
-    statement: Statement, passages: tuple[Passage, ...], stop: Stop
+    statement: Statement, passages: tuple[Passage, ...], stop: StopSignal
 ) -> tuple[Passage, ...]:
     """Add the passages' similarity to the statement if no search of ours has set it.
 

@@ -10,20 +10,20 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from core.baseline.assessment import NAME, Assessor
-from core.baseline.tool_picker import concludes
-from core.baseline.wording import RULES
-from core.documents.segmentation import fold, query_terms
-from core.runtime.concurrency import Stop
-from core.schema.events import Reconsidered, Remembered, ToolUse
+from core.baseline.assessment import NAME_PATTERN, Assessor
+from core.baseline.tool_picker import is_conclusion
+from core.baseline.wording import AGENT_RULES
+from core.documents.segmentation import extract_query_terms, fold_word
+from core.runtime.concurrency import StopSignal
+from core.schema.events import LabelRevision, MemoryEntry, ToolUse
 from core.schema.records import Case, Label, Passage, Statement
 from core.schema.roles import CaseView
 
 CONTRADICTED_FROM = 0.9
-SHARED_FROM = 0.6
+SAME_SUBJECT_FROM = 0.6
 """Share of the shorter statement's terms from which two statements have the same subject."""
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-MOST_COMPARED = 40  # statements; with more there are too many pairs to compare
+MAX_COMPARED_STATEMENTS = 40  # statements; with more there are too many pairs to compare
 
 
 class BuiltInReflector:
@@ -31,25 +31,29 @@ class BuiltInReflector:
 
     name = "Reflector"
     built_in = True
-    rule = RULES["reflector"]
+    rule = AGENT_RULES["reflector"]
 
     def __init__(self, assessor: Assessor) -> None:
         self._assessor = assessor
 
     def reflect(
-        self, view: CaseView, memory: Sequence[Remembered], uses: Sequence[ToolUse], stop: Stop
-    ) -> tuple[Reconsidered, ...]:
+        self,
+        view: CaseView,
+        memory: Sequence[MemoryEntry],
+        uses: Sequence[ToolUse],
+        stop: StopSignal,
+    ) -> tuple[LabelRevision, ...]:
         """Return the changed labels: local changes first, then global ones over the result."""
         by_statement = {s.index: s for s in view.statements}
         entries = {m.statement: m for m in memory if m.is_checkable and m.statement in by_statement}
         by_statement = {index: by_statement[index] for index in entries}
-        changes: dict[int, Reconsidered] = {}
+        changes: dict[int, LabelRevision] = {}
         for index, entry in entries.items():
             stop.check()
             own_uses = [use for use in uses if use.statement == index and use.outcome == "found"]
             if local := _reflect_locally(view, by_statement[index], entry, own_uses):
                 before, (after, why) = entry.label, local
-                changes[index] = Reconsidered(index, "local", before, after, why, agent=self.name)
+                changes[index] = LabelRevision(index, "local", before, after, why, agent=self.name)
         labels = {
             i: changes[i].after if i in changes else entry.label for i, entry in entries.items()
         }
@@ -70,8 +74,8 @@ class BuiltInReflector:
         labels: dict[int, Label],
         uses: Sequence[ToolUse],
         supported: set[int],
-        stop: Stop,
-    ) -> Iterator[Reconsidered]:
+        stop: StopSignal,
+    ) -> Iterator[LabelRevision]:
         propagation = ErrorPropagation(view.case)
         order = [statements[index] for index in sorted(statements)]
         for position, statement in enumerate(order):
@@ -82,11 +86,11 @@ class BuiltInReflector:
                 last = order[position - 1] if position else None
                 if error := propagation.spoils(statement, last, view.evidence.of(index)):
                     labels[index], (reason, owner) = "hallucinated", error
-                    yield Reconsidered(
+                    yield LabelRevision(
                         index, "global", before, "hallucinated", reason, (owner,), self.name
                     )
             propagation.take(statement, labels[index] == "hallucinated", own_uses)
-        if len(order) <= MOST_COMPARED:
+        if len(order) <= MAX_COMPARED_STATEMENTS:
             yield from self._find_contradictions(view, order, labels, supported, stop)
 
     def _find_contradictions(
@@ -95,8 +99,8 @@ class BuiltInReflector:
         order: Sequence[Statement],
         labels: dict[int, Label],
         supported: set[int],
-        stop: Stop,
-    ) -> Iterator[Reconsidered]:
+        stop: StopSignal,
+    ) -> Iterator[LabelRevision]:
         for position, later in enumerate(order):
             for earlier in order[:position]:
                 stop.check()
@@ -110,14 +114,16 @@ class BuiltInReflector:
                 labels[wrong.index] = "hallucinated"
                 reason = f"It contradicts “{other.text}”."
                 basis = (other.index,)
-                yield Reconsidered(
+                yield LabelRevision(
                     wrong.index, "global", before, "hallucinated", reason, basis, self.name
                 )
 
-    def _contradict(self, case: Case, later: Statement, earlier: Statement, stop: Stop) -> bool:
+    def _contradict(
+        self, case: Case, later: Statement, earlier: Statement, stop: StopSignal
+    ) -> bool:
         """Return True if both have the same subject and the reader says each denies the other."""
-        one, other = (set(query_terms(s.rewrite, case.language)) for s in (later, earlier))
-        if "=" in later.text or len(one & other) < SHARED_FROM * min(len(one), len(other)):
+        one, other = (set(extract_query_terms(s.rewrite, case.language)) for s in (later, earlier))
+        if "=" in later.text or len(one & other) < SAME_SUBJECT_FROM * min(len(one), len(other)):
             return False  # a step of a calculation has values of its own
         pairs = [(earlier.rewrite, later.rewrite), (later.rewrite, earlier.rewrite)]
         readings = self._assessor.reader.read(pairs, stop)
@@ -125,7 +131,7 @@ class BuiltInReflector:
 
 
 def _reflect_locally(
-    view: CaseView, statement: Statement, entry: Remembered, uses: Sequence[ToolUse]
+    view: CaseView, statement: Statement, entry: MemoryEntry, uses: Sequence[ToolUse]
 ) -> tuple[Label, str] | None:
     """Return the label by the statement's tools and passages, and why; None to keep its label."""
     if entry.label == "unclear":
@@ -159,19 +165,21 @@ class ErrorPropagation:
     wrong: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.known |= set(values_in(self.case.question))
+        self.known |= set(extract_values(self.case.question))
 
     def spoils(
         self, statement: Statement, last: Statement | None, passages: Sequence[Passage] = ()
     ) -> tuple[str, int] | None:
         """Return why it is wrong, and the wrong statement it rests on; `last` is the one before."""
-        values, words = values_in(statement.text), self._terms(statement.text)
-        follows = concludes(statement.text, self.case.language)
+        values, words = extract_values(statement.text), self._terms(statement.text)
+        follows = is_conclusion(statement.text, self.case.language)
         for value, shown in values.items():
             owner = self.owners.get(value)
             if owner is None or self._is_corrected(owner, values):
                 continue
-            if any(value in values_in(p.text) and words & self._terms(p.text) for p in passages):
+            if any(
+                value in extract_values(p.text) and words & self._terms(p.text) for p in passages
+            ):
                 continue
             # In a calculation a wrong number counts whatever words are beside it.
             is_sum = re.search("[=≈]", statement.text) and any(map(str.isdigit, statement.text))
@@ -184,23 +192,23 @@ class ErrorPropagation:
 
     def take(self, statement: Statement, is_wrong: bool, uses: Sequence[ToolUse]) -> None:
         """Record a statement; values that a wrong one introduces are tracked from here on."""
-        values = values_in(statement.text)
+        values = extract_values(statement.text)
         if is_wrong:
             self.wrong.add(statement.index)
             named = [use for use in uses if use.label == "hallucinated" and use.start is not None]
             start, text = statement.start, statement.text
             refuted = (text[(u.start or 0) - start : (u.end or 0) - start] for u in named)
-            for value in values_in(" ".join(refuted)) if named else values:
+            for value in extract_values(" ".join(refuted)) if named else values:
                 if value not in self.known:
                     self.owners[value] = statement.index
                     self.meant[value] = self._terms(text)
-            corrected = values_in(" ".join(use.instead for use in named))
+            corrected = extract_values(" ".join(use.instead for use in named))
             self.corrected[statement.index] = frozenset(corrected)
         self.known |= set(values)
 
     def _terms(self, text: str) -> frozenset[str]:
         """Return a statement's terms without numbers."""
-        content = query_terms(text, self.case.language)
+        content = extract_query_terms(text, self.case.language)
         return frozenset(term for term in content if not any(c.isdigit() for c in term))
 
     def _is_corrected(self, owner: int, values: Mapping[str, str]) -> bool:
@@ -208,13 +216,13 @@ class ErrorPropagation:
         return not self.corrected.get(owner, frozenset()).isdisjoint(values)
 
 
-def values_in(text: str) -> dict[str, str]:
+def extract_values(text: str) -> dict[str, str]:
     """Return numbers and names as they are compared, each with the text as written.
 
     A single capitalised word that opens a sentence is left out: it may be any word.
     """
     values = {match.group().replace(",", ""): match.group() for match in NUMBER.finditer(text)}
-    for match in NAME.finditer(text):
+    for match in NAME_PATTERN.finditer(text):
         if match.start() > 0 or " " in match.group():
-            values[fold(match.group())] = match.group()
+            values[fold_word(match.group())] = match.group()
     return values

@@ -1,6 +1,7 @@
 """Features of each word of a response over the evidence, for any language.
 
-`word_features` returns one row a word. No column holds a word or a language, so what is learned in
+`compute_word_features` returns one row a word. No column holds a word or a language, so what is
+learned in
 one language applies to others. In scripts without spaces every character counts as a word. Offsets
 are half-open and count code points of the text as given.
 """
@@ -21,36 +22,42 @@ import numpy as np
 import numpy.typing as npt
 import regex
 
-from core.baseline.entailment import WordDoubt
-from core.documents.segmentation import IS_UNSPACED, WORD, fold, number_term, stem
+from core.baseline.entailment import TokenDoubt
+from core.documents.segmentation import (
+    IS_UNSPACED,
+    WORD_TOKEN,
+    fold_word,
+    normalize_number,
+    stem_word,
+)
 
-FOLDER = Path(__file__).parent / "weights" / "span"
-TERMS = "common_terms.json"
+SPAN_READER_DIR = Path(__file__).parent / "weights" / "span"
+COMMON_TERMS_FILE = "common_terms.json"
 SENTENCE_END = regex.compile(r"[.!?。！？।؟\n]+(?=\s|$|[^\d])")
 # A word with a frequency of one in 400 weighs half as much as a very rare one.
-COMMON = 400.0
-SEEN_OFTEN = 3
+COMMONNESS_SCALE = 400.0
+MIN_REPEATED_COUNT = 3
 Numbers = npt.NDArray[np.float64]
-Places = npt.NDArray[np.int64]
-CITATION = regex.compile(r"\[\d{1,3}\]")
-LATER_COSTS = 0.02  # of the question's weight, for each later sentence
-PLACES_KEPT = 30
-LONGEST_RUN = 40  # bounds the time for a text that repeats one word
-CONTENT_FROM = 0.35
-BESIDE = 8  # words of the response on either side that count as neighbours
-CLOSE_BY = 12  # words of the evidence within which two words are close
-NEAR_QUESTION = 15
+PositionArray = npt.NDArray[np.int64]
+CITATION_MARK = regex.compile(r"\[\d{1,3}\]")
+LATER_SENTENCE_PENALTY = 0.02  # of the question's weight, for each later sentence
+MAX_POSITIONS_OF_TERM = 30
+MAX_RUN_WORDS = 40  # bounds the time for a text that repeats one word
+MIN_CONTENT_WEIGHT = 0.35
+NEIGHBOUR_WORDS = 8  # words of the response on either side that count as neighbours
+CLOSE_WORDS = 12  # words of the evidence within which two words are close
+NEAR_QUESTION_WORDS = 15
 Columns = Mapping[str, Numbers]
-BESIDE_MARKS = {"opened": "\"“«「'(（", "on_new_line": "\n"}
-BEHIND_MARKS = {"paused": ",，、،;", "ended": ".。।!?؟", "closed": ')）"”»」', "colon": ":："}
-SEEN_AROUND = (
+MARKS_BEFORE = {"opened": "\"“«「'(（", "on_new_line": "\n"}
+MARKS_AFTER = {"paused": ",，、،;", "ended": ".。।!?؟", "closed": ')）"”»」', "colon": ":："}
+WINDOWED_COLUMNS = (
     "doubt", "held", "in_evidence", "in_question", "likeness", "lacking", "weight", "near",
     "in_run", "is_number", "is_capitalised",
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class ResponseWord:
     """A word at `[start, end)` in its text; `term` is compared, `sentence` counts from 0."""
 
     start: int
@@ -68,23 +75,25 @@ class Word:
         return self.text[:1].isupper()
 
 
-def words_of(text: str, language: str, sentence: int = 0) -> tuple[Word, ...]:
+def split_words(text: str, language: str, sentence: int = 0) -> tuple[ResponseWord, ...]:
     """Return the words in order; sentences are counted from `sentence`."""
     ends = [match.end() for match in SENTENCE_END.finditer(text)]
     places: list[tuple[int, int, bool]] = []
-    for match in WORD.finditer(text):
+    for match in WORD_TOKEN.finditer(text):
         start, end = match.span()
         if IS_UNSPACED.search(match.group()):
             places += [(i, i + 1, True) for i in range(start, end) if not text[i].isspace()]
         else:
             places.append((start, end, False))
-    words: list[Word] = []
+    words: list[ResponseWord] = []
     for start, end, is_unspaced in places:
         written, number = text[start:end], sentence + bisect_right(ends, start)
-        folded, is_number = fold(written), written[0].isnumeric() and not is_unspaced
-        stemmed = folded if is_unspaced else stem(folded, language)
-        term = number_term(written) if is_number else stemmed
-        words.append(Word(start, end, written, folded, term, is_number, is_unspaced, number))
+        folded, is_number = fold_word(written), written[0].isnumeric() and not is_unspaced
+        stemmed = folded if is_unspaced else stem_word(folded, language)
+        term = normalize_number(written) if is_number else stemmed
+        words.append(
+            ResponseWord(start, end, written, folded, term, is_number, is_unspaced, number)
+        )
     return tuple(words)
 
 
@@ -96,13 +105,13 @@ class SentenceReading:
     end: int
     supported: float
     contradicted: float
-    doubts: tuple[WordDoubt, ...]
+    doubts: tuple[TokenDoubt, ...]
     """The least doubt of each token over the windows, since what one does not say another may;
     offsets are those of the response."""
 
 
 @dataclass(frozen=True)
-class Commonness:
+class TermFrequencies:
     """The frequency of terms in a language, as shares of all its words."""
 
     shares: Mapping[str, float]
@@ -113,31 +122,34 @@ class Commonness:
 
     def weight(self, term: str) -> float:
         """Return a weight near 1 for rare terms and near 0 for the commonest function words."""
-        return 1.0 / (1.0 + COMMON * self.share(term))
+        return 1.0 / (1.0 + COMMONNESS_SCALE * self.share(term))
 
 
-def repeated(evidence: Mapping[str, int]) -> Commonness:
+def count_repeated_terms(evidence: Mapping[str, int]) -> TermFrequencies:
     """Return the terms that the evidence has three times or more, with their shares of it."""
     total = max(1, sum(evidence.values()))
-    return Commonness({t: n / total for t, n in evidence.items() if n >= SEEN_OFTEN})
+    return TermFrequencies({t: n / total for t, n in evidence.items() if n >= MIN_REPEATED_COUNT})
 
 
 @lru_cache(maxsize=1)
 def _common_term_lists() -> Mapping[str, Mapping[str, float]]:
-    lists: dict[str, dict[str, float]] = json.loads((FOLDER / TERMS).read_text(encoding="utf-8"))
+    lists: dict[str, dict[str, float]] = json.loads(
+        (SPAN_READER_DIR / COMMON_TERMS_FILE).read_text(encoding="utf-8")
+    )
     return lists
 
 
-class SequenceOfTerms:
+class TermSequence:
     """Terms in order, with the first few positions of each."""
 
-    def __init__(self, words: Iterable[Word]) -> None:
+    def __init__(self, words: Iterable[ResponseWord]) -> None:
         self.terms = tuple(word.term for word in words)
         places: dict[str, list[int]] = {}
         for i, term in enumerate(self.terms):
             places.setdefault(term, []).append(i)
-        self.places: Mapping[str, Places] = {
-            term: np.array(found[:PLACES_KEPT], dtype=np.int64) for term, found in places.items()
+        self.places: Mapping[str, PositionArray] = {
+            term: np.array(found[:MAX_POSITIONS_OF_TERM], dtype=np.int64)
+            for term, found in places.items()
         }
 
     def runs(self, other: Sequence[str]) -> Numbers:
@@ -146,7 +158,7 @@ class SequenceOfTerms:
         for i, term in enumerate(other):
             best = 0
             for place in self.places.get(term, np.array([], dtype=np.int64)).tolist():
-                pairs = zip(other[i : i + LONGEST_RUN], self.terms[place:], strict=False)
+                pairs = zip(other[i : i + MAX_RUN_WORDS], self.terms[place:], strict=False)
                 equal = itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)
                 best = max(best, sum(1 for _ in equal))
             longest[i : i + best] = np.maximum(longest[i : i + best], best)
@@ -154,61 +166,61 @@ class SequenceOfTerms:
 
 
 @dataclass(frozen=True)
-class Grounds:
+class EvidenceIndex:
     """The evidence and question that a response is compared with.
 
     `sentences` holds the terms of each sentence of the evidence, `answer` is the number of the one
     that covers most of the question, `topic` the share of the question that it covers.
     """
 
-    words: tuple[Word, ...]
-    question: tuple[Word, ...]
+    words: tuple[ResponseWord, ...]
+    question: tuple[ResponseWord, ...]
     counts: Mapping[str, int]
     question_terms: frozenset[str]
-    sequence: SequenceOfTerms
-    question_sequence: SequenceOfTerms
+    sequence: TermSequence
+    question_sequence: TermSequence
     pairs: frozenset[tuple[str, str]]
     sentences: tuple[frozenset[str], ...]
     answer: int
     topic: float
-    common: Commonness
+    common: TermFrequencies
 
     def weight_of(self, terms: Iterable[str]) -> float:
         """Return the sum of the weights of these terms."""
         return math.fsum(map(self.common.weight, terms))
 
 
-def grounds(
-    question: str, texts: Sequence[str], language: str, common: Commonness | None = None
-) -> Grounds:
+def index_evidence(
+    question: str, texts: Sequence[str], language: str, common: TermFrequencies | None = None
+) -> EvidenceIndex:
     """Index the evidence texts in order, without citation marks, and the question.
 
     `common` replaces the language's shipped list of common terms.
     """
-    words: list[Word] = []
+    words: list[ResponseWord] = []
     for text in texts:
         next_sentence = words[-1].sentence + 1 if words else 0
-        words += words_of(CITATION.sub("", text), language, next_sentence)
+        words += split_words(CITATION_MARK.sub("", text), language, next_sentence)
     counts = Counter(word.term for word in words)
     if common is None:
         listed = _common_term_lists().get(language)
-        common = Commonness(listed) if listed else repeated(counts)
-    question_words = words_of(question, language)
+        common = TermFrequencies(listed) if listed else count_repeated_terms(counts)
+    question_words = split_words(question, language)
     question_terms = frozenset(word.term for word in question_words)
     terms: list[set[str]] = [set() for _ in range(words[-1].sentence + 1 if words else 0)]
     for word in words:
         terms[word.sentence].add(word.term)
     total = math.fsum(map(common.weight, question_terms)) or 1.0
     shares = [math.fsum(map(common.weight, own & question_terms)) / total for own in terms]
-    ranking = [share - LATER_COSTS * min(i, 20) for i, share in enumerate(shares)]
-    sequence = SequenceOfTerms(words)
-    return Grounds(
+    ranking = [share - LATER_SENTENCE_PENALTY * min(i, 20) for i, share in enumerate(shares)]
+    sequence = TermSequence(words)
+    return EvidenceIndex(
         words=tuple(words),
         question=question_words,
         counts=counts,
         question_terms=question_terms,
         sequence=sequence,
-        question_sequence=SequenceOfTerms(question_words),
+        question_sequence=TermSequence(question_words),
         pairs=frozenset(itertools.pairwise(sequence.terms)),
         sentences=tuple(map(frozenset, terms)),
         answer=int(np.argmax(ranking)) if ranking else 0,
@@ -221,7 +233,9 @@ def _column(values: Iterable[float]) -> Numbers:
     return np.array([float(value) for value in values], dtype=np.float64)
 
 
-def likeness_columns(words: Sequence[Word], held: Grounds) -> dict[str, Numbers]:
+def compute_spelling_columns(
+    words: Sequence[ResponseWord], held: EvidenceIndex
+) -> dict[str, Numbers]:
     """Return columns of spelling: nearest word, common prefix, shared n-grams, nearest number."""
     evidence_forms = sorted({word.folded for word in held.words if not word.is_number})
     question_forms = sorted({word.folded for word in held.question if not word.is_number})
@@ -275,10 +289,11 @@ def _ngrams(form: str, n: int) -> set[str]:
     return {edged[i : i + n] for i in range(max(1, len(edged) - n + 1))}
 
 
-def _number_distances(words: Sequence[Word], held: Grounds) -> list[float]:
+def _number_distances(words: Sequence[ResponseWord], held: EvidenceIndex) -> list[float]:
     """Return each number's distance to the nearest one, relative to the greater.
 
-    It is 2 if the evidence has none, and 0 for other words. `number_term` has already converted the
+    It is 2 if the evidence has none, and 0 for other words. `normalize_number` has already
+    converted the
     digits of other scripts.
     """
     values = np.array([v for v in (_number_value(word) for word in held.words) if v is not None])
@@ -295,7 +310,7 @@ def _number_distances(words: Sequence[Word], held: Grounds) -> list[float]:
     return distances
 
 
-def _number_value(word: Word) -> float | None:
+def _number_value(word: ResponseWord) -> float | None:
     if not word.is_number:
         return None
     try:
@@ -304,7 +319,9 @@ def _number_value(word: Word) -> float | None:
         return None
 
 
-def place_columns(text: str, words: Sequence[Word], held: Grounds) -> dict[str, Numbers]:
+def compute_position_columns(
+    text: str, words: Sequence[ResponseWord], held: EvidenceIndex
+) -> dict[str, Numbers]:
     """Return columns of position, form and the characters on either side."""
     n = len(words)
     order = np.arange(n, dtype=np.float64)
@@ -326,13 +343,13 @@ def place_columns(text: str, words: Sequence[Word], held: Grounds) -> dict[str, 
         "in_sentence": order - first[which].astype(np.float64),
         "sentence_length": sizes[which].astype(np.float64),
         "sentence": _column(word.sentence for word in words),
-        **{name: _column(c in marks for c in before) for name, marks in BESIDE_MARKS.items()},
-        **{name: _column(c in marks for c in after) for name, marks in BEHIND_MARKS.items()},
+        **{name: _column(c in marks for c in before) for name, marks in MARKS_BEFORE.items()},
+        **{name: _column(c in marks for c in after) for name, marks in MARKS_AFTER.items()},
         "bracketed": _bracket_column(text, words),
     }
 
 
-def _bracket_column(text: str, words: Sequence[Word]) -> Numbers:
+def _bracket_column(text: str, words: Sequence[ResponseWord]) -> Numbers:
     """Return 1 for words between round brackets, 0 for others."""
     depth, position = 0, 0
     inside = np.zeros(len(words))
@@ -344,8 +361,8 @@ def _bracket_column(text: str, words: Sequence[Word]) -> Numbers:
     return inside
 
 
-def response_columns(
-    words: Sequence[Word], held: Grounds, columns: Mapping[str, Numbers]
+def compute_response_columns(
+    words: Sequence[ResponseWord], held: EvidenceIndex, columns: Mapping[str, Numbers]
 ) -> dict[str, Numbers]:
     """Return columns of the whole response, equal for all its words."""
     n = len(words)
@@ -381,8 +398,8 @@ def response_columns(
     return {name: np.full(n, float(value)) for name, value in values.items()}
 
 
-def surrounding_columns(
-    words: Sequence[Word], held: Grounds, columns: Mapping[str, Numbers]
+def compute_context_columns(
+    words: Sequence[ResponseWord], held: EvidenceIndex, columns: Mapping[str, Numbers]
 ) -> dict[str, Numbers]:
     """Return columns of the word's sentence, of its name and of the words before it."""
     terms = [word.term for word in words]
@@ -409,7 +426,7 @@ def _share_said(wanted: set[str], said: frozenset[str]) -> float:
 
 
 def _sentence_columns(
-    words: Sequence[Word], held: Grounds, columns: Mapping[str, Numbers]
+    words: Sequence[ResponseWord], held: EvidenceIndex, columns: Mapping[str, Numbers]
 ) -> dict[str, Numbers]:
     """Return how much of a word's sentence one evidence sentence covers, and if it has the word."""
     n = len(words)
@@ -431,33 +448,35 @@ def _sentence_columns(
 
 
 def _proximity_columns(
-    words: Sequence[Word], held: Grounds, columns: Mapping[str, Numbers]
+    words: Sequence[ResponseWord], held: EvidenceIndex, columns: Mapping[str, Numbers]
 ) -> dict[str, Numbers]:
     """Return the share of neighbours, and of the question, that the evidence has close by."""
     weight = columns["weight"]
     places = held.sequence.places
     near, near_question = np.zeros(len(words)), np.zeros(len(words))
-    content = [i for i in range(len(words)) if weight[i] > CONTENT_FROM]
+    content = [i for i in range(len(words)) if weight[i] > MIN_CONTENT_WEIGHT]
     distance = lru_cache(None)(partial(_least_distance, held))
     question_terms = [
         term
         for term in dict.fromkeys(held.question_sequence.terms)
-        if held.common.weight(term) > CONTENT_FROM and term in places
+        if held.common.weight(term) > MIN_CONTENT_WEIGHT and term in places
     ]
     for i, word in enumerate(words):
         if word.term not in places:
             continue
-        neighbours = [j for j in content if abs(j - i) <= BESIDE and words[j].term != word.term]
-        close = [weight[j] for j in neighbours if distance(word.term, words[j].term) <= CLOSE_BY]
+        neighbours = [
+            j for j in content if abs(j - i) <= NEIGHBOUR_WORDS and words[j].term != word.term
+        ]
+        close = [weight[j] for j in neighbours if distance(word.term, words[j].term) <= CLOSE_WORDS]
         total = float(sum(weight[j] for j in neighbours))
         near[i] = sum(close) / total if total else 0.5
         others = [term for term in question_terms if term != word.term]
-        is_near = [distance(word.term, term) <= NEAR_QUESTION for term in others]
+        is_near = [distance(word.term, term) <= NEAR_QUESTION_WORDS for term in others]
         near_question[i] = sum(is_near) / len(is_near) if is_near else 0.5
     return {"near": near, "near_question": near_question}
 
 
-def _least_distance(held: Grounds, one: str, other: str) -> float:
+def _least_distance(held: EvidenceIndex, one: str, other: str) -> float:
     """Return the least distance of two terms in the evidence, in words; infinite if not both."""
     mine, theirs = held.sequence.places.get(one), held.sequence.places.get(other)
     if mine is None or theirs is None:
@@ -465,7 +484,9 @@ def _least_distance(held: Grounds, one: str, other: str) -> float:
     return float(np.abs(mine[:, None] - theirs[None]).min())
 
 
-def _name_columns(words: Sequence[Word], columns: Mapping[str, Numbers]) -> dict[str, Numbers]:
+def _name_columns(
+    words: Sequence[ResponseWord], columns: Mapping[str, Numbers]
+) -> dict[str, Numbers]:
     """Return the length of the name, a run of capitalised words and numbers, and its lacking."""
     lengths, lacking = np.zeros(len(words)), np.zeros(len(words))
     names = [i for i, word in enumerate(words) if word.is_capitalised or word.is_number]
@@ -482,7 +503,7 @@ def _name_columns(words: Sequence[Word], columns: Mapping[str, Numbers]) -> dict
 
 
 def _history_columns(
-    words: Sequence[Word], held: Grounds, columns: Mapping[str, Numbers]
+    words: Sequence[ResponseWord], held: EvidenceIndex, columns: Mapping[str, Numbers]
 ) -> dict[str, Numbers]:
     """Return how much of the question, and how much unsupported, was said before the word."""
     n = len(words)
@@ -497,7 +518,7 @@ def _history_columns(
         seen.add(word.term)
     total = held.weight_of(held.question_terms) or 1.0
     lacked = np.cumsum(columns["lacking"]) - columns["lacking"]
-    content = np.flatnonzero((in_question > 0) & (weight > CONTENT_FROM))
+    content = np.flatnonzero((in_question > 0) & (weight > MIN_CONTENT_WEIGHT))
     last = int(content[-1]) if len(content) else -1
     return {
         "echoed": echoed / total,
@@ -507,25 +528,32 @@ def _history_columns(
     }
 
 
-def word_features(
-    text: str, words: Sequence[Word], held: Grounds, read: Sequence[SentenceReading] = ()
+def compute_word_features(
+    text: str,
+    words: Sequence[ResponseWord],
+    held: EvidenceIndex,
+    read: Sequence[SentenceReading] = (),
 ) -> tuple[list[str], npt.NDArray[np.float32]]:
     """Return the columns' names and values, (n, columns); `words` are those of `text`."""
-    columns: dict[str, Numbers] = presence_columns(words, held)
-    columns |= reading_columns(words, read)
-    columns |= likeness_columns(words, held)
-    columns |= place_columns(text, words, held)
-    columns |= response_columns(words, held, columns)
-    columns |= surrounding_columns(words, held, columns)
-    for name in SEEN_AROUND:
+    columns: dict[str, Numbers] = compute_presence_columns(words, held)
+    columns |= compute_reading_columns(words, read)
+    columns |= compute_spelling_columns(words, held)
+    columns |= compute_position_columns(text, words, held)
+    columns |= compute_response_columns(words, held, columns)
+    columns |= compute_context_columns(words, held, columns)
+    for name in WINDOWED_COLUMNS:
         values = columns[name]
-        columns |= {f"{name}{shift:+d}": shifted(values, shift) for shift in (-3, -2, -1, 1, 2, 3)}
-        columns |= {f"{name}~{half}": mean_around(values, half) for half in (2, 5, 10, 25)}
+        columns |= {
+            f"{name}{shift:+d}": shift_column(values, shift) for shift in (-3, -2, -1, 1, 2, 3)
+        }
+        columns |= {f"{name}~{half}": average_around(values, half) for half in (2, 5, 10, 25)}
     names = list(columns)
     return names, np.stack([columns[name] for name in names], axis=1).astype(np.float32)
 
 
-def reading_columns(words: Sequence[Word], read: Sequence[SentenceReading]) -> dict[str, Numbers]:
+def compute_reading_columns(
+    words: Sequence[ResponseWord], read: Sequence[SentenceReading]
+) -> dict[str, Numbers]:
     """Return the reader's doubt of each word, and its reading of the word's sentence."""
     doubt, supported, contradicted = (np.full(len(words), value) for value in (0.5, 0.0, 0.0))
     for item in read:
@@ -537,7 +565,9 @@ def reading_columns(words: Sequence[Word], read: Sequence[SentenceReading]) -> d
     return {"doubt": doubt, "sentence_supported": supported, "sentence_contradicted": contradicted}
 
 
-def presence_columns(words: Sequence[Word], held: Grounds) -> dict[str, Numbers]:
+def compute_presence_columns(
+    words: Sequence[ResponseWord], held: EvidenceIndex
+) -> dict[str, Numbers]:
     """Return columns of presence in evidence and question, of order and of frequency."""
     terms = [word.term for word in words]
     in_evidence = _column(term in held.counts for term in terms)
@@ -567,7 +597,7 @@ def presence_columns(words: Sequence[Word], held: Grounds) -> dict[str, Numbers]
     }
 
 
-def shifted(values: Numbers, by: int) -> Numbers:
+def shift_column(values: Numbers, by: int) -> Numbers:
     """Return the value `by` words further on, -1 if there is no word."""
     moved = np.full(len(values), -1.0)
     if abs(by) >= len(values):
@@ -579,7 +609,7 @@ def shifted(values: Numbers, by: int) -> Numbers:
     return moved
 
 
-def mean_around(values: Numbers, half: int) -> Numbers:
+def average_around(values: Numbers, half: int) -> Numbers:
     """Return the mean over the word and `half` words on either side, fewer at the ends."""
     n = len(values)
     sums = np.concatenate([[0.0], np.cumsum(values)])

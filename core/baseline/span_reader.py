@@ -17,29 +17,29 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from core.baseline.audit_agents import places
-from core.baseline.entailment import Reader, WordDoubt, load_multilingual_reader
-from core.baseline.evidence import nearest_texts
-from core.baseline.evidence_model import Trees, load_trees
+from core.baseline.audit_agents import split_outside_code
+from core.baseline.entailment import EntailmentReader, TokenDoubt, load_multilingual_reader
+from core.baseline.evidence import find_nearest_windows
+from core.baseline.evidence_model import BoostedTrees, load_trees
 from core.baseline.span_features import (
-    FOLDER,
-    TERMS,
+    COMMON_TERMS_FILE,
+    SPAN_READER_DIR,
     SentenceReading,
-    grounds,
-    word_features,
-    words_of,
+    compute_word_features,
+    index_evidence,
+    split_words,
 )
 from core.runtime.errors import ConfigError
 from core.schema.records import WordScore
 
-LEAST, MOST = 0.005, 0.995
-RESPONSES_KEPT = 64
+MIN_SCORE, MAX_SCORE = 0.005, 0.995
+RESPONSE_CACHE_SIZE = 64
 # Longer responses are read in parts, so that time grows linearly with the words.
-WORDS_AT_ONCE = 1200
+MAX_WORDS_PER_BATCH = 1200
 
 
 @dataclass(frozen=True)
-class ScoredStretch:
+class ScoredRun:
     """A run of words at or above the threshold: `[start, end)` in the response, and their mean."""
 
     start: int
@@ -64,14 +64,14 @@ class ReaderWordScorer(Protocol):
 class SpanReader:
     """The trained span reader; deterministic and safe to use from several threads."""
 
-    def __init__(self, trees: Trees, card: Mapping[str, Any]) -> None:
+    def __init__(self, trees: BoostedTrees, card: Mapping[str, Any]) -> None:
         self._trees = trees
-        self._reader: Reader = load_multilingual_reader()
+        self._reader: EntailmentReader = load_multilingual_reader()
         self.card = card
         self.id: str = card["id"]
         self.threshold: float = card["threshold"]
         self._columns: tuple[str, ...] = tuple(card["features"])
-        self._cached_read = lru_cache(RESPONSES_KEPT)(self._read)
+        self._cached_read = lru_cache(RESPONSE_CACHE_SIZE)(self._read)
 
     def read(
         self, response: str, question: str, texts: tuple[str, ...], language: str
@@ -82,18 +82,18 @@ class SpanReader:
     def _read(
         self, response: str, question: str, texts: tuple[str, ...], language: str
     ) -> tuple[WordScore, ...]:
-        held = grounds(question, texts, language)
+        held = index_evidence(question, texts, language)
         if not held.words:
             return ()
         scores: list[WordScore] = []
         readings = read_sentences(response, question, texts, language, self._reader)
-        words = words_of(response, language)
-        for first in range(0, len(words), WORDS_AT_ONCE):
-            part = words[first : first + WORDS_AT_ONCE]
-            names, columns = word_features(response, part, held, readings)
+        words = split_words(response, language)
+        for first in range(0, len(words), MAX_WORDS_PER_BATCH):
+            part = words[first : first + MAX_WORDS_PER_BATCH]
+            names, columns = compute_word_features(response, part, held, readings)
             column_of = {name: i for i, name in enumerate(names)}
             rows = columns[:, [column_of[name] for name in self._columns]]
-            p = np.clip(self._trees.predict(rows), LEAST, MOST)
+            p = np.clip(self._trees.predict(rows), MIN_SCORE, MAX_SCORE)
             scores += [
                 WordScore(word.start, word.end, round(float(share), 3))
                 for word, share in zip(part, p, strict=True)
@@ -106,7 +106,7 @@ class DoubtScorer:
 
     threshold = 0.5
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: EntailmentReader) -> None:
         self.id = reader.id
         self._reader = reader
 
@@ -119,26 +119,26 @@ class DoubtScorer:
         read = read_sentences(response, question, texts, language, self._reader)
         doubts = [doubt for sentence in read for doubt in sentence.doubts]
         scores = []
-        for word in words_of(response, language):
+        for word in split_words(response, language):
             pieces = [d.p for d in doubts if d.start < word.end and word.start < d.end]
-            scores.append(WordScore(word.start, word.end, round(max(pieces, default=LEAST), 3)))
+            scores.append(WordScore(word.start, word.end, round(max(pieces, default=MIN_SCORE), 3)))
         return tuple(scores)
 
 
-def word_scorer(reader: Reader) -> ReaderWordScorer:
+def choose_word_scorer(reader: EntailmentReader) -> ReaderWordScorer:
     """Return the word scorer for that reader: itself if it marks words, or the shipped one."""
     return DoubtScorer(reader) if reader.marks_words else load_span_reader()
 
 
 def read_sentences(
-    response: str, question: str, texts: Sequence[str], language: str, reader: Reader
+    response: str, question: str, texts: Sequence[str], language: str, reader: EntailmentReader
 ) -> tuple[SentenceReading, ...]:
     """Read each sentence of a response, after the question, against its nearest windows."""
     opening = f"{' '.join(question.split())} " if question.strip() else ""
     results = []
-    for start, end in places(response, language):
+    for start, end in split_outside_code(response, language):
         claim = opening + response[start:end]
-        windows = nearest_texts(claim, texts, language)
+        windows = find_nearest_windows(claim, texts, language)
         readings = reader.read([(window, claim) for window in windows])
         rows = [reading.words for reading in readings if reading.words]
         doubts = []
@@ -146,16 +146,16 @@ def read_sentences(
             least = min(column, key=lambda doubt: doubt.p)
             low, high = least.start - len(opening), least.end - len(opening)
             if high > 0:
-                doubts.append(WordDoubt(start + max(0, low), start + high, least.p))
+                doubts.append(TokenDoubt(start + max(0, low), start + high, least.p))
         supported = max((r.supported for r in readings), default=0.0)
         contradicted = max((r.contradicted for r in readings), default=0.0)
         results.append(SentenceReading(start, end, supported, contradicted, tuple(doubts)))
     return tuple(results)
 
 
-def stretches(
+def merge_scored_words(
     scores: Sequence[WordScore], response: str, threshold: float
-) -> tuple[ScoredStretch, ...]:
+) -> tuple[ScoredRun, ...]:
     """Merge neighbouring words at or above the threshold, unless a line ends between them."""
     runs: list[list[WordScore]] = []
     last_end = -1
@@ -169,12 +169,12 @@ def stretches(
             runs.append([score])
             last_end = score.end
     return tuple(
-        ScoredStretch(run[0].start, run[-1].end, round(math.fsum(s.p for s in run) / len(run), 3))
+        ScoredRun(run[0].start, run[-1].end, round(math.fsum(s.p for s in run) / len(run), 3))
         for run in runs
     )
 
 
-def between(scores: Sequence[WordScore]) -> tuple[WordScore, ...]:
+def fill_gaps(scores: Sequence[WordScore]) -> tuple[WordScore, ...]:
     """Return the scores, and between two words the lower of theirs.
 
     Characters are scored this way: a blank is as wrong as the less wrong of its neighbours.
@@ -189,7 +189,7 @@ def between(scores: Sequence[WordScore]) -> tuple[WordScore, ...]:
 
 
 @lru_cache(maxsize=2)
-def load_span_reader(folder: Path = FOLDER) -> SpanReader:
+def load_span_reader(folder: Path = SPAN_READER_DIR) -> SpanReader:
     """Load the span reader of that folder, once per process.
 
     Raises ConfigError if card or weights are missing, or do not belong together.
@@ -197,9 +197,11 @@ def load_span_reader(folder: Path = FOLDER) -> SpanReader:
     try:
         card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
         trees_sha256, terms_sha256 = str(card["sha256"]), str(card["common_terms_sha256"])
-        digest = hashlib.sha256((folder / TERMS).read_bytes()).hexdigest()
+        digest = hashlib.sha256((folder / COMMON_TERMS_FILE).read_bytes()).hexdigest()
         if digest != terms_sha256:
-            raise ValueError(f"{TERMS} with sha256 {digest[:12]}… instead of {terms_sha256[:12]}…")
+            raise ValueError(
+                f"{COMMON_TERMS_FILE} with sha256 {digest[:12]}… instead of {terms_sha256[:12]}…"
+            )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(
             f"Expected the span reader's card and word lists in {folder.name}, found: {error!r}. "

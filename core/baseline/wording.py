@@ -13,36 +13,38 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.schema.records import Label, Passage, Point, Quote, Reply, Span, Stance, Turn
+from core.schema.records import DebatePoint, Label, Passage, Quote, Span, Stance, Turn, TurnReply
 
-IN_WORDS: dict[Label, str] = {
+SEED_VERDICTS: dict[Label, str] = {
     "supported": "The judge agrees that the statement is correct. "
     "Verdict: CORRECT, the statement is supported.",
     "hallucinated": "The judge agrees that the statement is wrong. "
     "Verdict: INCORRECT, the statement is hallucinated.",
 }
-MOST_PROSE = 300  # characters
-TOLD = tomllib.loads(Path(__file__).with_name("rules.toml").read_text(encoding="utf-8"))
-RULES: Mapping[str, str] = TOLD["rules"]
+MAX_PROSE_CHARS = 300  # characters
+RULES_FILE_CONTENT = tomllib.loads(
+    Path(__file__).with_name("rules.toml").read_text(encoding="utf-8")
+)
+AGENT_RULES: Mapping[str, str] = RULES_FILE_CONTENT["rules"]
 """The rule that each built-in agent follows, as people read it."""
-DOUBTS: Mapping[str, Mapping[Stance, str]] = TOLD["doubts"]
+DEBATER_DOUBTS: Mapping[str, Mapping[Stance, str]] = RULES_FILE_CONTENT["doubts"]
 """How each debater may be mistaken, by stance."""
-MOST_WORDS = 75
-QUOTE_CHARACTERS = 160
-WORDS_OF_STANCE: dict[Stance, str] = {
+MAX_TURN_WORDS = 75
+MAX_QUOTE_CHARS = 160
+STANCE_WORDS: dict[Stance, str] = {
     "supported": "correct", "hallucinated": "wrong", "unclear": "not decided by this evidence"
 }  # fmt: skip
-DEGREES = ((0.95, "certainly"), (0.85, "very likely"), (0.7, "likely"), (0.0, "rather"))
+CERTAINTY_WORDS = ((0.95, "certainly"), (0.85, "very likely"), (0.7, "likely"), (0.0, "rather"))
 """The certainty of a verdict in words, by the least probability of its side."""
-SIDES: dict[Stance, str] = {"supported": "CORRECT", "hallucinated": "WRONG", "unclear": "OPEN"}
+SIDE_NAMES: dict[Stance, str] = {"supported": "CORRECT", "hallucinated": "WRONG", "unclear": "OPEN"}
 """The first word of an answer, and the sides that CopMAD assigns."""
-VALUES = frozenset({"number_or_date", "wrong_entity"})
-LONGEST = 60  # characters; longer texts are parts of sentences, not values
+REPLACEABLE_CATEGORIES = frozenset({"number_or_date", "wrong_entity"})
+MAX_VALUE_CHARS = 60  # characters; longer texts are parts of sentences, not values
 DIGIT = re.compile(r"\d")
 ELLIPSIS = "…"
 
 
-def verdict_text(label: Label, prose: str) -> str:
+def frame_verdict(label: Label, prose: str) -> str:
     """Return the text that the classifier reads (CEDA 3.4): the prose between worded verdicts.
 
     The seed head learned from the built-in judge's short texts. It takes prose that weighs
@@ -50,13 +52,13 @@ def verdict_text(label: Label, prose: str) -> str:
     before and after the prose's beginning and end. A head trained on people's corrections of such
     runs weighs the prose itself.
     """
-    words, half = IN_WORDS[label], MOST_PROSE // 2
-    if len(prose) > MOST_PROSE:  # longer than the head can read
+    words, half = SEED_VERDICTS[label], MAX_PROSE_CHARS // 2
+    if len(prose) > MAX_PROSE_CHARS:  # longer than the head can read
         prose = f"{prose[:half].rsplit(' ', 1)[0]} … {prose[-half:].split(' ', 1)[-1]}"
     return " ".join([words, words, prose, words, words]) if prose else words
 
 
-def quote_of(passage: Passage) -> Quote:
+def quote_passage(passage: Passage) -> Quote:
     """Return the whole passage as a quote, verified because it is the source's own words."""
     return Quote(
         text=passage.text,
@@ -69,19 +71,19 @@ def quote_of(passage: Passage) -> Quote:
     )
 
 
-def cited(passage: Passage) -> str:
+def cite_passage(passage: Passage) -> str:
     """Return the passage in quotation marks with its source, shortened for a turn."""
-    return f"“{shortened(passage.text)}” ({place_of(passage)})"
+    return f"“{shorten(passage.text)}” ({format_source(passage)})"
 
 
-def place_of(passage: Passage) -> str:
+def format_source(passage: Passage) -> str:
     """Return source and page as people name them."""
     if passage.is_image or passage.page is None:
         return passage.source
     return f"{passage.source}, p. {passage.page}"
 
 
-def shortened(text: str, limit: int = QUOTE_CHARACTERS) -> str:
+def shorten(text: str, limit: int = MAX_QUOTE_CHARS) -> str:
     """Return the text on one line, cut at a word with an ellipsis if it exceeds the limit."""
     flat = " ".join(text.split())
     if len(flat) <= limit:
@@ -90,39 +92,39 @@ def shortened(text: str, limit: int = QUOTE_CHARACTERS) -> str:
     return (cut.rsplit(" ", 1)[0] if " " in cut[limit // 2 :] else cut).rstrip(" ,;:") + "…"
 
 
-def listed(words: Sequence[str], most: int = 3) -> str:
+def join_quoted(words: Sequence[str], most: int = 3) -> str:
     """Return “a”, “b” and “c”; items beyond `most` are only counted."""
-    shown = [f"“{shortened(word, 60)}”" for word in words[:most]]
-    return listed_plainly([*shown, f"{len(words) - most} more"] if len(words) > most else shown)
+    shown = [f"“{shorten(word, 60)}”" for word in words[:most]]
+    return join_names([*shown, f"{len(words) - most} more"] if len(words) > most else shown)
 
 
-def listed_plainly(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Return the names as a list in words: Ada, Ben and Cleo."""
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
 
 
-def counted(number: int, noun: str) -> str:
+def format_count(number: int, noun: str) -> str:
     """Return a number with its noun: “1 statement”, “2 statements”."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def reply_to(stance: Stance, turns: Sequence[Turn]) -> Reply:
+def choose_reply(stance: Stance, turns: Sequence[Turn]) -> TurnReply:
     """Return whether the stance agrees with the last turn; the first turn replies to the claim."""
     last: Stance = turns[-1].stance if turns else "supported"
     return "agree" if stance == last else "deny"
 
 
-def in_brief(sentences: Sequence[str]) -> str:
+def join_briefly(sentences: Sequence[str]) -> str:
     """Join the sentences, dropping the last ones if they would exceed the word limit."""
     chosen: list[str] = []
     for sentence in sentences:
-        if chosen and sum(len(s.split()) for s in [*chosen, sentence]) > MOST_WORDS:
+        if chosen and sum(len(s.split()) for s in [*chosen, sentence]) > MAX_TURN_WORDS:
             break
         chosen.append(sentence)
     return " ".join(chosen)
 
 
-def capitalised(sentence: str) -> str:
+def capitalise(sentence: str) -> str:
     """Return the sentence with a capital first letter."""
     return sentence[:1].upper() + sentence[1:]
 
@@ -137,29 +139,29 @@ class TextEdit:
     weight: float
 
 
-def edits_of(points: Iterable[Point], response: str) -> list[TextEdit]:
+def find_edits(points: Iterable[DebatePoint], response: str) -> list[TextEdit]:
     """Return the distinct edits of those points whose value fits."""
     edits = [
         TextEdit(point.start, point.end, _match_case(point.text, point.evidence), point.weight)
         for point in points
         if point.finding == "contradicted"
         and response[point.start : point.end] == point.text
-        and fits(point.text, point.evidence, point.category)
+        and is_fitting_value(point.text, point.evidence, point.category)
     ]
     return list(dict.fromkeys(edits))
 
 
-def edits_of_spans(spans: Iterable[Span], response: str) -> list[TextEdit]:
+def find_span_edits(spans: Iterable[Span], response: str) -> list[TextEdit]:
     """Return the edits of those spans that have a replacement that fits."""
     return [
         TextEdit(span.start, span.end, _match_case(span.text, span.instead), span.p)
         for span in spans
         if response[span.start : span.end] == span.text
-        and fits(span.text, span.instead, span.category)
+        and is_fitting_value(span.text, span.instead, span.category)
     ]
 
 
-def with_edits(response: str, edits: Sequence[TextEdit]) -> str:
+def apply_edits(response: str, edits: Sequence[TextEdit]) -> str:
     """Return the response with the edits applied; of overlapping edits the one of greater weight.
 
     A place for which edits of equal weight want different words is left as it is.
@@ -175,15 +177,15 @@ def with_edits(response: str, edits: Sequence[TextEdit]) -> str:
     return response
 
 
-def fits(words: str, value: str, category: str) -> bool:
+def is_fitting_value(words: str, value: str, category: str) -> bool:
     """Return True if the value can replace the words without changing the rest of the sentence.
 
     The value must be short and on one line. Figures replace only figures, and both or neither must
     begin with letters, as bounds do (“more than 40”), and end with letters, as units do.
     """
-    if category not in VALUES or not value.strip() or not words.strip():
+    if category not in REPLACEABLE_CATEGORIES or not value.strip() or not words.strip():
         return False
-    if len(value) > LONGEST or ELLIPSIS in value or "\n" in value:
+    if len(value) > MAX_VALUE_CHARS or ELLIPSIS in value or "\n" in value:
         return False
     if bool(DIGIT.search(words)) != bool(DIGIT.search(value)):
         return False
@@ -194,4 +196,4 @@ def fits(words: str, value: str, category: str) -> bool:
 
 def _match_case(words: str, value: str) -> str:
     value = value.strip()
-    return capitalised(value) if words[:1].isupper() else value
+    return capitalise(value) if words[:1].isupper() else value

@@ -29,28 +29,28 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from core.agents.agent_runner import judged
-from core.baseline.wording import SIDES, listed_plainly
+from core.agents.agent_runner import run_judge
+from core.baseline.wording import SIDE_NAMES, join_names
 from core.debate.state import (
-    Calls,
     DebateProtocol,
     DebateState,
+    ProtocolCalls,
     TurnRequest,
-    concluded,
-    judge_view,
-    noted,
-    rounds_of,
-    spoken,
+    add_debate_note,
+    build_judge_view,
+    conclude_debate,
+    count_rounds,
+    take_turns,
 )
-from core.debate.votes import drawing, undecided
-from core.runtime.concurrency import merged
+from core.debate.votes import draw_sample, make_undecided
+from core.runtime.concurrency import merge_streams
 from core.schema.events import Event, JudgementSampled
-from core.schema.records import Cause, Judgement, Plan, Stance, Turn
-from core.schema.rosters import Manner
+from core.schema.records import Judgement, Plan, Stance, Turn, UnclearCause
+from core.schema.rosters import TurnMode
 
-PAIR = 2
-NOBODY = "no debater gave a reply that could be used"
-TOO_FEW = "opposing sides need two debaters, and the roster seats fewer"
+SIDE_COUNT = 2
+NO_USABLE_REPLY = "no debater gave a reply that could be used"
+TOO_FEW_DEBATERS = "opposing sides need two debaters, and the roster seats fewer"
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class _Debate:
 
     @property
     def note(self) -> str:
-        return ", ".join(f"{name} argues {SIDES[side]}" for name, side in self.sides)
+        return ", ".join(f"{name} argues {SIDE_NAMES[side]}" for name, side in self.sides)
 
     def turns(self, state: DebateState, *, until: int = 0) -> tuple[Turn, ...]:
         """Return the turns taken so far, or only those before turn number `until` if given."""
@@ -74,50 +74,56 @@ class _Debate:
     def request(self, state: DebateState, step: int) -> TurnRequest:
         """Return the request for turn `step`, from 0; a second debate counts its rounds on."""
         number = self.first + step
-        name, side = self.sides[step % PAIR]
+        name, side = self.sides[step % SIDE_COUNT]
         hears = self.turns(state, until=number)
-        turn_round = (number - 1) // PAIR + 1
+        turn_round = (number - 1) // SIDE_COUNT + 1
         return TurnRequest(number, name, turn_round, "compete", hears, assigned=side)
 
 
 def argue_copmad(state: DebateState) -> Iterator[Event]:
     """Hold the debate, or both in parallel, then have the judge decide."""
     names = tuple(state.run.roster.debaters)
-    if len(names) < PAIR:
-        yield from concluded(state, _leave_open(state, "not_settled", TOO_FEW))
+    if len(names) < SIDE_COUNT:
+        yield from conclude_debate(state, _leave_open(state, "not_settled", TOO_FEW_DEBATERS))
         return
-    if len(names) > PAIR:
-        verb = "is" if len(names) == PAIR + 1 else "are"
-        two, rest = f"{names[0]} and {names[1]}", listed_plainly(names[PAIR:])
-        yield from noted(state, f"CopMAD has two sides: {two} argue, {rest} {verb} not seated.")
+    if len(names) > SIDE_COUNT:
+        verb = "is" if len(names) == SIDE_COUNT + 1 else "are"
+        two, rest = f"{names[0]} and {names[1]}", join_names(names[SIDE_COUNT:])
+        yield from add_debate_note(
+            state, f"CopMAD has two sides: {two} argue, {rest} {verb} not seated."
+        )
     debates = _plan_debates(state)
     for step in range(debates[0].length):
         state.run.stop.check()
-        yield from spoken(state, [debate.request(state, step) for debate in debates])
+        yield from take_turns(state, [debate.request(state, step) for debate in debates])
     if len(debates) > 1:
         began, samples = state.run.now(), state.progress.samples
         pending = [debate for debate in debates if debate.number not in samples]
-        yield from merged([partial(_judge_one, state, each) for each in pending], workers=PAIR)
+        yield from merge_streams(
+            [partial(_judge_one, state, each) for each in pending], workers=SIDE_COUNT
+        )
         judged_debates = [samples[debate.number] for debate in debates]
-        yield from concluded(state, together(state, judged_debates), began)
+        yield from conclude_debate(state, combine_judgements(state, judged_debates), began)
     elif missing := _find_silent_side(state, debates[0]):
-        yield from concluded(state, missing)
+        yield from conclude_debate(state, missing)
     else:
         yield from state.heard()
-        yield from judged(state.run, judge_view(state, debates[0].turns(state), manner="compete"))
+        yield from run_judge(
+            state.run, build_judge_view(state, debates[0].turns(state), manner="compete")
+        )
 
 
-def count_copmad_calls(debaters: int, plan: Plan) -> Calls:
+def count_copmad_calls(debaters: int, plan: Plan) -> ProtocolCalls:
     """Return the most calls that a check makes, by the formula in the module docstring."""
-    if debaters < PAIR:
-        return Calls(0, 0, chain=0)
-    length, times = PAIR * rounds_of(plan), 1 + plan.options.is_swapped
-    return Calls(length * times, times, chain=length + 1, heard=times * sum(range(length)))
+    if debaters < SIDE_COUNT:
+        return ProtocolCalls(0, 0, chain=0)
+    length, times = SIDE_COUNT * count_rounds(plan), 1 + plan.options.is_swapped
+    return ProtocolCalls(length * times, times, chain=length + 1, heard=times * sum(range(length)))
 
 
 def _plan_debates(state: DebateState) -> list[_Debate]:
-    first, second = tuple(state.run.roster.debaters)[:PAIR]
-    length = PAIR * rounds_of(state.plan)
+    first, second = tuple(state.run.roster.debaters)[:SIDE_COUNT]
+    length = SIDE_COUNT * count_rounds(state.plan)
     debates = [_Debate(1, ((first, "supported"), (second, "hallucinated")), 1, length)]
     if state.plan.options.is_swapped:
         swapped: tuple[tuple[str, Stance], ...] = ((first, "hallucinated"), (second, "supported"))
@@ -125,15 +131,15 @@ def _plan_debates(state: DebateState) -> list[_Debate]:
     return debates
 
 
-def _leave_open(state: DebateState, cause: Cause, words: str) -> Judgement:
-    return undecided(state.run.roster.judge.name, cause, words)
+def _leave_open(state: DebateState, cause: UnclearCause, words: str) -> Judgement:
+    return make_undecided(state.run.roster.judge.name, cause, words)
 
 
 def _find_silent_side(state: DebateState, debate: _Debate) -> Judgement | None:
     """Return an open judgement if a side has no usable turn, else None."""
     argued_sides = {turn.assigned for turn in debate.turns(state)}
     silent = [
-        f"{name} for {SIDES[side]}" for name, side in debate.sides if side not in argued_sides
+        f"{name} for {SIDE_NAMES[side]}" for name, side in debate.sides if side not in argued_sides
     ]
     if not silent:
         return None
@@ -145,11 +151,11 @@ def _judge_one(state: DebateState, debate: _Debate) -> Iterator[Event]:
         yield JudgementSampled(state.run.now(), missing, debate.number, debate.note, 0.0)
         return
     turns = debate.turns(state)
-    seen = judge_view(state, turns, manner="compete", number=debate.number)
-    yield from drawing(state, seen, debate.note)
+    seen = build_judge_view(state, turns, manner="compete", number=debate.number)
+    yield from draw_sample(state, seen, debate.note)
 
 
-def together(state: DebateState, samples: list[JudgementSampled]) -> Judgement:
+def combine_judgements(state: DebateState, samples: list[JudgementSampled]) -> Judgement:
     """Combine both findings: equal ones count, with the mean p; others are `not_settled`."""
     first, second = (sample.judgement for sample in samples)
     if (first.label, first.cause) != (second.label, second.cause):
@@ -169,7 +175,7 @@ COPMAD = DebateProtocol(
     judging=("compete",),
     is_judged_by_first=True,
     options=("rounds", "is_swapped"),
-    seats=PAIR,
+    seats=SIDE_COUNT,
 )
 
 
@@ -180,25 +186,27 @@ def argue_colmad(state: DebateState) -> Iterator[Event]:
     """
     names = state.debaters
     count = len(names)
-    yield from spoken(state, [TurnRequest(n, name, 0, "answer") for n, name in enumerate(names, 1)])
-    for number in range(count + 1, count * (1 + rounds_of(state.plan)) + 1):
+    yield from take_turns(
+        state, [TurnRequest(n, name, 0, "answer") for n, name in enumerate(names, 1)]
+    )
+    for number in range(count + 1, count * (1 + count_rounds(state.plan)) + 1):
         state.run.stop.check()
         place, name = divmod(number - 1, count)
         hears = state.turns_before(number)
-        manner: Manner = "collaborate" if hears else "answer"
-        yield from spoken(state, [TurnRequest(number, names[name], place, manner, hears)])
+        manner: TurnMode = "collaborate" if hears else "answer"
+        yield from take_turns(state, [TurnRequest(number, names[name], place, manner, hears)])
     if state.progress.turns:
         yield from state.heard()
-        yield from judged(state.run, judge_view(state, manner="collaborate"))
+        yield from run_judge(state.run, build_judge_view(state, manner="collaborate"))
     else:
-        yield from concluded(state, _leave_open(state, "unreadable_reply", NOBODY))
+        yield from conclude_debate(state, _leave_open(state, "unreadable_reply", NO_USABLE_REPLY))
 
 
-def count_colmad_calls(debaters: int, plan: Plan) -> Calls:
+def count_colmad_calls(debaters: int, plan: Plan) -> ProtocolCalls:
     """Return the most calls that a check makes, by the formula in the module docstring."""
-    turns = debaters * rounds_of(plan)
+    turns = debaters * count_rounds(plan)
     heard = sum(range(debaters, debaters + turns))
-    return Calls(debaters + turns, 1, chain=min(debaters, 1) + turns + 1, heard=heard)
+    return ProtocolCalls(debaters + turns, 1, chain=min(debaters, 1) + turns + 1, heard=heard)
 
 
 COLMAD = DebateProtocol(

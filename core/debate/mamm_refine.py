@@ -21,38 +21,43 @@ from itertools import accumulate
 
 from rapidfuzz.distance import Levenshtein
 
-from core.agents.agent_runner import calls_of, notes_of, why_unusable
-from core.baseline.wording import listed
+from core.agents.agent_runner import drain_calls, drain_notes, unusable_reply_message
+from core.baseline.wording import join_quoted
 from core.debate.state import (
-    Calls,
     DebateProtocol,
     DebateState,
+    ProtocolCalls,
     TurnRequest,
-    concluded,
-    judge_view,
-    spoken,
-    taken,
+    build_judge_view,
+    collect_turns,
+    conclude_debate,
+    take_turns,
 )
-from core.debate.votes import barred, by_majority, last_answers, tally
+from core.debate.votes import (
+    check_unreadable_images,
+    count_votes,
+    decide_by_majority,
+    list_last_answers,
+)
 from core.runtime.errors import ReplyError
 from core.schema.events import Event, ProblemMet, ResponseRevised
-from core.schema.records import Judgement, Label, Plan, Point, Turn
-from core.schema.roles import Ranker
-from core.schema.rosters import Manner
+from core.schema.records import DebatePoint, Judgement, Label, Plan, Turn
+from core.schema.roles import RevisionRanker
+from core.schema.rosters import TurnMode
 
-AGENT = "Majority of the agents"
-STAGES: tuple[Manner, ...] = ("detect", "critique", "revise")
-TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
-Place = tuple[int, int]
+MAJORITY_AGENT = "Majority of the agents"
+REFINE_STAGES: tuple[TurnMode, ...] = ("detect", "critique", "revise")
+TOKEN_PATTERN = re.compile(r"\w+|\s+|[^\w\s]")
+CharRange = tuple[int, int]
 
 
-def contested(turns: Sequence[Turn]) -> tuple[Point, ...]:
+def list_contested_points(turns: Sequence[Turn]) -> tuple[DebatePoint, ...]:
     """Return the points of these turns that contest words, ordered by offset."""
     points = [p for turn in turns for p in turn.points if p.finding != "carried"]
     return tuple(sorted(points, key=lambda point: (point.start, point.end)))
 
 
-def kept_by_most(critics: Sequence[Turn], asked: int = 0) -> tuple[Point, ...]:
+def select_majority_points(critics: Sequence[Turn], asked: int = 0) -> tuple[DebatePoint, ...]:
     """Return the places that more than half of the agents keep, in order and without overlap.
 
     A critic that leaves the response open keeps none, and neither does an agent that was asked but
@@ -60,10 +65,12 @@ def kept_by_most(critics: Sequence[Turn], asked: int = 0) -> tuple[Point, ...]:
     tried first, so that one long quotation does not swallow several. Each place is returned as its
     point of the highest weight, with the correction that most critics propose there.
     """
-    points_by_critic = [contested([turn]) for turn in critics if turn.stance != "unclear"]
+    points_by_critic = [
+        list_contested_points([turn]) for turn in critics if turn.stance != "unclear"
+    ]
     voters = max(asked, len(critics))
     places = {(p.start, p.end) for points in points_by_critic for p in points if p.start < p.end}
-    chosen: dict[Place, Point] = {}
+    chosen: dict[CharRange, DebatePoint] = {}
     for place in sorted(places, key=lambda place: (place[1] - place[0], place)):
         votes = sum(
             any(_do_overlap(place, (p.start, p.end)) for p in points) for points in points_by_critic
@@ -78,7 +85,9 @@ def kept_by_most(critics: Sequence[Turn], asked: int = 0) -> tuple[Point, ...]:
     return tuple(point for _, point in sorted(chosen.items(), key=lambda pair: pair[0]))
 
 
-def best_first(response: str, revisions: Sequence[str], kept: Sequence[Point]) -> tuple[str, ...]:
+def rank_revisions(
+    response: str, revisions: Sequence[str], kept: Sequence[DebatePoint]
+) -> tuple[str, ...]:
     """Return the distinct revisions that change something, best first.
 
     The best one changes most of the kept places; ties go to the one that most agents wrote, then
@@ -93,20 +102,20 @@ def best_first(response: str, revisions: Sequence[str], kept: Sequence[Point]) -
             if not any(_do_overlap((p.start, p.end), (first, last)) for p in kept)
         )
         longer = max(0, len(text) - len(response))
-        return -mended_places(response, text, kept), -counts[text], elsewhere + longer
+        return -count_corrected_places(response, text, kept), -counts[text], elsewhere + longer
 
     return tuple(sorted(counts, key=rank))
 
 
-def mended_places(response: str, revision: str, kept: Sequence[Point]) -> int:
+def count_corrected_places(response: str, revision: str, kept: Sequence[DebatePoint]) -> int:
     """Return how many of the kept places the revision changes."""
     changed = _find_changes(response, revision)
     return sum(any(_do_overlap((p.start, p.end), place) for place in changed) for p in kept)
 
 
-def _find_changes(response: str, revision: str) -> list[Place]:
+def _find_changes(response: str, revision: str) -> list[CharRange]:
     """Return changed places, `[start, end)` in the response; an insertion is 1 character wide."""
-    old, new = TOKEN.findall(response), TOKEN.findall(revision)
+    old, new = TOKEN_PATTERN.findall(response), TOKEN_PATTERN.findall(revision)
     starts = list(accumulate(map(len, old), initial=0))
     return [
         (starts[block.src_start], max(starts[block.src_end], starts[block.src_start] + 1))
@@ -115,65 +124,67 @@ def _find_changes(response: str, revision: str) -> list[Place]:
     ]
 
 
-def _do_overlap(first: Place, second: Place) -> bool:
+def _do_overlap(first: CharRange, second: CharRange) -> bool:
     return first[0] < second[1] and second[0] < first[1]
 
 
 def argue_mamm_refine(state: DebateState) -> Iterator[Event]:
     """Detect, critique and revise; the judgement follows from the critiques."""
     began, debaters = state.run.now(), len(state.debaters)
-    judgement = barred(AGENT, state.view)
+    judgement = check_unreadable_images(MAJORITY_AGENT, state.view)
     if judgement is None:
         yield from _run_stage(state, 0, ())
         detections = _collect_turns(state, 0)
-        votes = tally((turn.stance for turn in detections), debaters)
-        if votes.hallucinated and votes.label != "supported" and contested(detections):
+        votes = count_votes((turn.stance for turn in detections), debaters)
+        if votes.hallucinated and votes.label != "supported" and list_contested_points(detections):
             yield from _run_stage(state, 1, detections)
         critics = _collect_turns(state, 1)
-        last = last_answers((*detections, *critics))
-        kept = kept_by_most(last, debaters) if critics else ()
+        last = list_last_answers((*detections, *critics))
+        kept = select_majority_points(last, debaters) if critics else ()
         judgement = _decide(state, last, kept)
         if judgement.label == "hallucinated" and kept:
             # Everybody reads only the points that were kept, in the words of the majority.
-            places_by_turn = [{(p.start, p.end) for p in contested([turn])} for turn in last]
+            places_by_turn = [
+                {(p.start, p.end) for p in list_contested_points([turn])} for turn in last
+            ]
             critiques = [
                 replace(turn, points=tuple(k for k in kept if (k.start, k.end) in places))
                 for turn, places in zip(last, places_by_turn, strict=True)
             ]
             yield from _run_stage(state, 2, critiques)
             yield from _pick_revision(state, kept)
-    yield from notes_of(state.run, "judging")
-    yield from concluded(state, judgement, began)
+    yield from drain_notes(state.run, "judging")
+    yield from conclude_debate(state, judgement, began)
 
 
-def calls(debaters: int, plan: Plan) -> Calls:
+def count_mamm_refine_calls(debaters: int, plan: Plan) -> ProtocolCalls:
     """Return the most calls that a check makes, by the formula in the module docstring."""
-    later = len(STAGES) - 1  # each of these reads all turns of the stage before it
-    turns = len(STAGES) * debaters
-    return Calls(turns, 1, chain=len(STAGES) + 1, heard=later * debaters**2)
+    later = len(REFINE_STAGES) - 1  # each of these reads all turns of the stage before it
+    turns = len(REFINE_STAGES) * debaters
+    return ProtocolCalls(turns, 1, chain=len(REFINE_STAGES) + 1, heard=later * debaters**2)
 
 
 def _plan_turns(state: DebateState, stage: int, hears: Sequence[Turn] = ()) -> list[TurnRequest]:
     names = state.debaters
     first = stage * len(names) + 1
     return [
-        TurnRequest(first + place, name, stage + 1, STAGES[stage], tuple(hears))
+        TurnRequest(first + place, name, stage + 1, REFINE_STAGES[stage], tuple(hears))
         for place, name in enumerate(names)
     ]
 
 
 def _run_stage(state: DebateState, stage: int, hears: Sequence[Turn]) -> Iterator[Event]:
     state.run.stop.check()
-    yield from spoken(state, _plan_turns(state, stage, hears))
+    yield from take_turns(state, _plan_turns(state, stage, hears))
 
 
 def _collect_turns(state: DebateState, stage: int) -> tuple[Turn, ...]:
-    return taken(state, _plan_turns(state, stage))
+    return collect_turns(state, _plan_turns(state, stage))
 
 
-def _decide(state: DebateState, turns: Sequence[Turn], kept: Sequence[Point]) -> Judgement:
+def _decide(state: DebateState, turns: Sequence[Turn], kept: Sequence[DebatePoint]) -> Judgement:
     """Return the majority label of the last stances, with the places that were kept."""
-    judgement = by_majority(AGENT, state, turns)
+    judgement = decide_by_majority(MAJORITY_AGENT, state, turns)
     if judgement.label == "unclear":
         return judgement
     if judgement.label == "supported":
@@ -181,12 +192,12 @@ def _decide(state: DebateState, turns: Sequence[Turn], kept: Sequence[Point]) ->
     if not kept:
         words = "They name no words that most of them hold to be wrong."
         return replace(judgement, prose=f"{judgement.prose} {words}")
-    words = f"Most of them contest {listed([point.text for point in kept])}."
+    words = f"Most of them contest {join_quoted([point.text for point in kept])}."
     labels, prose = _label_statements(state, kept), f"{judgement.prose} {words}"
     return replace(judgement, prose=prose, points=tuple(kept), statement_labels=labels)
 
 
-def _label_statements(state: DebateState, kept: Sequence[Point]) -> tuple[Label, ...]:
+def _label_statements(state: DebateState, kept: Sequence[DebatePoint]) -> tuple[Label, ...]:
     """Label statements with a kept place as hallucinated, all others as supported."""
     return tuple(
         "hallucinated"
@@ -196,27 +207,28 @@ def _label_statements(state: DebateState, kept: Sequence[Point]) -> tuple[Label,
     )
 
 
-def _pick_revision(state: DebateState, kept: Sequence[Point]) -> Iterator[Event]:
+def _pick_revision(state: DebateState, kept: Sequence[DebatePoint]) -> Iterator[Event]:
     """Pick the best revision, unless that is done already or nobody changed anything."""
     if state.progress.revised is not None:
         return
     revisions = _collect_turns(state, 2)
-    ranked = best_first(state.view.case.response, [turn.text for turn in revisions], kept)
+    ranked = rank_revisions(state.view.case.response, [turn.text for turn in revisions], kept)
     if not ranked:
         return
     best = ranked[0]
     judge, run = state.run.roster.judge, state.run
-    if len(ranked) > 1 and isinstance(judge, Ranker):
+    if len(ranked) > 1 and isinstance(judge, RevisionRanker):
         run.stop.check()
         try:
-            best = ranked[judge.best_of(judge_view(state), kept, ranked, run.stop)]
+            best = ranked[judge.best_of(build_judge_view(state), kept, ranked, run.stop)]
         except ReplyError as error:
             words = (
-                f"{why_unusable(judge, 'Judge', error)} So the version that mends most and changes "
+                f"{unusable_reply_message(judge, 'Judge', error)} So the version that mends "
+                f"most and changes "
                 "least is taken."
             )
             yield ProblemMet(run.now(), "judging", words, reply=error.reply)
-        yield from calls_of(run)
+        yield from drain_calls(run)
     author = next(turn for turn in revisions if turn.text == best)
     yield ResponseRevised(run.now(), f"{author.debater} ({author.agent})", best)
 
@@ -224,7 +236,7 @@ def _pick_revision(state: DebateState, kept: Sequence[Point]) -> Iterator[Event]
 MAMM_REFINE = DebateProtocol(
     name="mamm_refine",
     argue=argue_mamm_refine,
-    calls=calls,
-    manners=STAGES,
+    calls=count_mamm_refine_calls,
+    manners=REFINE_STAGES,
     judging=("rerank",),
 )

@@ -29,23 +29,29 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from core.agents.agent_runner import part_played
-from core.agents.reply_parser import reason_in
-from core.baseline.wording import capitalised, counted, listed_plainly, shortened, verdict_text
+from core.agents.agent_runner import play_role
+from core.agents.reply_parser import parse_reason
+from core.baseline.wording import capitalise, format_count, frame_verdict, join_names, shorten
 from core.debate.state import (
-    AT_ONCE,
-    Calls,
+    MAX_PARALLEL_TURNS,
     DebateProtocol,
     DebateState,
+    ProtocolCalls,
     TurnRequest,
-    concluded,
-    judge_view,
-    rounds_of,
-    spoken,
-    taken,
+    build_judge_view,
+    collect_turns,
+    conclude_debate,
+    count_rounds,
+    take_turns,
 )
-from core.debate.votes import MOST_SAID, barred, last_reason, nobody_voted, undecided
-from core.runtime.concurrency import merged
+from core.debate.votes import (
+    MAX_REASON_CHARS,
+    check_unreadable_images,
+    find_last_reason,
+    make_no_votes,
+    make_undecided,
+)
+from core.runtime.concurrency import merge_streams
 from core.runtime.errors import ReplyError
 from core.schema.events import (
     ConsensusReached,
@@ -55,25 +61,35 @@ from core.schema.events import (
     ResponseRevised,
     RoundSummarised,
 )
-from core.schema.records import Cause, Judgement, Label, Plan, Stance, Turn
-from core.schema.roles import UNIFORM, JudgeView, Reviser, Roster, Summariser, Weigher
-from core.schema.rosters import Manner, Part
+from core.schema.records import Judgement, Label, Plan, Stance, Turn, UnclearCause
+from core.schema.roles import (
+    UNIFORM_POLICY,
+    ConsensusPolicy,
+    JudgeView,
+    Reviser,
+    Roster,
+    Summariser,
+)
+from core.schema.rosters import AblationPart, TurnMode
 
-NAME = "Consensus"
-ANSWERS: frozenset[Manner] = frozenset({"answer", "reconsider"})
-PHASES: tuple[tuple[Part, Manner], ...] = (("cooperation", "advise"), ("adversary", "attack"))
-LABELS: tuple[Label, ...] = ("hallucinated", "supported", "unclear")
-SAYING: dict[Label, str] = {
+CONSENSUS_AGENT = "Consensus"
+ANSWER_MANNERS: frozenset[TurnMode] = frozenset({"answer", "reconsider"})
+CRITIQUE_PHASES: tuple[tuple[AblationPart, TurnMode], ...] = (
+    ("cooperation", "advise"),
+    ("adversary", "attack"),
+)
+CONSENSUS_LABELS: tuple[Label, ...] = ("hallucinated", "supported", "unclear")
+LABEL_CLAUSES: dict[Label, str] = {
     "hallucinated": "it is wrong",
     "supported": "it is correct",
     "unclear": "the evidence leaves it open",
 }
-SAME = 1e-9  # sums of floats that differ by less are equal
-DIGITS = 4
-HALF = 0.5 + SAME
+SHARE_TOLERANCE = 1e-9  # sums of floats that differ by less are equal
+SHARE_DIGITS = 4
+HALF_SHARE = 0.5 + SHARE_TOLERANCE
 # Explains why the share differs from the sum of the agents' weights.
-WITH_CRITIQUES = ": where critiques of an answer quote the evidence, they count for half of it"
-Shares = Mapping[Label, float]
+CRITIQUES_REMARK = ": where critiques of an answer quote the evidence, they count for half of it"
+LabelShares = Mapping[Label, float]
 
 
 def is_backed(critique: Turn) -> bool:
@@ -81,7 +97,7 @@ def is_backed(critique: Turn) -> bool:
     return any(quote.status == "verified" for quote in critique.quotes)
 
 
-def agreement(label: Label, answer: Turn, critiques: Sequence[Turn]) -> float:
+def compute_agreement(label: Label, answer: Turn, critiques: Sequence[Turn]) -> float:
     """Return Agreement(O, O_i, C) in [0, 1]: half the agent's stance, half its backed critiques.
 
     The critiques' half is the share of them that take the label's stance; if none is backed,
@@ -94,33 +110,35 @@ def agreement(label: Label, answer: Turn, critiques: Sequence[Turn]) -> float:
     return (own_vote + sum(critique.stance == label for critique in backed) / len(backed)) / 2
 
 
-def shares_of(
+def compute_shares(
     weights: Mapping[str, float], answers: Sequence[Turn], critiques: Sequence[Turn]
-) -> Shares:
+) -> LabelShares:
     """Return each label's Σ w · Agreement; they sum to 1."""
     by_target: dict[str, list[Turn]] = defaultdict(list)
     for critique in critiques:
         by_target[critique.about].append(critique)
     return {
-        label: sum(weights[a.debater] * agreement(label, a, by_target[a.debater]) for a in answers)
-        for label in LABELS
+        label: sum(
+            weights[a.debater] * compute_agreement(label, a, by_target[a.debater]) for a in answers
+        )
+        for label in CONSENSUS_LABELS
     }
 
 
-def probability(shares: Shares) -> float:
+def hallucination_probability(shares: LabelShares) -> float:
     """Return P(hallucinated): the share of that label and half of the share of `unclear`."""
-    return round(shares["hallucinated"] + shares["unclear"] / 2, DIGITS)
+    return round(shares["hallucinated"] + shares["unclear"] / 2, SHARE_DIGITS)
 
 
-def winner(shares: Shares) -> Label | None:
+def find_winning_label(shares: LabelShares) -> Label | None:
     """Return the label of the greatest share, or None on a tie."""
     best = max(shares.values())
-    leading = [label for label in LABELS if best - shares[label] < SAME]
+    leading = [label for label in CONSENSUS_LABELS if best - shares[label] < SHARE_TOLERANCE]
     return leading[0] if len(leading) == 1 else None
 
 
-def weighed(
-    state: DebateState, weigher: Weigher, answers: Sequence[Turn], critiques: Sequence[Turn]
+def weigh_answers(
+    state: DebateState, weigher: ConsensusPolicy, answers: Sequence[Turn], critiques: Sequence[Turn]
 ) -> tuple[ConsensusWeighed, Judgement]:
     """Weigh the last answers, at least one; return the event and the judgement."""
     known = dict(weigher.weights(state.view, state.turns))
@@ -129,69 +147,80 @@ def weighed(
     if total <= 0:  # no agent that answered has a weight: count all alike
         raw, total = dict.fromkeys(raw, 1.0), float(len(raw))
     weights = {name: weight / total for name, weight in raw.items()}
-    shares = shares_of(weights, answers, critiques)
-    rounded = tuple((name, round(weight, DIGITS)) for name, weight in weights.items())
-    event = ConsensusWeighed(state.run.now(), weigher.method, rounded, probability(shares))
+    shares = compute_shares(weights, answers, critiques)
+    rounded = tuple((name, round(weight, SHARE_DIGITS)) for name, weight in weights.items())
+    event = ConsensusWeighed(
+        state.run.now(), weigher.method, rounded, hallucination_probability(shares)
+    )
     return event, _decide(state, shares, answers, weights)
 
 
 def _decide(
-    state: DebateState, shares: Shares, answers: Sequence[Turn], weights: Mapping[str, float]
+    state: DebateState, shares: LabelShares, answers: Sequence[Turn], weights: Mapping[str, float]
 ) -> Judgement:
-    label, p, views = winner(shares), probability(shares), _describe_stances(answers)
-    cause: Cause = "not_settled"
+    label, p, views = (
+        find_winning_label(shares),
+        hallucination_probability(shares),
+        _describe_stances(answers),
+    )
+    cause: UnclearCause = "not_settled"
     words, agent_count = "", len(state.debaters)
     if 2 * len(answers) <= agent_count:
         words = (
-            f"{views}, and only {len(answers)} of {counted(agent_count, 'agent')} gave an answer"
+            f"{views}, and only {len(answers)} of {format_count(agent_count, 'agent')} gave an "
+            f"answer"
         )
     elif label is None:
         words = f"{views}, and their weights balance"
     elif label == "unclear":
         words, cause = views, "not_addressed" if state.view.evidence.passages else "no_evidence"
     if words or label is None:
-        return undecided(NAME, cause, words, p)
+        return make_undecided(CONSENSUS_AGENT, cause, words, p)
     supporters = [answer for answer in answers if answer.stance == label]
     best = max(supporters, key=lambda turn: (weights[turn.debater], is_backed(turn)), default=None)
     remark = (
-        ", no more than half but more than for any other answer" if shares[label] <= HALF else ""
+        ", no more than half but more than for any other answer"
+        if shares[label] <= HALF_SHARE
+        else ""
     )
-    share = f"{round(100 * shares[label])} % of the weight says that {SAYING[label]}"
-    argument = last_reason(state.progress.turns, best).text if best else ""
-    reason = f" {best.debater}: “{shortened(reason_in(argument), MOST_SAID)}”" if best else ""
+    share = f"{round(100 * shares[label])} % of the weight says that {LABEL_CLAUSES[label]}"
+    argument = find_last_reason(state.progress.turns, best).text if best else ""
+    reason = (
+        f" {best.debater}: “{shorten(parse_reason(argument), MAX_REASON_CHARS)}”" if best else ""
+    )
     alone = sum(weights[turn.debater] for turn in supporters)
-    moved = "" if abs(alone - shares[label]) < SAME else WITH_CRITIQUES
-    prose = f"{capitalised(views)}. {share}{remark}{moved}.{reason}"
+    moved = "" if abs(alone - shares[label]) < SHARE_TOLERANCE else CRITIQUES_REMARK
+    prose = f"{capitalise(views)}. {share}{remark}{moved}.{reason}"
     # `moved` is for people only: the classifier reads `text`, which stays as it was measured.
-    text = verdict_text(label, f"{capitalised(views)}. {share}{remark}.{reason}")
+    text = frame_verdict(label, f"{capitalise(views)}. {share}{remark}.{reason}")
     points = dict.fromkeys(point for turn in supporters for point in turn.points)
-    return Judgement(NAME, label, text, prose=prose, p=p, points=tuple(points))
+    return Judgement(CONSENSUS_AGENT, label, text, prose=prose, p=p, points=tuple(points))
 
 
 def _describe_stances(answers: Sequence[Turn]) -> str:
     """Return who says what, in one sentence without its full stop."""
     clauses = []
-    for label in LABELS:
+    for label in CONSENSUS_LABELS:
         names = [answer.debater for answer in answers if answer.stance == label]
         if names:
             verb = "says" if len(names) == 1 else "say"
-            clauses.append(f"{listed_plainly(names)} {verb} that {SAYING[label]}")
+            clauses.append(f"{join_names(names)} {verb} that {LABEL_CLAUSES[label]}")
     return "; ".join(clauses)
 
 
-def brief(state: DebateState, before_round: int) -> str:
+def get_latest_summary(state: DebateState, before_round: int) -> str:
     """Return the newest summary of the rounds before this one; empty if there is none."""
     summaries = [each for each in state.progress.summaries if each.round < before_round]
     return max(summaries, key=lambda each: each.round).text if summaries else ""
 
 
-def summarised(state: DebateState, number: int, turns: Sequence[Turn]) -> Iterator[Event]:
+def summarise_round(state: DebateState, number: int, turns: Sequence[Turn]) -> Iterator[Event]:
     """Summarise the round's turns and the summary before them, unless that is done already.
 
     Safe to run in parallel with turns. If the reply is unusable the fallback roster's writer does
     it; if nobody can, later turns go by the last answers alone.
     """
-    run, before = state.run, brief(state, number)
+    run, before = state.run, get_latest_summary(state, number)
     writer = run.roster.context_writer
     is_done = any(each.round == number for each in state.progress.summaries)
     if not isinstance(writer, Summariser) or is_done or not turns:
@@ -212,7 +241,7 @@ def summarised(state: DebateState, number: int, turns: Sequence[Turn]) -> Iterat
         yield RoundSummarised(run.now(), name, number, text)
 
 
-def revised(state: DebateState, seen: JudgeView, judgement: Judgement) -> Iterator[Event]:
+def revise_response(state: DebateState, seen: JudgeView, judgement: Judgement) -> Iterator[Event]:
     """Have the response rewritten if it is judged wrong and the writer can revise."""
     run, writer = state.run, state.run.roster.context_writer
     has_to = judgement.label == "hallucinated" and state.progress.revised is None
@@ -223,7 +252,7 @@ def revised(state: DebateState, seen: JudgeView, judgement: Judgement) -> Iterat
         other = spare.context_writer
         return other.revise(seen, judgement, run.stop) if isinstance(other, Reviser) else ""
 
-    text, events = part_played(
+    text, events = play_role(
         run,
         writer,
         "judging",
@@ -242,7 +271,7 @@ class _Round:
 
     number: int
     names: tuple[str, ...]
-    phases: tuple[Manner, ...]
+    phases: tuple[TurnMode, ...]
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
@@ -266,15 +295,15 @@ class _Round:
 
 def argue_sc_maks(state: DebateState) -> Iterator[Event]:
     """Ask for answers, hold the rounds, weigh the consensus and rewrite a wrong response."""
-    if (judgement := barred(NAME, state.view)) is not None:
-        yield from concluded(state, judgement)
+    if (judgement := check_unreadable_images(CONSENSUS_AGENT, state.view)) is not None:
+        yield from conclude_debate(state, judgement)
         return
     names, progress = state.debaters, state.progress
     alone = [TurnRequest(number, name, 0, "answer") for number, name in enumerate(names, 1)]
-    yield from spoken(state, alone)
+    yield from take_turns(state, alone)
     last = _Round(0, names, _list_phases(state.plan))
-    for number in range(1, rounds_of(state.plan) + 1):
-        if len(names) < 2 or not answers_before(state, last.answers + len(names)):
+    for number in range(1, count_rounds(state.plan) + 1):
+        if len(names) < 2 or not list_answers_before(state, last.answers + len(names)):
             break
         last = replace(last, number=number)
         yield from _hold_round(state, last)
@@ -285,35 +314,37 @@ def argue_sc_maks(state: DebateState) -> Iterator[Event]:
     yield from _conclude(state, last)
 
 
-def calls(debaters: int, plan: Plan) -> Calls:
+def count_sc_maks_calls(debaters: int, plan: Plan) -> ProtocolCalls:
     """Return the most calls that a check makes, by the formula in the module docstring."""
     pairs, phases = debaters * (debaters - 1), len(_list_phases(plan))
-    rounds = rounds_of(plan) if debaters > 1 else 0
+    rounds = count_rounds(plan) if debaters > 1 else 0
     turns = debaters + rounds * (phases * pairs + debaters)
-    chain = math.ceil(debaters / AT_ONCE) + 1
-    chain += rounds * (phases * math.ceil(pairs / AT_ONCE) + math.ceil(debaters / AT_ONCE))
+    chain = math.ceil(debaters / MAX_PARALLEL_TURNS) + 1
+    chain += rounds * (
+        phases * math.ceil(pairs / MAX_PARALLEL_TURNS) + math.ceil(debaters / MAX_PARALLEL_TURNS)
+    )
     # A critic reads two answers and, after another phase, that phase's critiques of one of them;
     # an agent that reconsiders reads all answers and its critiques.
     turns_read = sum(2 + before * (debaters - 1) for before in range(phases))
     heard = rounds * (pairs * turns_read + debaters**2 + phases * pairs)
     heard += max(0, rounds - 1) * (phases * pairs + debaters)  # a summary counts as one turn
     revisions = 1 if debaters else 0
-    return Calls(turns, 0, chain, summaries=rounds, revisions=revisions, heard=heard)
+    return ProtocolCalls(turns, 0, chain, summaries=rounds, revisions=revisions, heard=heard)
 
 
-def answers_before(state: DebateState, number: int) -> dict[str, Turn]:
+def list_answers_before(state: DebateState, number: int) -> dict[str, Turn]:
     """Return each agent's last answer before turn `number`, in the agents' order."""
-    last = {t.debater: t for t in state.turns_before(number) if t.manner in ANSWERS}
+    last = {t.debater: t for t in state.turns_before(number) if t.manner in ANSWER_MANNERS}
     return {name: last[name] for name in state.debaters if name in last}
 
 
-def _list_phases(plan: Plan) -> tuple[Manner, ...]:
-    return tuple(manner for part, manner in PHASES if part != plan.options.without)
+def _list_phases(plan: Plan) -> tuple[TurnMode, ...]:
+    return tuple(manner for part, manner in CRITIQUE_PHASES if part != plan.options.without)
 
 
 def _hold_round(state: DebateState, at: _Round) -> Iterator[Event]:
     """Hold one round: advice, attacks, then reconsidered answers beside the round's summary."""
-    answers, summary = answers_before(state, at.first), brief(state, at.number)
+    answers, summary = list_answers_before(state, at.first), get_latest_summary(state, at.number)
     comments: tuple[Turn, ...] = ()
 
     def comments_on(peer: str) -> list[Turn]:
@@ -327,44 +358,46 @@ def _hold_round(state: DebateState, at: _Round) -> Iterator[Event]:
                 hears = (*both, *comments_on(peer))
                 request = TurnRequest(number, critic, at.number, manner, hears, peer)
                 critiques.append(replace(request, summary=summary))
-        yield from spoken(state, critiques)
-        comments += taken(state, critiques)
+        yield from take_turns(state, critiques)
+        comments += collect_turns(state, critiques)
     requests = []
     for number, name in enumerate(at.names, at.answers):
         hears = (*answers.values(), *comments_on(name))
         requests.append(TurnRequest(number, name, at.number, "reconsider", hears, summary=summary))
     parallel = [
-        lambda: spoken(state, requests),
-        lambda: summarised(state, at.number, comments),
+        lambda: take_turns(state, requests),
+        lambda: summarise_round(state, at.number, comments),
     ]
-    yield from merged(parallel, workers=len(parallel))
+    yield from merge_streams(parallel, workers=len(parallel))
 
 
 def _find_consensus(state: DebateState, at: _Round) -> Stance | None:
     """Return the answers' stance if all share it and no backed critique takes another."""
-    stances = {a.stance for a in answers_before(state, at.answers + len(at.names)).values()}
+    stances = {a.stance for a in list_answers_before(state, at.answers + len(at.names)).values()}
     backed = {turn.stance for turn in at.critiques(state) if is_backed(turn)}
     return next(iter(stances)) if len(stances) == 1 and backed <= stances else None
 
 
 def _conclude(state: DebateState, last: _Round) -> Iterator[Event]:
-    answers = tuple(answers_before(state, last.answers + len(last.names)).values())
+    answers = tuple(list_answers_before(state, last.answers + len(last.names)).values())
     if not answers:
-        yield from concluded(state, nobody_voted(NAME, state.view, 0))
+        yield from conclude_debate(state, make_no_votes(CONSENSUS_AGENT, state.view, 0))
         return
-    weigher = UNIFORM if state.plan.options.without == "weights" else state.run.roster.weigher
-    event, judgement = weighed(state, weigher, answers, last.critiques(state))
+    weigher = (
+        UNIFORM_POLICY if state.plan.options.without == "weights" else state.run.roster.weigher
+    )
+    event, judgement = weigh_answers(state, weigher, answers, last.critiques(state))
     if state.progress.weighed is None:
         yield event
-    seen = judge_view(state, answers, summary=brief(state, last.number + 1))
-    yield from revised(state, seen, judgement)
-    yield from concluded(state, judgement)
+    seen = build_judge_view(state, answers, summary=get_latest_summary(state, last.number + 1))
+    yield from revise_response(state, seen, judgement)
+    yield from conclude_debate(state, judgement)
 
 
 SC_MAKS = DebateProtocol(
     name="sc_maks",
     argue=argue_sc_maks,
-    calls=calls,
+    calls=count_sc_maks_calls,
     manners=("answer", "advise", "attack", "reconsider"),
     options=("rounds", "without"),
     writing=("summary", "corrected"),

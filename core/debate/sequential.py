@@ -18,80 +18,86 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from core.agents.agent_runner import judged, sampled
-from core.baseline.wording import listed
+from core.agents.agent_runner import run_judge, sample_judgement
+from core.baseline.wording import join_quoted
 from core.debate.state import (
-    Calls,
     DebateProtocol,
     DebateState,
+    ProtocolCalls,
     TurnRequest,
-    concluded,
-    judge_view,
-    noted,
-    rounds_of,
-    spoken,
-    with_context,
+    add_debate_note,
+    build_judge_view,
+    conclude_debate,
+    count_rounds,
+    require_context,
+    take_turns,
 )
-from core.debate.votes import all_agree, barred, by_majority, last_answers, nobody_voted
+from core.debate.votes import (
+    check_unreadable_images,
+    decide_by_majority,
+    is_unanimous,
+    list_last_answers,
+    make_no_votes,
+)
 from core.schema.events import ConsensusReached, Event, JudgementReached
-from core.schema.records import Cause, Plan, Stance, Turn
+from core.schema.records import Plan, Stance, Turn, UnclearCause
 
-AGENT = "Majority of the agents"
-LEAST_WINDOW = 2
+SOCIETY_AGENT = "Majority of the agents"
+MIN_CONSENSUS_TURNS = 2
 MAD_ROUNDS = 3
-SEATS = 2
-OPPOSITE: dict[Stance, Stance] = {
+TIT_FOR_TAT_DEBATERS = 2
+OPPOSITE_STANCE: dict[Stance, Stance] = {
     "supported": "hallucinated",
     "hallucinated": "supported",
     "unclear": "hallucinated",
 }
 # A debate cannot change these causes.
-FINAL: frozenset[Cause | None] = frozenset({"no_evidence", "image_not_readable"})
+FINAL_CAUSES: frozenset[UnclearCause | None] = frozenset({"no_evidence", "image_not_readable"})
 
 
 def argue_mad(state: DebateState) -> Iterator[Event]:
     """Hold rounds until the judge sees a clear answer, at most R."""
-    if others := tuple(state.run.roster.debaters)[SEATS:]:
-        words = f"Tit for tat is between two: {listed(others)} did not take part."
-        yield from noted(state, words)
-    last = rounds_of(state.plan, MAD_ROUNDS)
+    if others := tuple(state.run.roster.debaters)[TIT_FOR_TAT_DEBATERS:]:
+        words = f"Tit for tat is between two: {join_quoted(others)} did not take part."
+        yield from add_debate_note(state, words)
+    last = count_rounds(state.plan, MAD_ROUNDS)
     for number in range(1, last):
         yield from _hold_round(state, number)
         if not state.progress.turns:  # the judge has nothing to rule on
             continue
         if number not in state.progress.samples:
-            seen = judge_view(state, manner="moderate", number=number)
-            yield from sampled(state.run, seen, f"after round {number}")
+            seen = build_judge_view(state, manner="moderate", number=number)
+            yield from sample_judgement(state.run, seen, f"after round {number}")
         sample = state.progress.samples[number]
-        if sample.judgement.label != "unclear" or sample.judgement.cause in FINAL:
+        if sample.judgement.label != "unclear" or sample.judgement.cause in FINAL_CAUSES:
             yield JudgementReached(state.run.now(), sample.judgement, sample.seconds)
             return
     yield from _hold_round(state, last)
     if state.progress.turns:
         yield from state.heard()
-        yield from judged(state.run, judge_view(state, number=last))
+        yield from run_judge(state.run, build_judge_view(state, number=last))
     else:
         judge = state.run.roster.judge.name
-        yield from concluded(state, nobody_voted(judge, state.view, 0))
+        yield from conclude_debate(state, make_no_votes(judge, state.view, 0))
 
 
-def count_mad_calls(debaters: int, plan: Plan) -> Calls:
+def count_mad_calls(debaters: int, plan: Plan) -> ProtocolCalls:
     """Return the most calls that a check makes, by the formula in the module docstring."""
-    rounds = rounds_of(plan, MAD_ROUNDS)
-    turns = min(debaters, SEATS) * rounds
-    return Calls(turns, rounds, chain=turns + rounds, heard=sum(range(turns)))
+    rounds = count_rounds(plan, MAD_ROUNDS)
+    turns = min(debaters, TIT_FOR_TAT_DEBATERS) * rounds
+    return ProtocolCalls(turns, rounds, chain=turns + rounds, heard=sum(range(turns)))
 
 
 def _hold_round(state: DebateState, number: int) -> Iterator[Event]:
     """Take one turn of each of the roster's first two; both read all turns before theirs."""
-    names = tuple(state.run.roster.debaters)[:SEATS]
+    names = tuple(state.run.roster.debaters)[:TIT_FOR_TAT_DEBATERS]
     for place, name in enumerate(names[::-1] if state.plan.options.is_swapped else names):
         state.run.stop.check()
-        turn_number = SEATS * (number - 1) + place + 1
+        turn_number = TIT_FOR_TAT_DEBATERS * (number - 1) + place + 1
         earlier = state.turns_before(turn_number)
-        side = OPPOSITE[earlier[-1].stance] if number == 1 and earlier else None
+        side = OPPOSITE_STANCE[earlier[-1].stance] if number == 1 and earlier else None
         request = TurnRequest(turn_number, name, number, "tit_for_tat", earlier, assigned=side)
-        yield from spoken(state, [request])
+        yield from take_turns(state, [request])
 
 
 MAD = DebateProtocol(
@@ -101,7 +107,7 @@ MAD = DebateProtocol(
     manners=("tit_for_tat",),
     judging=("moderate", "debate"),
     options=("rounds", "is_swapped"),
-    seats=SEATS,
+    seats=TIT_FOR_TAT_DEBATERS,
 )
 
 
@@ -113,12 +119,12 @@ def _sort_own_first(name: str, answers: Sequence[Turn]) -> tuple[Turn, ...]:
 def argue_society(state: DebateState) -> Iterator[Event]:
     """Ask for answers, hold rounds until all agree, and take the vote."""
     began, names, progress = state.run.now(), state.debaters, state.progress
-    debaters, judgement = len(names), barred(AGENT, state.view)
+    debaters, judgement = len(names), check_unreadable_images(SOCIETY_AGENT, state.view)
     if judgement is None:
-        for stage in range(rounds_of(state.plan) + 1):
+        for stage in range(count_rounds(state.plan) + 1):
             first = stage * debaters + 1
-            answers = last_answers([turn for turn in progress.turns if turn.number < first])
-            if all_agree(answers, debaters) or (stage and not answers):  # nothing to reconsider
+            answers = list_last_answers([turn for turn in progress.turns if turn.number < first])
+            if is_unanimous(answers, debaters) or (stage and not answers):  # nothing to reconsider
                 break
             state.run.stop.check()
             requests = [
@@ -127,17 +133,17 @@ def argue_society(state: DebateState) -> Iterator[Event]:
                 else TurnRequest(number, name, 1, "answer")
                 for number, name in enumerate(names, first)
             ]
-            yield from spoken(state, requests)
-        answers = last_answers(progress.turns)
-        if all_agree(answers, debaters) and not progress.reached_consensus:
+            yield from take_turns(state, requests)
+        answers = list_last_answers(progress.turns)
+        if is_unanimous(answers, debaters) and not progress.reached_consensus:
             yield ConsensusReached(state.run.now(), answers[0].stance, len(progress.turns))
-        judgement = by_majority(AGENT, state, answers)
-    yield from concluded(state, judgement, began)
+        judgement = decide_by_majority(SOCIETY_AGENT, state, answers)
+    yield from conclude_debate(state, judgement, began)
 
 
-def _count_society_calls(debaters: int, plan: Plan) -> Calls:
-    stages = 1 + rounds_of(plan)
-    return Calls(debaters * stages, 0, chain=stages, heard=debaters**2 * (stages - 1))
+def _count_society_calls(debaters: int, plan: Plan) -> ProtocolCalls:
+    stages = 1 + count_rounds(plan)
+    return ProtocolCalls(debaters * stages, 0, chain=stages, heard=debaters**2 * (stages - 1))
 
 
 SOCIETY = DebateProtocol(
@@ -151,39 +157,39 @@ SOCIETY = DebateProtocol(
 
 def argue_ceda(state: DebateState) -> Iterator[Event]:
     """Hold the debate, then have the judge decide."""
-    yield from debate_ceda(state)
+    yield from run_ceda_turns(state)
     yield from state.heard()
-    yield from judged(state.run, judge_view(state))
+    yield from run_judge(state.run, build_judge_view(state))
 
 
-def debate_ceda(state: DebateState) -> Iterator[Event]:
+def run_ceda_turns(state: DebateState) -> Iterator[Event]:
     """Have agent C build the context and take the turns, skipping what is already done."""
-    yield from with_context(state)
+    yield from require_context(state)
     names, turns = state.debaters, state.progress.turns
     number = turns[-1].number if turns else 0
-    while number < state.plan.max_turns and not reached_consensus(turns, len(names)):
+    while number < state.plan.max_turns and not is_consensus(turns, len(names)):
         state.run.stop.check()
         number += 1
         place, name = divmod(number - 1, len(names))
         request = TurnRequest(number, names[name], place + 1, "debate", tuple(turns))
-        yield from spoken(state, [request])
-    if reached_consensus(turns, len(names)) and not state.progress.reached_consensus:
+        yield from take_turns(state, [request])
+    if is_consensus(turns, len(names)) and not state.progress.reached_consensus:
         yield ConsensusReached(state.run.now(), turns[-1].stance, len(turns))
 
 
-def calls(debaters: int, plan: Plan) -> Calls:
+def count_ceda_calls(debaters: int, plan: Plan) -> ProtocolCalls:
     """Return the most calls that a check makes, by the formula in the module docstring."""
     turns = plan.max_turns if debaters else 0
-    return Calls(turns, 1, chain=turns + 2, context=1)
+    return ProtocolCalls(turns, 1, chain=turns + 2, context=1)
 
 
-def reached_consensus(turns: Sequence[Turn], debaters: int = LEAST_WINDOW) -> bool:
+def is_consensus(turns: Sequence[Turn], debaters: int = MIN_CONSENSUS_TURNS) -> bool:
     """Return True if all debaters, in their last turns, agree with each other and on the claim.
 
     Both conditions are needed: in the paper's illusion example both agree and the claim is
     false, while "agree" with opposite stances is no agreement.
     """
-    size = max(LEAST_WINDOW, debaters)
+    size = max(MIN_CONSENSUS_TURNS, debaters)
     window = turns[-size:]
     if len(window) < size or len({turn.debater for turn in window}) < size:
         return False
@@ -194,7 +200,7 @@ def reached_consensus(turns: Sequence[Turn], debaters: int = LEAST_WINDOW) -> bo
 CEDA = DebateProtocol(
     name="ceda",
     argue=argue_ceda,
-    calls=calls,
+    calls=count_ceda_calls,
     manners=("debate",),
     judging=("debate",),
     options=("turns", "is_swapped"),

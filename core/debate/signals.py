@@ -13,19 +13,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from core.agents.reply_parser import CONFIDENCE, DOUBT, QUOTED, is_stance_said
-from core.baseline.wording import SIDES, counted, shortened
-from core.documents.quotes import folded_with_map
-from core.documents.segmentation import IS_UNSPACED, query_terms
-from core.schema.progress import Progress
+from core.agents.reply_parser import CONFIDENCE_LINE, DOUBT_LINE, QUOTED_TEXT, has_stated_stance
+from core.baseline.wording import SIDE_NAMES, format_count, shorten
+from core.documents.quotes import fold_with_offsets
+from core.documents.segmentation import IS_UNSPACED, extract_query_terms
+from core.schema.progress import RunState
 from core.schema.records import Quote, Turn
 
 SignalKind = Literal["quote_not_found", "overconfident", "task_misread", "unmoved"]
-SURE = 0.95  # the confidence that words of certainty express
-SURE_FROM = 0.8  # a lower confidence is never overconfident about quotes
-LEAST_TERMS = 12  # content words; a shorter turn is never off topic
-LANGUAGES = ("en", "zh")  # turns are in these; evidence in others shares no words with them
-CERTAIN = re.compile(
+CERTAINTY_CONFIDENCE = 0.95  # the confidence that words of certainty express
+MIN_SURE_CONFIDENCE = 0.8  # a lower confidence is never overconfident about quotes
+MIN_TURN_TERMS = 12  # content words; a shorter turn is never off topic
+SIGNAL_LANGUAGES = ("en", "zh")  # turns are in these; evidence in others shares no words with them
+CERTAINTY_WORDS = re.compile(
     r"(?<!not )(?<!n't )\b(?:certainly|undoubtedly|definitely|undeniabl[ey]|unquestionabl[ey]|"
     r"indisputabl[ey]|irrefutabl[ey]|conclusively|absolutely|obviously|no (?:possible )?doubt that|"
     r"(?:without|beyond) (?:(?:an?|any|all|the|shadow of) )*(?:reasonable )?(?:doubt|question)|"
@@ -33,8 +33,8 @@ CERTAIN = re.compile(
     r"|毫无疑问|毋庸置疑|无可辩驳|不容置疑|确凿无疑|必定|铁证",
     re.IGNORECASE,
 )
-OF_DEBATES = frozenset(
-    query_terms(
+DEBATE_TERMS = frozenset(
+    extract_query_terms(
         "claim claims statement answer response evidence source sources passage passages document "
         "text agree agrees deny denies correct incorrect wrong open supported hallucinated true "
         "false debater debaters message quote quoted says said say point reason verdict judge "
@@ -45,7 +45,7 @@ OF_DEBATES = frozenset(
 
 
 @dataclass(frozen=True)
-class Signal:
+class DebateSignal:
     """A reason to look at a turn: its number, its debater, the kind, and a sentence."""
 
     turn: int
@@ -55,7 +55,7 @@ class Signal:
 
 
 @dataclass(frozen=True)
-class PastRecord:
+class AgentAccuracy:
     """How often an agent agreed with people's answers; `high` is the interval's upper end."""
 
     right: int
@@ -73,7 +73,7 @@ class _TurnInContext:
 
     turn: Turn
     before: tuple[Turn, ...]
-    progress: Progress
+    progress: RunState
     terms: frozenset[str]
     cited: Mapping[int, tuple[Quote, ...]]
 
@@ -82,19 +82,19 @@ class _TurnInContext:
         return [turn for turn in self.before if turn.debater == self.turn.debater]
 
 
-def signals_of(
-    progress: Progress, pasts: Mapping[str, PastRecord] | None = None
-) -> tuple[Signal, ...]:
+def find_signals(
+    progress: RunState, pasts: Mapping[str, AgentAccuracy] | None = None
+) -> tuple[DebateSignal, ...]:
     """Return all signals in the order of the turns; `pasts` maps an agent's name to its record."""
     turns = tuple(sorted(progress.turns, key=lambda turn: turn.number))
     case, language = progress.case, _language(progress)
     case_texts = [case.response, case.question] if case else []
     content = [*(passage.text for passage in progress.evidence.values()), *case_texts]
-    terms = frozenset(term for text in content for term in query_terms(text, language))
+    terms = frozenset(term for text in content for term in extract_query_terms(text, language))
     texts = [("", _fold(text)) for text in case_texts]
     texts += [(turn.debater, _fold(turn.text)) for turn in turns]
     cited: dict[int, tuple[Quote, ...]] = {}
-    signals: list[Signal] = []
+    signals: list[DebateSignal] = []
     for place, turn in enumerate(turns):
         # A quote of the claim, or of another debater, does not claim to be evidence.
         earlier = texts[: place + len(case_texts)]
@@ -108,7 +108,7 @@ def signals_of(
             ("unmoved", _find_stubbornness(at)),
         )
         signals += [
-            Signal(turn.number, turn.debater, kind, sentence)
+            DebateSignal(turn.number, turn.debater, kind, sentence)
             for kind, sentences in kinds
             for sentence in sentences
         ]
@@ -120,7 +120,7 @@ def _is_citation(quote: Quote, known: Sequence[str]) -> bool:
     return quote.status != "not_found" or not words or not any(words in text for text in known)
 
 
-def by_debater(signals: Sequence[Signal]) -> dict[str, Counter[SignalKind]]:
+def count_signals(signals: Sequence[DebateSignal]) -> dict[str, Counter[SignalKind]]:
     """Count the signals of each kind by debater; debaters without any are left out."""
     counts: dict[str, Counter[SignalKind]] = defaultdict(Counter)
     for signal in signals:
@@ -130,34 +130,36 @@ def by_debater(signals: Sequence[Signal]) -> dict[str, Counter[SignalKind]]:
 
 def _fold(text: str) -> str:
     """Normalise spacing, case and typography, as the search for quotes does."""
-    return folded_with_map(text)[0]
+    return fold_with_offsets(text)[0]
 
 
 def _find_missing_quotes(at: _TurnInContext) -> Iterator[str]:
     for quote in at.cited[at.turn.number]:
         if quote.status == "not_found":
-            yield f"“{shortened(quote.text, 80)}” stands in no source."
+            yield f"“{shorten(quote.text, 80)}” stands in no source."
 
 
-def held_by(agent: str, seat: str) -> str:
+def format_record_name(agent: str, seat: str) -> str:
     """Return the name that a record is kept under; `seat` tells apart seats of one agent."""
     return f"{agent} ({seat})" if seat else agent
 
 
-def _find_overconfidence(at: _TurnInContext, pasts: Mapping[str, PastRecord]) -> Iterator[str]:
+def _find_overconfidence(at: _TurnInContext, pasts: Mapping[str, AgentAccuracy]) -> Iterator[str]:
     """Compare the turn's confidence, stated or in words, with its record, else its quotes."""
     turn = at.turn
-    is_certain = CERTAIN.search(QUOTED.sub(" ", turn.text))
-    sure = max(turn.confidence or 0.0, SURE if is_certain else 0.0)
+    is_certain = CERTAINTY_WORDS.search(QUOTED_TEXT.sub(" ", turn.text))
+    sure = max(turn.confidence or 0.0, CERTAINTY_CONFIDENCE if is_certain else 0.0)
     if turn.stance == "unclear":
         return
     tone = f"Sounds {round(100 * sure)}% sure"
-    past = pasts.get(held_by(turn.agent, turn.debater)) or pasts.get(turn.agent)
+    past = pasts.get(format_record_name(turn.agent, turn.debater)) or pasts.get(turn.agent)
     if past is not None and turn.assigned is None:
         if sure > past.high:
-            yield f"{tone}, but was right in {past.right} of {counted(past.n, 'answered case')}."
+            yield (
+                f"{tone}, but was right in {past.right} of {format_count(past.n, 'answered case')}."
+            )
         return
-    if sure < SURE_FROM or not at.progress.evidence:
+    if sure < MIN_SURE_CONFIDENCE or not at.progress.evidence:
         return
     quotes = [quote for each in (*at.mine, turn) for quote in at.cited[each.number]]
     found = sum(quote.status != "not_found" for quote in quotes)
@@ -165,7 +167,7 @@ def _find_overconfidence(at: _TurnInContext, pasts: Mapping[str, PastRecord]) ->
         yield f"{tone}, but quotes nothing."
     elif sure > found / len(quotes):
         verb = "was" if found == 1 else "were"
-        total = counted(len(quotes), "quote")
+        total = format_count(len(quotes), "quote")
         yield f"{tone}, but of its {total} so far {found} {verb} found."
 
 
@@ -176,10 +178,10 @@ def _find_misreading(at: _TurnInContext) -> Iterator[str]:
     """
     turn, role = at.turn, f"debater {at.turn.debater}"
     is_model = any(used.role == role and not used.built_in for used in at.progress.roles)
-    if turn.manner == "debate" and is_model and not is_stance_said(turn.text):
+    if turn.manner == "debate" and is_model and not has_stated_stance(turn.text):
         yield "Does not say whether the claim is correct: that follows from whom it agrees with."
     if turn.assigned is not None and turn.stance != turn.assigned:
-        yield f"Does not argue the side that it was assigned, {SIDES[turn.assigned]}."
+        yield f"Does not argue the side that it was assigned, {SIDE_NAMES[turn.assigned]}."
     if _is_off_topic(at):
         yield "Shares no word of content with the claim, the question or the evidence."
 
@@ -187,21 +189,21 @@ def _find_misreading(at: _TurnInContext) -> Iterator[str]:
 def _is_off_topic(at: _TurnInContext) -> bool:
     """Return True if a long turn has no quote that was found and no word of the case."""
     language = _language(at.progress)
-    argument = DOUBT.sub("", CONFIDENCE.sub("", at.turn.text))
+    argument = DOUBT_LINE.sub("", CONFIDENCE_LINE.sub("", at.turn.text))
     is_unspaced = IS_UNSPACED.search(argument) is not None
     # A turn in another language than the case shares no words with it, which means nothing.
-    if language not in LANGUAGES or is_unspaced != (language == "zh"):
+    if language not in SIGNAL_LANGUAGES or is_unspaced != (language == "zh"):
         return False
     if any(quote.status != "not_found" for quote in at.turn.quotes):
         return False
     names = {turn.debater for turn in (*at.before, at.turn)}
-    known = OF_DEBATES | {term for name in names for term in query_terms(name, language)}
-    terms = set(query_terms(argument, language)) - known
-    least = 2 * LEAST_TERMS if is_unspaced else LEAST_TERMS
+    known = DEBATE_TERMS | {term for name in names for term in extract_query_terms(name, language)}
+    terms = set(extract_query_terms(argument, language)) - known
+    least = 2 * MIN_TURN_TERMS if is_unspaced else MIN_TURN_TERMS
     return len(terms) >= least and terms.isdisjoint(at.terms)
 
 
-def _language(progress: Progress) -> str:
+def _language(progress: RunState) -> str:
     return progress.case.language.split("-")[0].casefold() if progress.case else ""
 
 

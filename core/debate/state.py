@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from core.agents.agent_runner import RunContext, context_built, notes_of
+from core.agents.agent_runner import RunContext, drain_notes, write_context
 from core.documents.quotes import verify_quote
-from core.runtime.concurrency import merged, streamed
+from core.runtime.concurrency import merge_streams, stream_call
 from core.runtime.errors import ModelError, ReplyError
 from core.schema.events import (
     DebateNoted,
@@ -27,13 +27,13 @@ from core.schema.events import (
     TurnFinished,
     TurnStarted,
 )
-from core.schema.progress import Progress, total_cost
-from core.schema.records import Context, Judgement, ModelCall, Plan, Stance, Turn
-from core.schema.roles import CaseView, DebateView, JudgeView, Speak
-from core.schema.rosters import JudgeManner, Manner, Option
-from core.store.ledger import AGAIN
+from core.schema.progress import RunState, sum_costs
+from core.schema.records import EvidenceContext, Judgement, ModelCall, Plan, Stance, Turn
+from core.schema.roles import CaseView, DebateView, JudgeView, SpeakCallback
+from core.schema.rosters import JudgeMode, ProtocolOption, TurnMode
+from core.store.ledger import RETRY_SLOT_SUFFIX
 
-AT_ONCE = 16  # turns in parallel; waiting for models costs no work here
+MAX_PARALLEL_TURNS = 16  # turns in parallel; waiting for models costs no work here
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class DebateState:
 
     run: RunContext
     view: CaseView
-    progress: Progress
+    progress: RunState
     plan: Plan
     heard: Callable[[], tuple[PersonSpoke, ...]] = tuple
     _reported: list[ModelCall] = field(default_factory=list)
@@ -57,7 +57,9 @@ class DebateState:
         with self._lock:
             new = self.run.roster.calls_made()
             self._reported.extend(new)
-            return new, [call for call in self._reported if call.slot.split(AGAIN)[0] == slot]
+            return new, [
+                call for call in self._reported if call.slot.split(RETRY_SLOT_SUFFIX)[0] == slot
+            ]
 
     @property
     def debaters(self) -> tuple[str, ...]:
@@ -66,9 +68,9 @@ class DebateState:
         return names[::-1] if self.plan.options.is_swapped else names
 
     @property
-    def context(self) -> Context:
+    def context(self) -> EvidenceContext:
         """The context of agent C; without one, all passages for everybody."""
-        return self.progress.context or Context((), tuple(self.view.evidence.passages), "")
+        return self.progress.context or EvidenceContext((), tuple(self.view.evidence.passages), "")
 
     @property
     def remarks(self) -> tuple[tuple[str, str], ...]:
@@ -105,20 +107,20 @@ class TurnRequest:
     number: int
     debater: str
     round: int
-    manner: Manner
+    manner: TurnMode
     hears: tuple[Turn, ...] = ()
     about: str = ""
     assigned: Stance | None = None
     summary: str = ""
 
 
-def rounds_of(plan: Plan, usual: int = 2) -> int:
+def count_rounds(plan: Plan, usual: int = 2) -> int:
     """Return the plan's number of rounds, or the protocol's default if none was chosen."""
     return plan.options.rounds or usual
 
 
 @dataclass(frozen=True)
-class Calls:
+class ProtocolCalls:
     """The most calls that a protocol makes of each role, and how many run in sequence.
 
     `chain` is the longest sequence of calls of all roles that wait for each other; the others run
@@ -153,17 +155,17 @@ class DebateProtocol:
 
     name: str
     argue: Callable[[DebateState], Iterator[Event]]
-    calls: Callable[[int, Plan], Calls]
-    manners: tuple[Manner, ...] = ()
-    judging: tuple[JudgeManner, ...] = ()
-    options: tuple[Option, ...] = ()
+    calls: Callable[[int, Plan], ProtocolCalls]
+    manners: tuple[TurnMode, ...] = ()
+    judging: tuple[JudgeMode, ...] = ()
+    options: tuple[ProtocolOption, ...] = ()
     is_judged_by_first: bool = False
     writing: tuple[str, ...] = ("context",)
     seats: int | None = None
     is_weighed: bool = False
 
 
-def warned(state: DebateState) -> Iterator[Event]:
+def report_notices(state: DebateState) -> Iterator[Event]:
     """Yield what people should know about the material before the first turn."""
     run, progress = state.run, state.progress
     if not (progress.context or progress.turns or progress.samples):
@@ -171,21 +173,21 @@ def warned(state: DebateState) -> Iterator[Event]:
             yield ProblemMet(run.now(), "searching", notice)
 
 
-def noted(state: DebateState, words: str) -> Iterator[Event]:
+def add_debate_note(state: DebateState, words: str) -> Iterator[Event]:
     """Yield a note on how the debate is held, once per run."""
     if words not in state.progress.notes:
         yield DebateNoted(state.run.now(), words)
 
 
-def with_context(state: DebateState) -> Iterator[Event]:
+def require_context(state: DebateState) -> Iterator[Event]:
     """Have agent C build the context, unless that is done already (CEDA 3.3)."""
     if state.progress.context is None:
-        yield from context_built(state.run, state.view, list(state.run.roster.debaters))
+        yield from write_context(state.run, state.view, list(state.run.roster.debaters))
     if state.progress.context is None:
         raise ModelError("The run has no context after the stage that makes it.")
 
 
-def concluded(
+def conclude_debate(
     state: DebateState, judgement: Judgement, began: float | None = None
 ) -> Iterator[Event]:
     """Yield the judgement as an event; it lasted from `began`, or 0 seconds without it."""
@@ -193,7 +195,7 @@ def concluded(
     yield JudgementReached(now, judgement, 0.0 if began is None else now - began)
 
 
-def spoken(state: DebateState, requests: Sequence[TurnRequest]) -> Iterator[Event]:
+def take_turns(state: DebateState, requests: Sequence[TurnRequest]) -> Iterator[Event]:
     """Take the requested turns that are still missing, in parallel; first yield people's remarks.
 
     A turn with an unusable reply is lost and reported; the debate goes on without it. A turn that
@@ -205,21 +207,21 @@ def spoken(state: DebateState, requests: Sequence[TurnRequest]) -> Iterator[Even
         return
     pending = [request for request in requests if state.turn(request.number) is None]
     streams = [partial(_take_turn, state, request) for request in pending]
-    yield from merged(streams, workers=AT_ONCE)
-    yield from notes_of(state.run, "debating")
+    yield from merge_streams(streams, workers=MAX_PARALLEL_TURNS)
+    yield from drain_notes(state.run, "debating")
 
 
-def taken(state: DebateState, requests: Sequence[TurnRequest]) -> tuple[Turn, ...]:
+def collect_turns(state: DebateState, requests: Sequence[TurnRequest]) -> tuple[Turn, ...]:
     """Return the requested turns that were not lost, in the order of the requests."""
     turns = (state.turn(request.number) for request in requests)
     return tuple(turn for turn in turns if turn is not None)
 
 
-def judge_view(
+def build_judge_view(
     state: DebateState,
     turns: Sequence[Turn] | None = None,
     *,
-    manner: JudgeManner = "debate",
+    manner: JudgeMode = "debate",
     number: int = 1,
     is_sampled: bool = False,
     summary: str = "",
@@ -266,23 +268,23 @@ def _stream_turn(state: DebateState, request: TurnRequest) -> Iterator[Event]:
         assigned,
     )
 
-    def argue(speak: Speak) -> Turn:
+    def argue(speak: SpeakCallback) -> Turn:
         return debater.argue(seen, speak, run.stop)
 
-    speech = streamed(argue)
+    speech = stream_call(argue)
     while True:
         try:
             piece = next(speech)
         except StopIteration as ended:
             reply = replace(ended.value, manner=manner, about=about, assigned=assigned)
-            turn = with_checked_quotes(reply, state.view)
+            turn = verify_turn_quotes(reply, state.view)
             break
         run.stop.check()
         yield TurnDelta(run.now(), request.number, piece)
     finished = run.now()
     new_calls, turn_calls = state.calls_made(f"turn {request.number}")
     yield from (ModelCalled(finished, call) for call in new_calls)
-    yield TurnFinished(finished, turn, finished - started, total_cost(turn_calls))
+    yield TurnFinished(finished, turn, finished - started, sum_costs(turn_calls))
 
 
 def _build_view(state: DebateState, request: TurnRequest) -> DebateView:
@@ -307,7 +309,7 @@ def _build_view(state: DebateState, request: TurnRequest) -> DebateView:
     )
 
 
-def with_checked_quotes(turn: Turn, view: CaseView) -> Turn:
+def verify_turn_quotes(turn: Turn, view: CaseView) -> Turn:
     """Return the turn with every quote checked by code, whatever the debater claimed."""
     passages = list(view.evidence.passages.values())
     quotes = [*turn.quotes, *(point.quote for point in turn.points if point.quote)]

@@ -15,22 +15,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from core.agents.agent_runner import sampled
-from core.agents.reply_parser import argument_in
-from core.baseline.wording import capitalised, counted, listed, shortened, verdict_text
-from core.debate.state import AT_ONCE, DebateState
-from core.runtime.concurrency import merged
+from core.agents.agent_runner import sample_judgement
+from core.agents.reply_parser import parse_argument
+from core.baseline.wording import capitalise, format_count, frame_verdict, join_quoted, shorten
+from core.debate.state import MAX_PARALLEL_TURNS, DebateState
+from core.runtime.concurrency import merge_streams
 from core.schema.events import Event, ModelCalled, ProblemMet
-from core.schema.progress import total_cost
-from core.schema.records import Cause, Judgement, Label, Turn
+from core.schema.progress import sum_costs
+from core.schema.records import Judgement, Label, Turn, UnclearCause
 from core.schema.roles import CaseView, JudgeView
 
-MOST_SAID = 240  # characters of a reason
+MAX_REASON_CHARS = 240  # characters of a reason
 
 
-def undecided(agent: str, cause: Cause, words: str, p: float | None = None) -> Judgement:
+def make_undecided(
+    agent: str, cause: UnclearCause, words: str, p: float | None = None
+) -> Judgement:
     """Return an `unclear` judgement for the reason in `words`, which has no full stop."""
-    text, why = f"No verdict: {words}.", f"{capitalised(words)}."
+    text, why = f"No verdict: {words}.", f"{capitalise(words)}."
     return Judgement(agent, "unclear", text, cause=cause, cause_words=why, p=p)
 
 
@@ -77,10 +79,10 @@ class VoteTally:
         votes = f"{self.hallucinated} {verb} hallucinated, {self.supported} supported"
         silent = self.asked - self.cast
         rest = f", {silent} gave no label" if silent else ""
-        return f"Of {counted(self.asked, noun)} {votes}{rest}."
+        return f"Of {format_count(self.asked, noun)} {votes}{rest}."
 
 
-def tally(labels: Iterable[Label | None], whole: int = 0) -> VoteTally:
+def count_votes(labels: Iterable[Label | None], whole: int = 0) -> VoteTally:
     """Count the labels; None is a lost vote, and so is each one missing from `whole`."""
     votes = list(labels)
     read = [label for label in votes if label is not None]
@@ -89,59 +91,61 @@ def tally(labels: Iterable[Label | None], whole: int = 0) -> VoteTally:
     return VoteTally(hallucinated, supported, len(read) - hallucinated - supported, lost)
 
 
-def without_majority(agent: str, votes: VoteTally, noun: str) -> Judgement:
+def make_no_majority(agent: str, votes: VoteTally, noun: str) -> Judgement:
     """Return an `unclear` judgement for votes in which no label has more than half."""
     words = f"{votes.words(noun)} Neither label has the majority"
-    return undecided(agent, "not_settled", words, votes.p)
+    return make_undecided(agent, "not_settled", words, votes.p)
 
 
-def barred(agent: str, view: CaseView) -> Judgement | None:
+def check_unreadable_images(agent: str, view: CaseView) -> Judgement | None:
     """Return an `unclear` judgement if an image is unreadable; nobody votes on that."""
     if not view.unreadable_images:
         return None
-    words = f"{listed(view.unreadable_images)} could not be read here"
-    text, why = f"No verdict: {words}.", capitalised(words)
+    words = f"{join_quoted(view.unreadable_images)} could not be read here"
+    text, why = f"No verdict: {words}.", capitalise(words)
     return Judgement(agent, "unclear", text, cause="image_not_readable", cause_words=why)
 
 
-def nobody_voted(agent: str, view: CaseView, answered: int) -> Judgement:
+def make_no_votes(agent: str, view: CaseView, answered: int) -> Judgement:
     """Return an `unclear` judgement for no votes; `answered` counts readable open answers."""
     if answered and not view.evidence.passages:
-        return undecided(agent, "no_evidence", "There is no evidence to check it against")
+        return make_undecided(agent, "no_evidence", "There is no evidence to check it against")
     if answered:
-        return undecided(agent, "not_settled", "Everybody who answered left it open")
-    return undecided(agent, "unreadable_reply", "Nobody gave an answer that could be read")
+        return make_undecided(agent, "not_settled", "Everybody who answered left it open")
+    return make_undecided(agent, "unreadable_reply", "Nobody gave an answer that could be read")
 
 
-def last_answers(turns: Sequence[Turn]) -> tuple[Turn, ...]:
+def list_last_answers(turns: Sequence[Turn]) -> tuple[Turn, ...]:
     """Return each debater's last turn, ordered by number."""
     last = {turn.debater: turn for turn in sorted(turns, key=lambda turn: turn.number)}
     return tuple(sorted(last.values(), key=lambda turn: turn.number))
 
 
-def all_agree(answers: Sequence[Turn], debaters: int) -> bool:
+def is_unanimous(answers: Sequence[Turn], debaters: int) -> bool:
     """Return True if every one of at least two debaters has answered, and all alike."""
     return len(answers) == debaters > 1 and len({turn.stance for turn in answers}) == 1
 
 
-def by_majority(agent: str, state: DebateState, answers: Sequence[Turn]) -> Judgement:
+def decide_by_majority(agent: str, state: DebateState, answers: Sequence[Turn]) -> Judgement:
     """Return the majority judgement of these answers, one per debater.
 
     It quotes the reason of the most confident one.
     """
-    votes = tally((turn.stance for turn in answers), len(state.debaters))
+    votes = count_votes((turn.stance for turn in answers), len(state.debaters))
     if not votes.cast:
-        return nobody_voted(agent, state.view, len(answers))
+        return make_no_votes(agent, state.view, len(answers))
     label = votes.label
     if label == "unclear":
-        return without_majority(agent, votes, "agent")
+        return make_no_majority(agent, votes, "agent")
     supporters = [turn for turn in answers if turn.stance == label]
     surest = max(supporters, key=lambda turn: turn.confidence or 0.0)
-    prose = f"{votes.words('agent')} {told(last_reason(state.progress.turns, surest))}"
-    return Judgement(agent, label, verdict_text(label, prose), prose=prose, p=votes.p)
+    prose = (
+        f"{votes.words('agent')} {format_reason(find_last_reason(state.progress.turns, surest))}"
+    )
+    return Judgement(agent, label, frame_verdict(label, prose), prose=prose, p=votes.p)
 
 
-def last_reason(turns: Sequence[Turn], answer: Turn) -> Turn:
+def find_last_reason(turns: Sequence[Turn], answer: Turn) -> Turn:
     """Return the debater's last turn that gives a reason for this answer of its own."""
     reasons = [
         turn
@@ -153,43 +157,43 @@ def last_reason(turns: Sequence[Turn], answer: Turn) -> Turn:
     return max(reasons, key=lambda turn: turn.number, default=answer)
 
 
-def told(turn: Turn) -> str:
+def format_reason(turn: Turn) -> str:
     """Return who says so and why, in one line without the verdict."""
-    return f"{turn.debater} ({turn.agent}): {shortened(argument_in(turn.text), MOST_SAID)}"
+    return f"{turn.debater} ({turn.agent}): {shorten(parse_argument(turn.text), MAX_REASON_CHARS)}"
 
 
-def drawn(state: DebateState, views: Sequence[JudgeView], note: str) -> Iterator[Event]:
+def draw_samples(state: DebateState, views: Sequence[JudgeView], note: str) -> Iterator[Event]:
     """Ask for the judgements on these views that are still missing, in parallel."""
     pending = [seen for seen in views if seen.number not in state.progress.samples]
-    streams = [partial(drawing, state, seen, note) for seen in pending]
-    yield from merged(streams, workers=AT_ONCE)
+    streams = [partial(draw_sample, state, seen, note) for seen in pending]
+    yield from merge_streams(streams, workers=MAX_PARALLEL_TURNS)
 
 
-def drawing(state: DebateState, seen: JudgeView, note: str) -> Iterator[Event]:
+def draw_sample(state: DebateState, seen: JudgeView, note: str) -> Iterator[Event]:
     """Yield one judgement's events; its cost is that of its own calls, whoever reports them."""
     roster = replace(state.run.roster, calls_made=lambda: state.calls_made("")[0])
-    for event in sampled(replace(state.run, roster=roster), seen, note):
+    for event in sample_judgement(replace(state.run, roster=roster), seen, note):
         if event.kind == "judgement_sampled":
             new_calls, judgement_calls = state.calls_made(seen.slot)
             yield from (ModelCalled(event.at, call) for call in new_calls)
-            event = replace(event, cost=total_cost(judgement_calls))
+            event = replace(event, cost=sum_costs(judgement_calls))
         yield event
 
 
-def samples_of(state: DebateState, views: Sequence[JudgeView]) -> list[Judgement]:
+def list_samples(state: DebateState, views: Sequence[JudgeView]) -> list[Judgement]:
     """Return the judgements on these views, in the order of the views."""
     samples = state.progress.samples
     return [samples[seen.number].judgement for seen in views if seen.number in samples]
 
 
-def possible(state: DebateState, wanted: int) -> int:
+def count_useful_samples(state: DebateState, wanted: int) -> int:
     """Return how many samples to draw: one if the judge is built in, as they cannot differ."""
     return 1 if state.run.roster.judge.built_in else max(1, wanted)
 
 
-def said_once(state: DebateState, wanted: int) -> Iterator[Event]:
+def report_fewer_samples(state: DebateState, wanted: int) -> Iterator[Event]:
     """Report that fewer samples are drawn than were requested, if so."""
-    if possible(state, wanted) < wanted and not state.progress.samples:
+    if count_useful_samples(state, wanted) < wanted and not state.progress.samples:
         message = (
             f"{state.run.roster.judge.name} always says the same about the same evidence, so it "
             f"was asked once instead of {wanted} times."
@@ -197,13 +201,13 @@ def said_once(state: DebateState, wanted: int) -> Iterator[Event]:
         yield ProblemMet(state.run.now(), "judging", message)
 
 
-def vote_of(samples: Sequence[Judgement]) -> Judgement:
+def decide_by_samples(samples: Sequence[Judgement]) -> Judgement:
     """Return a sample with the majority label, its prose led by the vote."""
-    votes = tally(None if s.cause == "unreadable_reply" else s.label for s in samples)
+    votes = count_votes(None if s.cause == "unreadable_reply" else s.label for s in samples)
     if len(samples) == 1 or not votes.cast:
         return samples[0]
     if votes.label == "unclear":
-        return without_majority(samples[0].agent, votes, "judgement")
+        return make_no_majority(samples[0].agent, votes, "judgement")
     chosen = next(sample for sample in samples if sample.label == votes.label)
     words = votes.words("judgement")
     prose = f"{words} One of the {votes.label} ones: {chosen.prose or chosen.text}"

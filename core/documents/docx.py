@@ -16,29 +16,36 @@ from dataclasses import dataclass, field
 from xml.etree.ElementTree import Element, ParseError, fromstring, iterparse
 from xml.parsers import expat
 
-from core.documents.draft import BlockContent, Draft, ReadRequest, content
-from core.documents.tables import table_contents
+from core.documents.draft import BlockContent, ReadRequest, SourceBuilder, text_block
+from core.documents.tables import build_table_blocks
 from core.runtime.config import MEGABYTE
 from core.runtime.errors import InputError
 from core.schema.records import Source
 
-NOTES = re.compile(r"(?:foot|end)notes\d*\.xml")
-LETTER = re.compile(r"[^\W\d_]{2}")
-ENCRYPTED = 1  # bit 0 of a zip member's flags
-DAMAGE = (zipfile.BadZipFile, zlib.error, ParseError, KeyError, EOFError, NotImplementedError)
-AGAIN = "open it in Word, save it as .docx and add it again"
-WRAPPERS = frozenset({"sdt", "sdtContent", "customXml", "ins", "moveTo", "smartTag"})
-SKIPPED = frozenset(
+NOTE_PART = re.compile(r"(?:foot|end)notes\d*\.xml")
+TWO_LETTERS = re.compile(r"[^\W\d_]{2}")
+ENCRYPTED_FLAG = 1  # bit 0 of a zip member's flags
+DAMAGE_ERRORS = (
+    zipfile.BadZipFile,
+    zlib.error,
+    ParseError,
+    KeyError,
+    EOFError,
+    NotImplementedError,
+)
+SAVE_AGAIN_ADVICE = "open it in Word, save it as .docx and add it again"
+WRAPPER_TAGS = frozenset({"sdt", "sdtContent", "customXml", "ins", "moveTo", "smartTag"})
+SKIPPED_TAGS = frozenset(
     "del moveFrom delText instrText pPr rPr tblPr tcPr trPr sectPr sdtPr sdtEndPr Fallback "
     "rt delInstrText".split()
 )
-MARKS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "\u2011", "ptab": "\t"}
-OFF = frozenset({"0", "false", "off"})
-LONGEST_CELL = 400
-WIDEST = 200  # columns that cells may span; Word's own tables have at most 63
-HEADING = re.compile(r"heading (\d)")
-DEEPEST_HEADING = 6
-MOST_BASES = 12  # length of a chain of base styles
+CHARACTER_TAGS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "\u2011", "ptab": "\t"}
+FALSE_VALUES = frozenset({"0", "false", "off"})
+MAX_CELL_LENGTH = 400
+MAX_SPANNED_COLUMNS = 200  # columns that cells may span; Word's own tables have at most 63
+HEADING_STYLE = re.compile(r"heading (\d)")
+MAX_HEADING_LEVEL = 6
+MAX_BASE_STYLES = 12  # length of a chain of base styles
 
 
 def read_docx(request: ReadRequest) -> Source:
@@ -46,24 +53,25 @@ def read_docx(request: ReadRequest) -> Source:
 
     Raises InputError: the file is damaged, unpacks to too much, or holds too much text.
     """
-    draft = Draft(request)
+    draft = SourceBuilder(request)
     try:
         with zipfile.ZipFile(io.BytesIO(request.data)) as archive:
             _check_size(request, archive)
-            if any(member.flag_bits & ENCRYPTED for member in archive.infolist()):
+            if any(member.flag_bits & ENCRYPTED_FLAG for member in archive.infolist()):
                 raise InputError(
                     f"{request.file} is protected by a password; save it without one and add it "
                     "again."
                 )
             _read_parts(request, archive, draft)
-    except DAMAGE as error:
+    except DAMAGE_ERRORS as error:
         raise InputError(
-            f"{request.file} could not be read as a Word document: it is damaged; {AGAIN}."
+            f"{request.file} could not be read as a Word document: it is damaged; "
+            f"{SAVE_AGAIN_ADVICE}."
         ) from error
     except _HasDtd as error:
         raise InputError(
             f"{request.file} could not be read as a Word document: it has a document type "
-            f"declaration, which no Word document has; {AGAIN}."
+            f"declaration, which no Word document has; {SAVE_AGAIN_ADVICE}."
         ) from error
     except RecursionError as error:
         raise InputError(
@@ -85,7 +93,7 @@ def _check_size(request: ReadRequest, archive: zipfile.ZipFile) -> None:
         )
 
 
-def _read_parts(request: ReadRequest, archive: zipfile.ZipFile, draft: Draft) -> None:
+def _read_parts(request: ReadRequest, archive: zipfile.ZipFile, draft: SourceBuilder) -> None:
     main = _find_main_part(archive)
     folder = posixpath.dirname(main)
     walk = _Walk(_load_styles(archive, f"{folder}/styles.xml"))
@@ -96,9 +104,9 @@ def _read_parts(request: ReadRequest, archive: zipfile.ZipFile, draft: Draft) ->
     if changed:
         draft.note("The document has tracked changes; it was read as if all were accepted.")
     for part in sorted(archive.namelist()):
-        if posixpath.dirname(part) == folder and NOTES.fullmatch(posixpath.basename(part)):
+        if posixpath.dirname(part) == folder and NOTE_PART.fullmatch(posixpath.basename(part)):
             for item in fromstring(_read_part(archive, part)):  # noqa: S314 - DTDs are refused
-                footnotes = [block for block in walk.blocks(item) if LETTER.search(block.text)]
+                footnotes = [block for block in walk.blocks(item) if TWO_LETTERS.search(block.text)]
                 draft.add_blocks(BlockContent("footnote", note.pieces) for note in footnotes)
     if walk.pictures:
         count = (
@@ -113,13 +121,13 @@ def _load_styles(archive: zipfile.ZipFile, part: str) -> dict[str, str]:
     names: dict[str, str] = {}
     bases: dict[str, str] = {}
     for style in fromstring(_read_part(archive, part)):  # noqa: S314 - DTDs are refused
-        if local(style) == "style":
-            style_id = value(style, "styleId") or ""
-            names[style_id] = (value(child(style, "name"), "val") or "").lower()
-            bases[style_id] = value(child(style, "basedOn"), "val") or ""
-            level = child(child(style, "pPr"), "outlineLvl")
+        if strip_namespace(style) == "style":
+            style_id = find_attribute(style, "styleId") or ""
+            names[style_id] = (find_attribute(find_child(style, "name"), "val") or "").lower()
+            bases[style_id] = find_attribute(find_child(style, "basedOn"), "val") or ""
+            level = find_child(find_child(style, "pPr"), "outlineLvl")
             if level is not None:
-                names[style_id] = _outline_style(value(level, "val"))
+                names[style_id] = _outline_style(find_attribute(level, "val"))
     return {style_id: _resolve_style(style_id, names, bases) for style_id in names}
 
 
@@ -129,9 +137,9 @@ def _outline_style(level: str | None) -> str:
 
 def _resolve_style(style_id: str, names: dict[str, str], bases: dict[str, str]) -> str:
     style = style_id
-    for _ in range(MOST_BASES):
+    for _ in range(MAX_BASE_STYLES):
         name = names.get(style, "")
-        if HEADING.match(name) or name.startswith(("title", "toc", "caption", "list")):
+        if HEADING_STYLE.match(name) or name.startswith(("title", "toc", "caption", "list")):
             return name
         style = bases.get(style, "")
     return names[style_id]
@@ -190,32 +198,34 @@ def _iterate_body(archive: zipfile.ZipFile, part: str) -> Iterator[Element]:
             path.append(element)
             continue
         path.pop()
-        if len(path) == 2 and local(path[1]) == "body":
+        if len(path) == 2 and strip_namespace(path[1]) == "body":
             yield element
             path[1].clear()
 
 
 def _has_changes(element: Element) -> bool:
-    return any(local(item) in ("ins", "del", "moveFrom", "moveTo") for item in element.iter())
+    return any(
+        strip_namespace(item) in ("ins", "del", "moveFrom", "moveTo") for item in element.iter()
+    )
 
 
-def local(element: Element) -> str:
+def strip_namespace(element: Element) -> str:
     """Return the element's name without its namespace."""
     return element.tag.rpartition("}")[2]
 
 
-def value(element: Element | None, name: str) -> str | None:
+def find_attribute(element: Element | None, name: str) -> str | None:
     """Return an attribute by its name without namespace."""
     if element is None:
         return None
     return next((v for key, v in element.attrib.items() if key.rpartition("}")[2] == name), None)
 
 
-def child(element: Element | None, name: str) -> Element | None:
+def find_child(element: Element | None, name: str) -> Element | None:
     """Return the first child of that name, or None."""
     if element is None:
         return None
-    return next((item for item in element if local(item) == name), None)
+    return next((item for item in element if strip_namespace(item) == name), None)
 
 
 @dataclass
@@ -227,12 +237,12 @@ class _Walk:
     caption: str = field(default="", init=False)  # a caption right before the next table
 
     def blocks(self, element: Element) -> Iterator[BlockContent]:
-        name = local(element)
+        name = strip_namespace(element)
         if name == "p":
             yield from self._paragraph(element)
         elif name == "tbl":
             yield from self._table(element)
-        elif name not in SKIPPED:
+        elif name not in SKIPPED_TAGS:
             for item in element:
                 yield from self.blocks(item)
 
@@ -247,33 +257,33 @@ class _Walk:
             yield from self.blocks(box)
 
     def _block(self, paragraph: Element, text: str) -> BlockContent:
-        properties = child(paragraph, "pPr")
-        style = self.styles.get(value(child(properties, "pStyle"), "val") or "", "")
-        outline = value(child(properties, "outlineLvl"), "val")
-        heading = HEADING.match(style if outline is None else _outline_style(outline))
+        properties = find_child(paragraph, "pPr")
+        style = self.styles.get(find_attribute(find_child(properties, "pStyle"), "val") or "", "")
+        outline = find_attribute(find_child(properties, "outlineLvl"), "val")
+        heading = HEADING_STYLE.match(style if outline is None else _outline_style(outline))
         if style.startswith("toc"):
-            return content(None, text)
+            return text_block(None, text)
         if style.startswith("title"):
-            return content("heading", text)
-        if heading and int(heading[1]) <= DEEPEST_HEADING:
-            return content("heading", text, int(heading[1]))
+            return text_block("heading", text)
+        if heading and int(heading[1]) <= MAX_HEADING_LEVEL:
+            return text_block("heading", text, int(heading[1]))
         if style.startswith("caption"):
-            return content("caption", text)
-        is_item = style.startswith("list") or child(properties, "numPr") is not None
-        return content("list item" if is_item else "paragraph", text)
+            return text_block("caption", text)
+        is_item = style.startswith("list") or find_child(properties, "numPr") is not None
+        return text_block("list item" if is_item else "paragraph", text)
 
     def _pieces(self, element: Element, boxes: list[Element]) -> Iterator[str]:
         for item in element:
-            name = local(item)
+            name = strip_namespace(item)
             if name == "t":
                 yield item.text or ""
             elif name == "txbxContent":
                 boxes.append(item)
-            elif name in MARKS:
-                yield MARKS[name]
+            elif name in CHARACTER_TAGS:
+                yield CHARACTER_TAGS[name]
             elif name == "r" and _is_hidden(item):
                 continue
-            elif name not in SKIPPED:
+            elif name not in SKIPPED_TAGS:
                 self.pictures += name in ("blip", "chart", "imagedata")
                 yield from self._pieces(item, boxes)
 
@@ -283,20 +293,20 @@ class _Walk:
         nested: list[Element] = []
         headers = 0
         for row in _find_children(table, "tr"):
-            properties = child(row, "trPr")
-            if child(properties, "del") is not None:
+            properties = find_child(row, "trPr")
+            if find_child(properties, "del") is not None:
                 continue
-            if child(properties, "tblHeader") is not None and headers == len(grid):
+            if find_child(properties, "tblHeader") is not None and headers == len(grid):
                 headers += 1
             grid.append(self._row(row, grid[-1] if grid else [], nested))
         widest = max((len(row) for row in grid), default=0)
-        if widest < 2 or any(len(text) > LONGEST_CELL for row in grid for text in row):
+        if widest < 2 or any(len(text) > MAX_CELL_LENGTH for row in grid for text in row):
             for row in _find_children(table, "tr"):
                 for cell in _find_children(row, "tc"):
                     for item in cell:
                         yield from self.blocks(item)
             return
-        yield from table_contents(grid, headers or None, caption)
+        yield from build_table_blocks(grid, headers or None, caption)
         for inner in nested:
             yield from self.blocks(inner)
 
@@ -307,33 +317,37 @@ class _Walk:
         """
         cells: list[str] = []
         for cell in _find_children(row, "tc"):
-            properties = child(cell, "tcPr")
-            merge = child(properties, "vMerge")
-            if merge is not None and value(merge, "val") != "restart" and len(cells) < len(above):
+            properties = find_child(cell, "tcPr")
+            merge = find_child(properties, "vMerge")
+            if (
+                merge is not None
+                and find_attribute(merge, "val") != "restart"
+                and len(cells) < len(above)
+            ):
                 text = above[len(cells)]
             else:
                 text = " ".join(self._cell(cell, nested))
-            span = value(child(properties, "gridSpan"), "val") or "1"
-            across = min(int(span), WIDEST) if span.isascii() and span.isdigit() else 1
-            cells.extend([text] * max(1, min(across, WIDEST - len(cells))))
+            span = find_attribute(find_child(properties, "gridSpan"), "val") or "1"
+            across = min(int(span), MAX_SPANNED_COLUMNS) if span.isascii() and span.isdigit() else 1
+            cells.extend([text] * max(1, min(across, MAX_SPANNED_COLUMNS - len(cells))))
         return cells
 
     def _cell(self, cell: Element, nested: list[Element]) -> Iterator[str]:
         for item in cell:
-            if local(item) == "tbl":
+            if strip_namespace(item) == "tbl":
                 nested.append(item)
             else:
                 yield from (block.text for block in self.blocks(item))
 
 
 def _is_hidden(run: Element) -> bool:
-    vanish = child(child(run, "rPr"), "vanish")
-    return vanish is not None and (value(vanish, "val") or "") not in OFF
+    vanish = find_child(find_child(run, "rPr"), "vanish")
+    return vanish is not None and (find_attribute(vanish, "val") or "") not in FALSE_VALUES
 
 
 def _find_children(element: Element, name: str) -> Iterator[Element]:
     for item in element:
-        if local(item) == name:
+        if strip_namespace(item) == name:
             yield item
-        elif local(item) in WRAPPERS:
+        elif strip_namespace(item) in WRAPPER_TAGS:
             yield from _find_children(item, name)

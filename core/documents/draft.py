@@ -1,6 +1,7 @@
-"""What a document reader receives (`ReadRequest`) and builds (a `Draft`, which makes a `Source`).
+"""What a document reader receives (`ReadRequest`) and builds (`SourceBuilder`, then `Source`).
 
-Coordinates grow downwards. Offsets are half-open and count code points of `Draft.finish`'s text.
+Coordinates grow downwards. Offsets are half-open and count code points of `SourceBuilder.finish`'s
+text.
 """
 
 from __future__ import annotations
@@ -15,26 +16,35 @@ from typing import NamedTuple
 
 from core.runtime.config import Settings
 from core.runtime.errors import InputError
-from core.schema.records import Block, BlockKind, Box, BoxedText, Page, Reading, Source, SourceKind
+from core.schema.records import (
+    BlockKind,
+    BoundingBox,
+    BoxedText,
+    ReadingMethod,
+    Source,
+    SourceKind,
+    SourcePage,
+    TextBlock,
+)
 
-LONGEST_NAME = 120
+MAX_NAME_LENGTH = 120
 # SQLite ends text at NUL in length() and substr(), and UTF-8 has no place for half a surrogate
 # pair; damaged PDFs yield both.
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-IN_ROWS = frozenset({"table row", "chart label"})
+ROW_KINDS = frozenset({"table row", "chart label"})
 
-Report = Callable[[int, int, str], None]
+ProgressCallback = Callable[[int, int, str], None]
 
 
-def silent(_done: int, _total: int, _note: str) -> None:
+def ignore_progress(_done: int, _total: int, _note: str) -> None:
     """Report nothing."""
 
 
-def shown(name: str) -> str:
+def format_file_name(name: str) -> str:
     """Return the file name in quotes, on one line and shortened to a readable length."""
     plain = " ".join("".join(c if c.isprintable() else " " for c in name).split()) or "the file"
-    if len(plain) > LONGEST_NAME:
-        plain = f"{plain[: LONGEST_NAME - 20]}…{plain[-19:]}"
+    if len(plain) > MAX_NAME_LENGTH:
+        plain = f"{plain[: MAX_NAME_LENGTH - 20]}…{plain[-19:]}"
     return f"“{plain}”"
 
 
@@ -47,13 +57,13 @@ class ReadRequest:
     data: bytes
     kind: SourceKind
     settings: Settings
-    report: Report = silent
+    report: ProgressCallback = ignore_progress
     ends_at: float = float("inf")
 
     @property
     def file(self) -> str:
         """Return the file's name as messages show it."""
-        return shown(self.name)
+        return format_file_name(self.name)
 
     @property
     def has_time(self) -> bool:
@@ -92,25 +102,25 @@ class TextBox(NamedTuple):
         """The centre, vertically."""
         return (self.top + self.bottom) / 2
 
-    def share_of(self, width: float, height: float) -> Box:
+    def share_of(self, width: float, height: float) -> BoundingBox:
         """Return the rectangle as shares of a page of that size."""
         sizes = (width, height, width, height)
         edges = zip((self.left, self.top, self.right, self.bottom), sizes, strict=True)
-        return Box(*(min(max(at / size, 0.0), 1.0) if size else 0.0 for at, size in edges))
+        return BoundingBox(*(min(max(at / size, 0.0), 1.0) if size else 0.0 for at, size in edges))
 
 
-def usual_height(items: Sequence[TextBox]) -> float:
+def median_height(items: Sequence[TextBox]) -> float:
     """Return the median height of the items, or 1 if there are none."""
     return median(item.height for item in items) if items else 1.0
 
 
-def around(items: Iterable[TextBox], text: str = "") -> TextBox:
+def bounding_box(items: Iterable[TextBox], text: str = "") -> TextBox:
     """Return the bounding rectangle of all items, carrying that text."""
     _, lefts, tops, rights, bottoms, scores, _ = zip(*items, strict=True)
     return TextBox(text, min(lefts), min(tops), max(rights), max(bottoms), min(scores))
 
 
-def rows_of(items: Sequence[TextBox]) -> list[list[TextBox]]:
+def group_rows(items: Sequence[TextBox]) -> list[list[TextBox]]:
     """Group the items into rows, top to bottom, and sort each row from left to right.
 
     An item joins the last row if its centre is less than half a height from that row's mean centre.
@@ -143,14 +153,14 @@ class PictureText:
     unread: int = 0
     turned: int = 0
 
-    def box(self, item: TextBox) -> Box:
+    def box(self, item: TextBox) -> BoundingBox:
         """Return the item's place as shares of the picture before it was turned."""
         box = item.share_of(self.width, self.height)
         left, top, right, bottom = box.left, box.top, box.right, box.bottom
         turned = {
-            90: Box(top, 1 - right, bottom, 1 - left),
-            180: Box(1 - right, 1 - bottom, 1 - left, 1 - top),
-            270: Box(1 - bottom, left, 1 - top, right),
+            90: BoundingBox(top, 1 - right, bottom, 1 - left),
+            180: BoundingBox(1 - right, 1 - bottom, 1 - left, 1 - top),
+            270: BoundingBox(1 - bottom, left, 1 - top, right),
         }
         return turned.get(self.turned, box)
 
@@ -176,18 +186,18 @@ class BlockContent:
         return "".join(piece.text for piece in self.pieces)
 
 
-def content(kind: BlockKind | None, text: str, level: int = 0) -> BlockContent:
+def text_block(kind: BlockKind | None, text: str, level: int = 0) -> BlockContent:
     """Return a block of one piece, without a place."""
     return BlockContent(kind, (TextPiece(text),), level)
 
 
-def joined_pieces(items: Iterable[TextBox], by: str) -> tuple[TextPiece, ...]:
+def join_text_pieces(items: Iterable[TextBox], by: str) -> tuple[TextPiece, ...]:
     """Return the items as pieces, with `by` between them."""
     pieces = [piece for item in items for piece in (TextPiece(by), TextPiece(item.text, item))]
     return tuple(pieces[1:])
 
 
-def storable(text: str) -> str:
+def replace_unstorable(text: str) -> str:
     """Replace characters that no database can store by U+FFFD; the length stays the same."""
     if not UNSTORABLE.search(text):
         return text
@@ -195,14 +205,14 @@ def storable(text: str) -> str:
     return joined.replace("\x00", "\N{REPLACEMENT CHARACTER}")
 
 
-class Draft:
+class SourceBuilder:
     """Collects the text, blocks, pages, boxes and notes of one source while it is read."""
 
     def __init__(self, request: ReadRequest) -> None:
         self._request = request
         self._parts: list[str] = []
-        self._blocks: list[Block] = []
-        self._pages: list[Page] = []
+        self._blocks: list[TextBlock] = []
+        self._pages: list[SourcePage] = []
         self._boxes: list[BoxedText] = []
         self._notes: list[str] = []
         self._last: BlockKind | None = None
@@ -213,7 +223,7 @@ class Draft:
 
         Raises InputError: the source holds more characters than the settings allow.
         """
-        storable_text = storable(text)
+        storable_text = replace_unstorable(text)
         self.length += len(storable_text)
         most = self._request.settings.source_characters
         if self.length > most:
@@ -226,13 +236,13 @@ class Draft:
     def separate(self, kind: BlockKind | None) -> None:
         """Append the separator before a block of that kind; nothing at the beginning."""
         if self.length:
-            self.add("\n" if kind in IN_ROWS and self._last in IN_ROWS else "\n\n")
+            self.add("\n" if kind in ROW_KINDS and self._last in ROW_KINDS else "\n\n")
 
     def add_blocks(
         self,
         blocks: Iterable[BlockContent],
         page: int = 1,
-        box: Callable[[TextBox], Box] | None = None,
+        box: Callable[[TextBox], BoundingBox] | None = None,
     ) -> None:
         """Append the blocks in order; `box` maps each piece's place to shares of that page.
 
@@ -247,7 +257,7 @@ class Draft:
                 self.close_block(block, start)
 
     def add_piece(
-        self, piece: TextPiece, page: int = 1, box: Callable[[TextBox], Box] | None = None
+        self, piece: TextPiece, page: int = 1, box: Callable[[TextBox], BoundingBox] | None = None
     ) -> None:
         """Append a piece of a block together with its place."""
         start = self.length
@@ -260,15 +270,15 @@ class Draft:
         """Record a block that began at `start` and ends here."""
         self._last = block.kind
         if block.kind is not None:
-            self._blocks.append(Block(block.kind, start, self.length, block.level))
+            self._blocks.append(TextBlock(block.kind, start, self.length, block.level))
 
-    def mark(self, block: Block) -> None:
+    def mark(self, block: TextBlock) -> None:
         """Record a block of text that was added verbatim."""
         self._blocks.append(block)
 
-    def add_page(self, number: int, start: int, reading: Reading) -> None:
+    def add_page(self, number: int, start: int, reading: ReadingMethod) -> None:
         """Close the page that began at `start`."""
-        self._pages.append(Page(number, start, self.length, reading))
+        self._pages.append(SourcePage(number, start, self.length, reading))
 
     def note(self, text: str) -> None:
         """Add a remark for the person (one sentence); repeats are dropped."""

@@ -12,74 +12,78 @@ from dataclasses import dataclass, field
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from core.documents.draft import BlockContent, Draft, ReadRequest, content
-from core.documents.readers import decoded, decoded_page
-from core.documents.tables import clean, table_contents
+from core.documents.draft import BlockContent, ReadRequest, SourceBuilder, text_block
+from core.documents.readers import decode_page, decode_text
+from core.documents.tables import build_table_blocks, clean_cell
 from core.schema.records import BlockKind, Source
 
-UNSEEN = frozenset(
+INVISIBLE_TAGS = frozenset(
     "script style template noscript head svg math-annotation object iframe canvas audio video "
     "select option datalist textarea input button dialog".split()
 )
-MENUS = frozenset({"nav", "menu"})
+MENU_TAGS = frozenset({"nav", "menu"})
 MENU_ROLES = frozenset({"navigation", "search", "menu", "menubar", "banner", "contentinfo"})
-BLOCKS = frozenset(
+BLOCK_TAGS = frozenset(
     "address article aside blockquote body center dd details dir div dl dt fieldset figcaption "
     "figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main ol p pre section "
     "summary table tbody td tfoot th thead tr ul caption".split()
 )
 HIDDEN_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
-BLANKS = re.compile(r"[ \t\r\n\f]+")
+WHITESPACE = re.compile(r"[ \t\r\n\f]+")
 # Control characters, which no page shows, stand in for blanks that must not be joined.
-STAND_INS = re.compile("[\x1c-\x1f]")
+PLACEHOLDERS = re.compile("[\x1c-\x1f]")
 LINE_BREAK = "\x1e"
-KEPT = str.maketrans({" ": "\x1d", "\t": "\x1c", "\n": "\x1f"})
-SHOWN = str.maketrans({"\x1d": " ", "\x1c": "\t", "\x1f": "\n"})
-SPAN = re.compile(r"\s*([0-9]{1,9})\s*")
-WIDEST = 200
+TO_PLACEHOLDERS = str.maketrans({" ": "\x1d", "\t": "\x1c", "\n": "\x1f"})
+FROM_PLACEHOLDERS = str.maketrans({"\x1d": " ", "\x1c": "\t", "\x1f": "\n"})
+SPAN_VALUE = re.compile(r"\s*([0-9]{1,9})\s*")
+MAX_CELL_SPAN = 200
 # Extra places that spanning cells fill, in all tables of a page.
-MOST_REPEATS = 500_000
-LONGEST_CELL = 400
-HEADINGS = {f"h{level}": level for level in range(1, 7)}
-KINDS: dict[str, BlockKind] = {"li": "list item", "figcaption": "caption", "caption": "caption"}
-DEEPEST_KIND = 6  # elements between a text and the tag that gives its kind
-CHART = re.compile(r"\b(?:chart|graph|plot|diagram)s?\b", re.I)
-DEEPEST_QUOTE = 100  # nested quotes and lists of Markdown; deeper ones are not read
+MAX_SPANNED_CELLS = 500_000
+MAX_CELL_LENGTH = 400
+HEADING_LEVELS = {f"h{level}": level for level in range(1, 7)}
+KIND_OF_TAG: dict[str, BlockKind] = {
+    "li": "list item",
+    "figcaption": "caption",
+    "caption": "caption",
+}
+MAX_KIND_ANCESTORS = 6  # elements between a text and the tag that gives its kind
+CHART_WORD = re.compile(r"\b(?:chart|graph|plot|diagram)s?\b", re.I)
+MAX_MARKDOWN_NESTING = 100  # nested quotes and lists of Markdown; deeper ones are not read
 # Chromium and WebKit stop at 512. This count is rougher than theirs, so the bound is higher.
-DEEPEST = 2000
+MAX_NESTING = 2000
 # Parsers reopen these tags in each block until they are closed; they do not affect the text.
-MOST_FORMATS = 64
-FORMATS = frozenset("a b big code em font i nobr s small strike strong tt u".split())
-NESTING = frozenset(
+MAX_OPEN_FORMAT_TAGS = 64
+FORMAT_TAGS = frozenset("a b big code em font i nobr s small strike strong tt u".split())
+NESTING_TAGS = frozenset(
     "address article aside blockquote center details dir div dl fieldset figcaption figure footer "
     "h1 h2 h3 h4 h5 h6 header hgroup legend main menu nav ol pre section summary table ul".split()
 )
-CELLS = frozenset("caption tbody td tfoot th thead tr".split())
-SELF_CLOSING = frozenset("dd dt form li p".split())
+CELL_TAGS = frozenset("caption tbody td tfoot th thead tr".split())
+SELF_CLOSING_TAGS = frozenset("dd dt form li p".split())
 # The content of these elements is text, even where it looks like tags.
-RAW = {
+RAW_TEXT_END = {
     name: re.compile(rf"</{name}(?=[\s/>])", re.I)
     for name in "iframe noembed noframes script style textarea title xmp".split()
 }
-TAG = re.compile(
+TAG_OR_COMMENT = re.compile(
     r"""<(?:!--|(/?)([a-z][^\s/>]*)"""
     r"""(?:=\s*+(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z))|[^>])*+(?:>|\Z))""",
     re.I,
 )
 COMMENT_END = "-->"
 # Ends one block and begins another without nesting.
-BOUNDARY = "<hr>"
+BLOCK_BOUNDARY = "<hr>"
 
 
 def read_html(request: ReadRequest) -> Source:
     """Read an HTML page, however malformed. Raises InputError: the text is too long."""
-    draft = Draft(request)
-    text, remark = decoded_page(request.data)
+    draft = SourceBuilder(request)
+    text, remark = decode_page(request.data)
     if remark:
         draft.note(remark)
-    root = LexborHTMLParser(flattened(text)).root
+    root = LexborHTMLParser(flatten_nesting(text)).root
     node = root.css_first("head title") if root else None
-    title = BLANKS.sub(" ", (node.text() or "") if node else "").strip()
+    title = WHITESPACE.sub(" ", (node.text() or "") if node else "").strip()
     empty = "There is no text to be seen in this page; it may be filled in by scripts."
     return _build_source(draft, root, title, empty)
 
@@ -91,14 +95,16 @@ def read_markdown(request: ReadRequest) -> Source:
     """
     from markdown_it import MarkdownIt
 
-    options = {"maxNesting": DEEPEST_QUOTE}
+    options = {"maxNesting": MAX_MARKDOWN_NESTING}
     parser = MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
-    page = parser.render(decoded(request.name, request.data))
-    root = LexborHTMLParser(flattened(page)).root
-    return _build_source(Draft(request), root, "", "There is no text to be seen in this file.")
+    page = parser.render(decode_text(request.name, request.data))
+    root = LexborHTMLParser(flatten_nesting(page)).root
+    return _build_source(
+        SourceBuilder(request), root, "", "There is no text to be seen in this file."
+    )
 
 
-def _build_source(draft: Draft, root: LexborNode | None, title: str, empty: str) -> Source:
+def _build_source(draft: SourceBuilder, root: LexborNode | None, title: str, empty: str) -> Source:
     """Return the page as a source, including menus if it has nothing else.
 
     The title comes first unless one of the first five blocks contains it.
@@ -108,7 +114,7 @@ def _build_source(draft: Draft, root: LexborNode | None, title: str, empty: str)
         if root is not None and not walk.blocks:
             walk = _walk_tree(root, menus=menus)
     has_title = any(title in block.text for block in walk.blocks[:5])
-    draft.add_blocks([content("heading", "" if has_title else title), *walk.blocks])
+    draft.add_blocks([text_block("heading", "" if has_title else title), *walk.blocks])
     if walk.charts:
         subject = "A picture seems" if walk.charts == 1 else f"{walk.charts} pictures seem"
         draft.note(f"{subject} to be a chart: its values cannot be read here.")
@@ -127,18 +133,18 @@ class _Walk:
     within: list[str] = field(default_factory=list)  # open block elements, outermost first
     about: tuple[str, ...] = ()  # those open when the line began, innermost first
     term: str = ""  # a term whose definition is yet to come
-    repeats: int = MOST_REPEATS
+    repeats: int = MAX_SPANNED_CELLS
     charts: int = 0
 
     def add(self, text: str) -> None:
         if not self.line:
-            self.about = tuple(reversed(self.within[-DEEPEST_KIND:]))
+            self.about = tuple(reversed(self.within[-MAX_KIND_ANCESTORS:]))
         self.line.append(text)
 
     def close(self) -> None:
         """End the line; runs of blanks become one, as in a browser."""
-        rows = (BLANKS.sub(" ", row).strip(" ") for row in "".join(self.line).split(LINE_BREAK))
-        text = "\n".join(row for row in rows if row).translate(SHOWN).strip("\n")
+        rows = (WHITESPACE.sub(" ", row).strip(" ") for row in "".join(self.line).split(LINE_BREAK))
+        text = "\n".join(row for row in rows if row).translate(FROM_PLACEHOLDERS).strip("\n")
         self.line.clear()
         if not text.strip():
             return
@@ -152,18 +158,18 @@ class _Walk:
 
     def end_term(self) -> None:
         if self.term:
-            self.blocks.append(content("paragraph", self.term))
+            self.blocks.append(text_block("paragraph", self.term))
         self.term = ""
 
     def _block(self, text: str) -> BlockContent:
         for tag in self.about:
-            if tag in HEADINGS:
-                return content("heading", clean(text), HEADINGS[tag])
-            if tag in KINDS:
-                return content(KINDS[tag], text)
+            if tag in HEADING_LEVELS:
+                return text_block("heading", clean_cell(text), HEADING_LEVELS[tag])
+            if tag in KIND_OF_TAG:
+                return text_block(KIND_OF_TAG[tag], text)
             if tag in ("td", "th", "table"):
                 break
-        return content("paragraph", text)
+        return text_block("paragraph", text)
 
 
 def _walk_tree(root: LexborNode, *, menus: bool) -> _Walk:
@@ -172,12 +178,12 @@ def _walk_tree(root: LexborNode, *, menus: bool) -> _Walk:
     node: LexborNode | None = root
     while node is not None:
         if _visit_node(node, walk) and node.child is not None:
-            if node.tag in BLOCKS:
+            if node.tag in BLOCK_TAGS:
                 walk.within.append(node.tag)
             node = node.child
             continue
         while node is not None:
-            if node.tag in BLOCKS:
+            if node.tag in BLOCK_TAGS:
                 walk.close()
             if node.mem_id == root.mem_id:
                 node = None
@@ -186,7 +192,7 @@ def _walk_tree(root: LexborNode, *, menus: bool) -> _Walk:
                 break
             else:
                 node = node.parent
-                if node is not None and node.tag in BLOCKS:
+                if node is not None and node.tag in BLOCK_TAGS:
                     walk.within.pop()
     walk.close()
     walk.end_term()
@@ -197,9 +203,9 @@ def _visit_node(node: LexborNode, walk: _Walk) -> bool:
     """Process one node; return False if its children are not to be visited."""
     tag = node.tag or ""
     if tag == "-text":
-        text = STAND_INS.sub(" ", node.text_content or "")
+        text = PLACEHOLDERS.sub(" ", node.text_content or "")
         is_preformatted = walk.within[-1:] == ["pre"]
-        walk.add(text.replace("\r\n", "\n").translate(KEPT) if is_preformatted else text)
+        walk.add(text.replace("\r\n", "\n").translate(TO_PLACEHOLDERS) if is_preformatted else text)
     elif tag == "br":
         walk.add(LINE_BREAK)
     if tag == "br" or tag.startswith(("-", "_", "!")):
@@ -207,10 +213,10 @@ def _visit_node(node: LexborNode, walk: _Walk) -> bool:
     if tag in ("img", "svg", "canvas"):
         attributes = " ".join(value or "" for value in node.attributes.values())
         is_drawing = tag != "img" and _parent_is(node, "figure")
-        walk.charts += is_drawing or bool(CHART.search(re.sub("[-_]", " ", attributes)))
-    if tag in UNSEEN or _is_hidden(node) or (not walk.menus and _is_menu(node)):
+        walk.charts += is_drawing or bool(CHART_WORD.search(re.sub("[-_]", " ", attributes)))
+    if tag in INVISIBLE_TAGS or _is_hidden(node) or (not walk.menus and _is_menu(node)):
         return False
-    if tag in BLOCKS:
+    if tag in BLOCK_TAGS:
         walk.close()
     rows = _read_table(node, walk) if tag == "table" else None
     walk.blocks.extend(rows or ())
@@ -227,7 +233,7 @@ def _is_hidden(node: LexborNode) -> bool:
 
 
 def _is_menu(node: LexborNode) -> bool:
-    if node.tag in MENUS or (node.attributes.get("role") or "").lower() in MENU_ROLES:
+    if node.tag in MENU_TAGS or (node.attributes.get("role") or "").lower() in MENU_ROLES:
         return True
     return node.tag == "footer" and _parent_is(node, "body")
 
@@ -253,8 +259,8 @@ def _read_table(table: LexborNode, walk: _Walk) -> list[BlockContent] | None:
         if _is_hidden(row):
             continue
         cells = row.css("td, th")
-        texts = [clean(text_in(cell)) for cell in cells]
-        if any(len(text) > LONGEST_CELL for text in texts):
+        texts = [clean_cell(text_in(cell)) for cell in cells]
+        if any(len(text) > MAX_CELL_LENGTH for text in texts):
             return None
         is_header = _parent_is(row, "thead") or {cell.tag for cell in cells} == {"th"}
         names.append(is_header)
@@ -263,7 +269,7 @@ def _read_table(table: LexborNode, walk: _Walk) -> list[BlockContent] | None:
     if max((len(row) for row in grid), default=0) < 2:
         return None
     headers = names.index(False) if False in names else len(names)
-    return [content("caption", caption), *table_contents(grid, headers or None, caption)]
+    return [text_block("caption", caption), *build_table_blocks(grid, headers or None, caption)]
 
 
 @dataclass
@@ -301,16 +307,16 @@ def _fill_row(
 
 
 def _parse_span(cell: LexborNode, name: str) -> int:
-    value = SPAN.fullmatch(cell.attributes.get(name) or "")
-    return min(max(int(value[1]), 1), WIDEST) if value else 1
+    value = SPAN_VALUE.fullmatch(cell.attributes.get(name) or "")
+    return min(max(int(value[1]), 1), MAX_CELL_SPAN) if value else 1
 
 
-def flattened(page: str) -> str:
+def flatten_nesting(page: str) -> str:
     """Return the page without tags that nest too deeply; nearly every page is unchanged."""
     nesting = _Nesting()
     parts: list[str] = []
     copied, position = 0, 0
-    while tag := TAG.search(page, position):
+    while tag := TAG_OR_COMMENT.search(page, position):
         name = (tag[2] or "").lower()
         replacement = nesting.take(name, is_end=bool(tag[1]))
         if replacement is not None:
@@ -325,8 +331,8 @@ def _next_position(page: str, tag: re.Match[str], name: str) -> int:
     if not name:
         end = page.find(COMMENT_END, tag.start() + 2)
         return end + len(COMMENT_END) if end >= 0 else len(page)
-    if name in RAW and not tag[1]:
-        close = RAW[name].search(page, tag.end())
+    if name in RAW_TEXT_END and not tag[1]:
+        close = RAW_TEXT_END[name].search(page, tag.end())
         return close.start() if close else len(page)
     return tag.end()
 
@@ -341,23 +347,23 @@ class _Nesting:
 
     def take(self, name: str, *, is_end: bool) -> str | None:
         """Count the tag; return its replacement, or None if it may stay."""
-        if name in FORMATS:
-            is_over = self.formats >= MOST_FORMATS + is_end
+        if name in FORMAT_TAGS:
+            is_over = self.formats >= MAX_OPEN_FORMAT_TAGS + is_end
             self.formats = max(0, self.formats - 1) if is_end else self.formats + 1
             return "" if is_over else None
-        is_over = len(self.path) > DEEPEST
-        if name in NESTING and not is_end:
+        is_over = len(self.path) > MAX_NESTING
+        if name in NESTING_TAGS and not is_end:
             self.path.append(name)
             self.opened[name] += 1
-        elif name in NESTING:
+        elif name in NESTING_TAGS:
             while self.opened[name] and self._pop() != name:
                 pass
-        elif name in CELLS:  # a cell's tag closes what an earlier cell of its table left open
+        elif name in CELL_TAGS:  # a cell's tag closes what an earlier cell of its table left open
             while self.opened["table"] and self.path[-1] != "table":
                 self._pop()
-        elif name not in SELF_CLOSING:
+        elif name not in SELF_CLOSING_TAGS:
             return None
-        return BOUNDARY if is_over or len(self.path) > DEEPEST else None
+        return BLOCK_BOUNDARY if is_over or len(self.path) > MAX_NESTING else None
 
     def _pop(self) -> str:
         last = self.path.pop()

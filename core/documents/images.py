@@ -20,31 +20,31 @@ from typing import Any
 
 from PIL import Image, ImageOps, ImageStat, UnidentifiedImageError
 
-from core.documents.draft import Draft, PictureText, ReadRequest, TextBox, shown
+from core.documents.draft import PictureText, ReadRequest, SourceBuilder, TextBox, format_file_name
 from core.runtime.errors import InputError
 from core.schema.records import Source
 
-Quad = tuple[tuple[float, float], ...]  # clockwise from the top left corner of the upright text
+TextQuad = tuple[tuple[float, float], ...]  # clockwise from the top left corner of the upright text
 
-FIND_PIXELS = 1_200_000
-ENLARGE_MOST = 4.0
-TALLEST_STRIP = 1.7  # times its width
-MOST_STRIPS = 16
-THINNEST = 6  # pixels; letters are indistinguishable below that
-LONGEST_PLACE = 200.0  # times its height; lines of text are shorter, ruled lines may be longer
-OVERLAP = 0.12
-CLOSE = 0.6
-MARGIN = 24
-DARK = 110
-LINE_HEIGHT = 48
-TALL = 1.5
-SAMPLES = 3
-SURE = 0.85
-READABLE = 0.8
-READABLE_SHORT = 0.85
-SHORT = 2
-SPARSE = 0.6
-OPTIONS: dict[str, Any] = {
+DETECTION_PIXELS = 1_200_000
+MAX_ENLARGEMENT = 4.0
+MAX_STRIP_ASPECT = 1.7  # times its width
+MAX_STRIPS = 16
+MIN_SIDE_PIXELS = 6  # pixels; letters are indistinguishable below that
+MAX_LINE_ASPECT = 200.0  # times its height; lines of text are shorter, ruled lines may be longer
+STRIP_OVERLAP = 0.12
+CLOSE_LOOK_SCALE = 0.6
+MARGIN_PIXELS = 24
+DARK_LEVEL = 110
+LINE_HEIGHT_PIXELS = 48
+MIN_TALL_ASPECT = 1.5
+ORIENTATION_SAMPLES = 3
+SURE_SCORE = 0.85
+MIN_SCORE = 0.8
+MIN_SHORT_SCORE = 0.85
+SHORT_LETTERS = 2
+MIN_LETTER_DENSITY = 0.6
+OCR_OPTIONS: dict[str, Any] = {
     "Global.log_level": "critical",
     "Global.use_cls": False,  # it turns short numbers upside down: 300 became 00E
     "Global.use_preprocess_img": False,
@@ -55,9 +55,9 @@ OPTIONS: dict[str, Any] = {
     "Det.thresh": 0.2,
     "Det.box_thresh": 0.35,
 }
-FORMATS = ("PNG", "JPEG", "WEBP")
-DAMAGE = (OSError, ValueError, SyntaxError, EOFError, struct.error, IndexError, KeyError)
-VIETNAMESE = re.compile("[ơưƠƯ]")
+IMAGE_FORMATS = ("PNG", "JPEG", "WEBP")
+DAMAGE_ERRORS = (OSError, ValueError, SyntaxError, EOFError, struct.error, IndexError, KeyError)
+VIETNAMESE_LETTER = re.compile("[ơưƠƯ]")
 KNOWN_SCRIPTS = "it reads Latin letters, Chinese and Japanese"
 
 # `open_picture` checks our own limit before any pixel is decoded, with a helpful message.
@@ -71,15 +71,15 @@ def read_image(request: ReadRequest) -> Source:
 
     Raises InputError: the picture is damaged, cut off, or too large.
     """
-    from core.documents.layout import picture_blocks
+    from core.documents.layout import build_picture_blocks
 
-    draft = Draft(request)
+    draft = SourceBuilder(request)
     picture, frames = open_picture(request.name, request.data, request.settings.megapixels)
     if frames > 1:
         draft.note(f"The picture is animated; only the first of its {frames} frames was read.")
     request.report(0, 1, "looking for text in the picture")
     picture_text = read_picture_text(picture)
-    blocks = list(picture_blocks(picture_text))
+    blocks = list(build_picture_blocks(picture_text))
     draft.add_blocks(blocks, box=picture_text.box)
     draft.add_page(1, 0, "ocr")
     kinds = {block.kind for block in blocks}
@@ -87,12 +87,12 @@ def read_image(request: ReadRequest) -> Source:
         draft.note("It seems to be a chart: its values cannot be read here.")
     if not picture_text.items:
         draft.note("No text could be read in this picture.")
-    if remark := remark_on(picture_text):
+    if remark := describe_ocr_gaps(picture_text):
         draft.note(remark)
     return draft.finish(width=picture.width, height=picture.height)
 
 
-def remark_on(found: PictureText) -> str:
+def describe_ocr_gaps(found: PictureText) -> str:
     """Return what OCR could not do in a picture or on a page, as sentences; empty if nothing."""
     remarks = []
     if found.turned:
@@ -100,7 +100,7 @@ def remark_on(found: PictureText) -> str:
     if found.unread:
         places = "One place looks" if found.unread == 1 else f"{found.unread} places look"
         remarks.append(f"{places} like text but could not be read ({KNOWN_SCRIPTS}).")
-    if VIETNAMESE.search("".join(item.text for item in found.items)):
+    if VIETNAMESE_LETTER.search("".join(item.text for item in found.items)):
         remarks.append("Some Vietnamese letters are unknown to the reader and are missing.")
     return " ".join(remarks)
 
@@ -112,11 +112,11 @@ def open_picture(name: str, data: bytes, megapixels: int) -> tuple[Image.Image, 
         InputError: it is no picture, is cut off, or has more than `megapixels` megapixels.
     """
     try:
-        with Image.open(io.BytesIO(data), formats=FORMATS) as image:
+        with Image.open(io.BytesIO(data), formats=IMAGE_FORMATS) as image:
             size = image.width * image.height / 1e6
             if size > megapixels:
                 raise InputError(
-                    f"{shown(name)} has {image.width:,} × {image.height:,} pixels "
+                    f"{format_file_name(name)} has {image.width:,} × {image.height:,} pixels "
                     f"({size:,.0f} megapixels); at most {megapixels} are read. "
                     "Make it smaller and add it again."
                 )
@@ -125,19 +125,20 @@ def open_picture(name: str, data: bytes, megapixels: int) -> tuple[Image.Image, 
             return _flatten_on_white(_apply_orientation(image)), frames
     except UnidentifiedImageError as error:
         raise InputError(
-            f"{shown(name)} could not be read as a PNG, JPEG or WebP image; "
+            f"{format_file_name(name)} could not be read as a PNG, JPEG or WebP image; "
             "save it again as PNG and add it once more."
         ) from error
-    except DAMAGE as error:
+    except DAMAGE_ERRORS as error:
         raise InputError(
-            f"{shown(name)} is damaged or cut off; save or  download it again and add it once more."
+            f"{format_file_name(name)} is damaged or cut off; save or  download it again and "
+            f"add it once more."
         ) from error
 
 
 def _apply_orientation(image: Image.Image) -> Image.Image:
     try:
         return ImageOps.exif_transpose(image)
-    except DAMAGE:
+    except DAMAGE_ERRORS:
         return image
 
 
@@ -157,7 +158,7 @@ def _load_engine() -> Callable[..., Any]:
     logging.getLogger("RapidOCR").setLevel(logging.CRITICAL)
     from rapidocr import RapidOCR
 
-    engine: Callable[..., Any] = RapidOCR(params=OPTIONS)
+    engine: Callable[..., Any] = RapidOCR(params=OCR_OPTIONS)
     return engine
 
 
@@ -167,15 +168,17 @@ def read_picture_text(picture: Image.Image) -> PictureText:
     If most of what was found in a large picture is unreadable, its letters were too small, so it is
     read again strip by strip.
     """
-    if min(picture.size) < THINNEST:
+    if min(picture.size) < MIN_SIDE_PIXELS:
         return PictureText((), picture.width, picture.height)
     with _lock:
         strips = _count_strips(picture)
         first = _read_strips(picture, strips)
-        needed_strips = math.ceil(picture.width * picture.height * CLOSE**2 / FIND_PIXELS)
+        needed_strips = math.ceil(
+            picture.width * picture.height * CLOSE_LOOK_SCALE**2 / DETECTION_PIXELS
+        )
         if needed_strips <= strips or first.unread <= len(first.items):
             return first
-        second = _read_strips(picture, min(needed_strips, MOST_STRIPS))
+        second = _read_strips(picture, min(needed_strips, MAX_STRIPS))
         return max(first, second, key=lambda found: sum(len(item.text) for item in found.items))
 
 
@@ -184,8 +187,8 @@ def _count_strips(picture: Image.Image) -> int:
 
     Small strips are enlarged, so a narrow picture gets no more than its pixels call for.
     """
-    wanted = round(picture.height / (TALLEST_STRIP * picture.width))
-    most = max(MOST_STRIPS, math.ceil(picture.width * picture.height / FIND_PIXELS))
+    wanted = round(picture.height / (MAX_STRIP_ASPECT * picture.width))
+    most = max(MAX_STRIPS, math.ceil(picture.width * picture.height / DETECTION_PIXELS))
     return max(1, min(wanted, most))
 
 
@@ -205,16 +208,16 @@ def _read_strips(picture: Image.Image, strips: int) -> PictureText:
     return PictureText(tuple(items), picture.width, picture.height, len(quads) - len(items), turned)
 
 
-def _find_quads(picture: Image.Image, strips: int) -> list[Quad]:
+def _find_quads(picture: Image.Image, strips: int) -> list[TextQuad]:
     """Return where text seems to stand, in pixels, searching strips as wide as the picture.
 
     Strips overlap, and each keeps only the lines whose centre lies in it, so no line is cut.
     """
     height = picture.height / strips
-    quads: list[Quad] = []
+    quads: list[TextQuad] = []
     for number in range(strips):
         top, bottom = number * height, (number + 1) * height
-        start, end = max(0.0, top - OVERLAP * height), bottom + OVERLAP * height
+        start, end = max(0.0, top - STRIP_OVERLAP * height), bottom + STRIP_OVERLAP * height
         strip = picture.crop((0, int(start), picture.width, min(picture.height, math.ceil(end))))
         for quad in _find_in(strip):
             moved = tuple((x, y + int(start)) for x, y in quad)
@@ -224,22 +227,22 @@ def _find_quads(picture: Image.Image, strips: int) -> list[Quad]:
     return quads
 
 
-def _find_in(picture: Image.Image) -> list[Quad]:
+def _find_in(picture: Image.Image) -> list[TextQuad]:
     import numpy as np
 
     grey = ImageOps.autocontrast(picture.convert("L"))
-    if ImageStat.Stat(grey).median[0] < DARK:
+    if ImageStat.Stat(grey).median[0] < DARK_LEVEL:
         grey = ImageOps.invert(grey)
-    scale = min(math.sqrt(FIND_PIXELS / (grey.width * grey.height)), ENLARGE_MOST)
+    scale = min(math.sqrt(DETECTION_PIXELS / (grey.width * grey.height)), MAX_ENLARGEMENT)
     size = (max(1, round(grey.width * scale)), max(1, round(grey.height * scale)))
     paper = int(ImageStat.Stat(grey).median[0])
-    grey = ImageOps.expand(grey.resize(size, Image.Resampling.LANCZOS), MARGIN, fill=paper)
+    grey = ImageOps.expand(grey.resize(size, Image.Resampling.LANCZOS), MARGIN_PIXELS, fill=paper)
     detection = _load_engine()(
         np.asarray(grey.convert("RGB")), use_det=True, use_cls=False, use_rec=False
     )
 
     def to_picture(pixel: float, limit: int) -> float:
-        return min(max((float(pixel) - MARGIN) / scale, 0.0), float(limit))
+        return min(max((float(pixel) - MARGIN_PIXELS) / scale, 0.0), float(limit))
 
     quads = detection.boxes if detection.boxes is not None else ()
     return [
@@ -248,23 +251,23 @@ def _find_in(picture: Image.Image) -> list[Quad]:
     ]
 
 
-def _quad_size(quad: Quad) -> tuple[float, float]:
+def _quad_size(quad: TextQuad) -> tuple[float, float]:
     """Return width and height of the text's own rectangle, at least a pixel each."""
     width = max(math.dist(quad[0], quad[1]), math.dist(quad[3], quad[2]), 1.0)
     height = max(math.dist(quad[0], quad[3]), math.dist(quad[1], quad[2]), 1.0)
     return width, height
 
 
-def _is_line(quad: Quad) -> bool:
-    return max(_quad_size(quad)) <= LONGEST_PLACE * min(_quad_size(quad))
+def _is_line(quad: TextQuad) -> bool:
+    return max(_quad_size(quad)) <= MAX_LINE_ASPECT * min(_quad_size(quad))
 
 
-def _is_tall(quad: Quad) -> bool:
+def _is_tall(quad: TextQuad) -> bool:
     width, height = _quad_size(quad)
-    return height > TALL * width
+    return height > MIN_TALL_ASPECT * width
 
 
-def _detect_rotation(picture: Image.Image, quads: Sequence[Quad]) -> int:
+def _detect_rotation(picture: Image.Image, quads: Sequence[TextQuad]) -> int:
     """Return by how many degrees clockwise the picture must be turned to be read: 0, 90, 180, 270.
 
     A few large pieces are tried; the picture is turned only if that reads surely and better.
@@ -274,7 +277,9 @@ def _detect_rotation(picture: Image.Image, quads: Sequence[Quad]) -> int:
     tall = [quad for quad in largest if _is_tall(quad)]
     areas = [sum(math.prod(_quad_size(quad)) for quad in some) for some in (tall, largest)]
     is_lying = 2 * areas[0] > areas[1]
-    samples = [_crop_quad(picture, quad) for quad in (tall if is_lying else largest)[:SAMPLES]]
+    samples = [
+        _crop_quad(picture, quad) for quad in (tall if is_lying else largest)[:ORIENTATION_SAMPLES]
+    ]
     if not samples:
         return 0
 
@@ -283,13 +288,13 @@ def _detect_rotation(picture: Image.Image, quads: Sequence[Quad]) -> int:
         return sum(_recognise(sample)[1] for sample in turned) / len(samples)
 
     scores = {degrees: score(degrees) for degrees in ((90, 270) if is_lying else (0,))}
-    if not is_lying and scores[0] < SURE:
+    if not is_lying and scores[0] < SURE_SCORE:
         scores[180] = score(180)
     best = max(scores, key=lambda degrees: scores[degrees])
-    return best if best == 0 or scores[best] >= SURE else 0
+    return best if best == 0 or scores[best] >= SURE_SCORE else 0
 
 
-def _crop_quad(picture: Image.Image, quad: Quad, pad: float = 0.0) -> Image.Image:
+def _crop_quad(picture: Image.Image, quad: TextQuad, pad: float = 0.0) -> Image.Image:
     """Return the place set upright, at least as high as OCR wants, with `pad` heights around."""
     width, height = _quad_size(quad)
     if pad:
@@ -303,12 +308,12 @@ def _crop_quad(picture: Image.Image, quad: Quad, pad: float = 0.0) -> Image.Imag
             for (x, y), (a, d) in zip(quad, signs, strict=True)
         )
         width, height = width + 2 * pad * height, height * (1 + 2 * pad)
-    scale = max(1.0, LINE_HEIGHT / min(width, height))
+    scale = max(1.0, LINE_HEIGHT_PIXELS / min(width, height))
     size = (max(1, round(width * scale)), max(1, round(height * scale)))
     corners = (*quad[0], *quad[3], *quad[2], *quad[1])
     crop = picture.transform(size, Image.Transform.QUAD, corners, Image.Resampling.BICUBIC)
-    if min(size) > 2 * LINE_HEIGHT:
-        crop = crop.reduce(int(min(size) // LINE_HEIGHT))
+    if min(size) > 2 * LINE_HEIGHT_PIXELS:
+        crop = crop.reduce(int(min(size) // LINE_HEIGHT_PIXELS))
     return crop
 
 
@@ -320,7 +325,7 @@ def _recognise(line: Image.Image) -> tuple[str, float]:
     return (str(read.txts[0]), float(read.scores[0])) if read.txts else ("", 0.0)
 
 
-def _read_place(picture: Image.Image, quad: Quad) -> tuple[str, float]:
+def _read_place(picture: Image.Image, quad: TextQuad) -> tuple[str, float]:
     if not _is_line(quad):
         return "", 0.0
     crop = _crop_quad(picture, quad)
@@ -328,23 +333,25 @@ def _read_place(picture: Image.Image, quad: Quad) -> tuple[str, float]:
         sideways = [_recognise(crop.rotate(degrees, expand=True)) for degrees in (90, 270)]
         return max((*sideways, _recognise(crop)), key=lambda found: found[1])
     first = _recognise(crop)
-    if first[1] >= SURE:
+    if first[1] >= SURE_SCORE:
         return first
     return max(first, _recognise(_crop_quad(picture, quad, 0.12)), key=lambda found: found[1])
 
 
-def _is_readable(text: str, score: float, quad: Quad) -> bool:
+def _is_readable(text: str, score: float, quad: TextQuad) -> bool:
     """Return False for a guess: too unsure, or in a script that OCR does not know.
 
     It drops letters of unknown scripts and is sure of the rest, so a line with far fewer letters
     than its length has room for was not read. It knows only part of Greek.
     """
     letters = [letter for letter in text if not letter.isspace()]
-    if not letters or score < (READABLE_SHORT if len(letters) <= SHORT else READABLE):
+    if not letters or score < (MIN_SHORT_SCORE if len(letters) <= SHORT_LETTERS else MIN_SCORE):
         return False
     width, height = _quad_size(quad)
     length = max(width, height) / min(width, height)
-    if len(letters) < SPARSE * length and (width > height or len(letters) > SHORT):
+    if len(letters) < MIN_LETTER_DENSITY * length and (
+        width > height or len(letters) > SHORT_LETTERS
+    ):
         return False
     greek = sum(unicodedata.name(letter, "").startswith("GREEK") for letter in letters)
     return greek < 3 or 2 * greek < len(letters)

@@ -18,9 +18,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
-from core.documents.draft import ReadRequest, Report, shown
-from core.documents.readers import file_type, read
-from core.runtime.concurrency import Stop
+from core.documents.draft import ProgressCallback, ReadRequest, format_file_name
+from core.documents.readers import find_file_type, read_file
+from core.runtime.concurrency import StopSignal
 from core.runtime.config import MEGABYTE, PROJECT_ROOT, Settings
 from core.runtime.errors import InputError, Stopped
 from core.schema.records import Source, SourceKind
@@ -28,26 +28,28 @@ from core.schema.records import Source, SourceKind
 LOGGER = logging.getLogger(__name__)
 # Measured: OCR of pages and charts takes 1.2 to 1.7 GB of address space (0.5 to 0.8 GB in use), the
 # largest pictures 2.3 GB, text alone less than 1 GB.
-MEMORY = 4096 * MEGABYTE
-LARGEST_HERE = MEGABYTE  # the largest file that a light reader reads without a child process
-AT_ONCE = 2
-NEEDED_BY_LOADERS = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "TEMP")
+MEMORY_BYTES = 4096 * MEGABYTE
+MAX_IN_PROCESS_BYTES = (
+    MEGABYTE  # the largest file that a light reader reads without a child process
+)
+MAX_WORKERS = 2
+LOADER_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "TEMP")
 # Per-thread arenas reserve address space by the gigabyte on machines with many cores.
-THRIFTY = {"MALLOC_ARENA_MAX": "2", "OPENBLAS_NUM_THREADS": "1"}
-START = (
+WORKER_VARIABLES = {"MALLOC_ARENA_MAX": "2", "OPENBLAS_NUM_THREADS": "1"}
+WORKER_CODE = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from core.documents.isolation import main; main()"
 )
-LONGEST_ANSWER = 64 * MEGABYTE
-LONGEST_CHARACTER = 12  # bytes, as JSON writes it
-PARTING = 2.0  # seconds
+MAX_ANSWER_BYTES = 64 * MEGABYTE
+MAX_CHARACTER_BYTES = 12  # bytes, as JSON writes it
+EXIT_WAIT_SECONDS = 2.0  # seconds
 # The share of the parent's time limit for reading; the rest is for finishing with a remark.
-WIND_UP = 0.85
+READING_TIME_SHARE = 0.85
 
-Answer = dict[str, Any]
-Say = Callable[[Answer], None]
+WorkerAnswer = dict[str, Any]
+AnswerWriter = Callable[[WorkerAnswer], None]
 
-_slots = threading.BoundedSemaphore(AT_ONCE)
+_slots = threading.BoundedSemaphore(MAX_WORKERS)
 
 
 def read_source(
@@ -56,8 +58,8 @@ def read_source(
     data: bytes,
     kind: SourceKind,
     settings: Settings,
-    stop: Stop,
-    on_progress: Report,
+    stop: StopSignal,
+    on_progress: ProgressCallback,
 ) -> Source:
     """Return the source in these bytes; `on_progress` receives (done, total, current step).
 
@@ -65,31 +67,31 @@ def read_source(
         InputError: the file cannot be read within the limits; one sentence says why.
         Stopped: `stop` was set meanwhile; the child has ended.
     """
-    from core.documents.segmentation import language_note, language_of
+    from core.documents.segmentation import describe_unknown_language, detect_language
     from core.store.sqlite import from_plain
 
     stop.check()
-    if file_type(kind).is_light and len(data) <= LARGEST_HERE:
-        source = read(ReadRequest(source_id, name, data, kind, settings, on_progress))
+    if find_file_type(kind).is_light and len(data) <= MAX_IN_PROCESS_BYTES:
+        source = read_file(ReadRequest(source_id, name, data, kind, settings, on_progress))
     else:
-        task = Task(
+        task = WorkerTask(
             "read",
             name,
             data,
             {"source_id": source_id, "kind": kind, "settings": settings.as_dict()},
             seconds=settings.reading_seconds,
-            longest=LONGEST_ANSWER + LONGEST_CHARACTER * settings.source_characters,
+            longest=MAX_ANSWER_BYTES + MAX_CHARACTER_BYTES * settings.source_characters,
         )
-        answer = run_alone(task, stop, on_progress)
+        answer = run_task(task, stop, on_progress)
         source = from_plain(Source, answer["source"])
     stop.check()
-    language = language_of(source.text)
-    note = language_note(language)
+    language = detect_language(source.text)
+    note = describe_unknown_language(language)
     notes = (*source.notes, note) if note else source.notes
     return replace(source, name=name, language=language, notes=notes)
 
 
-def run_alone(task: Task, stop: Stop, on_progress: Report) -> Answer:
+def run_task(task: WorkerTask, stop: StopSignal, on_progress: ProgressCallback) -> WorkerAnswer:
     """Run the task once one of the few worker slots is free, and return its answer."""
     while not _slots.acquire(timeout=0.1):
         stop.check()
@@ -102,11 +104,11 @@ def run_alone(task: Task, stop: Stop, on_progress: Report) -> Answer:
 def worker_command() -> list[str]:
     """Return the command that starts a child with this import path and no site or user settings."""
     path = [str(PROJECT_ROOT), *(entry for entry in sys.path if entry)]
-    return [sys.executable, "-I", "-S", "-X", "utf8", "-c", START, json.dumps(path)]
+    return [sys.executable, "-I", "-S", "-X", "utf8", "-c", WORKER_CODE, json.dumps(path)]
 
 
 @dataclass(frozen=True)
-class Task:
+class WorkerTask:
     """A command for a child process on one file.
 
     `longest` is the largest answer accepted, in bytes; `argv` starts the child.
@@ -117,18 +119,18 @@ class Task:
     data: bytes
     about: Mapping[str, Any]
     seconds: float
-    longest: int = LONGEST_ANSWER
+    longest: int = MAX_ANSWER_BYTES
     argv: Sequence[str] = field(default_factory=worker_command)
 
-    def run(self, stop: Stop, on_progress: Report) -> Answer:
+    def run(self, stop: StopSignal, on_progress: ProgressCallback) -> WorkerAnswer:
         """Return the child's answer. Raises InputError and Stopped as `read_source` does."""
         process = subprocess.Popen(
             self.argv,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=THRIFTY
-            | {name: os.environ[name] for name in NEEDED_BY_LOADERS if name in os.environ},
+            env=WORKER_VARIABLES
+            | {name: os.environ[name] for name in LOADER_VARIABLES if name in os.environ},
             start_new_session=True,
         )
         overdue = threading.Event()
@@ -144,7 +146,9 @@ class Task:
         try:
             answer = self._conversation(process, on_progress)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(PARTING)  # so that the exit code is the child's own, not our signal
+                process.wait(
+                    EXIT_WAIT_SECONDS
+                )  # so that the exit code is the child's own, not our signal
         finally:
             timer.cancel()
             process.kill()
@@ -161,7 +165,9 @@ class Task:
             raise InputError(str(answer["problem"]))
         return answer
 
-    def _conversation(self, process: subprocess.Popen[bytes], on_progress: Report) -> Answer | None:
+    def _conversation(
+        self, process: subprocess.Popen[bytes], on_progress: ProgressCallback
+    ) -> WorkerAnswer | None:
         """Send the file and read lines until the answer; return None if none comes."""
         header = {
             "about": dict(self.about),
@@ -169,8 +175,9 @@ class Task:
             "name": self.name,
             "size": len(self.data),
             "seconds": self.seconds,
-            "memory": MEMORY,
-            "too_large": f"{shown(self.name)} needs more than the {MEMORY // MEGABYTE:,} MB of "
+            "memory": MEMORY_BYTES,
+            "too_large": f"{format_file_name(self.name)} needs more than the "
+            f"{MEMORY_BYTES // MEGABYTE:,} MB of "
             "memory that reading may use; split it and add its parts.",
         }
         assert process.stdin is not None  # noqa: S101 - both are pipes
@@ -193,12 +200,14 @@ class Task:
     def _failure(self, code: int | None, *, is_overdue: bool) -> InputError:
         if is_overdue:
             return InputError(
-                f"{shown(self.name)} could not be read within {self.seconds:,.0f} seconds; split "
+                f"{format_file_name(self.name)} could not be read within {self.seconds:,.0f} "
+                f"seconds; split "
                 "it, or raise “Longest reading time” in Settings."
             )
-        LOGGER.warning("The reader of %s ended with code %s", shown(self.name), code)
+        LOGGER.warning("The reader of %s ended with code %s", format_file_name(self.name), code)
         return InputError(
-            f"{shown(self.name)} could not be read: its reader broke off; the file may be damaged "
+            f"{format_file_name(self.name)} could not be read: its reader broke off; the file "
+            f"may be damaged "
             "or too large for the memory allowed. Open it in the program it comes from, save it "
             "again and add it once more."
         )
@@ -220,7 +229,7 @@ def main() -> None:
     except MemoryError:
         say({"problem": header["too_large"]})
     except Exception:  # noqa: BLE001 - the libraries' errors on damaged files are endless
-        file_name = shown(header["name"])
+        file_name = format_file_name(header["name"])
         say({"problem": f"{file_name} cannot be shown as a picture; open it in its own program."})
     # Not sys.exit: PDFium and onnxruntime may hang or crash while they are taken down.
     os._exit(0)
@@ -232,8 +241,8 @@ def _own_stdout() -> BinaryIO:
     return answers
 
 
-def _make_writer(stream: BinaryIO) -> Say:
-    def say(answer: Answer) -> None:
+def _make_writer(stream: BinaryIO) -> AnswerWriter:
+    def say(answer: WorkerAnswer) -> None:
         stream.write(json.dumps(answer, default=vars).encode() + b"\n")
         stream.flush()
 
@@ -265,13 +274,13 @@ def _limit(memory: int, seconds: float) -> None:
             continue
 
 
-def _run_command(header: Answer, data: bytes, say: Say) -> Answer:
+def _run_command(header: WorkerAnswer, data: bytes, say: AnswerWriter) -> WorkerAnswer:
     """Read the file, or run the function of `rendering` that the header names."""
     name, about = header["name"], header["about"]
     if header["command"] != "read":
         from core.documents import rendering
 
-        answer: Answer = getattr(rendering, header["command"])(name, data, **about)
+        answer: WorkerAnswer = getattr(rendering, header["command"])(name, data, **about)
         return answer
     request = ReadRequest(
         about["source_id"],
@@ -280,6 +289,6 @@ def _run_command(header: Answer, data: bytes, say: Say) -> Answer:
         about["kind"],
         Settings(**about["settings"]),
         report=lambda done, total, note: say({"progress": [done, total, note]}),
-        ends_at=time.monotonic() + WIND_UP * header["seconds"],
+        ends_at=time.monotonic() + READING_TIME_SHARE * header["seconds"],
     )
-    return {"source": read(request)}
+    return {"source": read_file(request)}

@@ -12,58 +12,66 @@ from statistics import median
 
 import regex
 
-from core.documents.charts import chart_in, is_sideways, single_numbers
+from core.documents.charts import find_chart, is_sideways, split_numbers
 from core.documents.draft import (
     BlockContent,
     PictureText,
     TextBox,
     TextPiece,
-    around,
-    joined_pieces,
-    rows_of,
-    usual_height,
+    bounding_box,
+    group_rows,
+    join_text_pieces,
+    median_height,
 )
-from core.documents.segmentation import UNSPACED_CHARACTER, is_cut, is_ended, joined_lines, words_in
-from core.documents.tables import header_rows, is_number, table_contents
+from core.documents.segmentation import (
+    UNSPACED_CHARACTER,
+    collect_words,
+    is_cut,
+    is_ended,
+    join_lines,
+)
+from core.documents.tables import build_table_blocks, count_header_rows, is_number
 
-CAPTION = regex.compile(
+CAPTION_START = regex.compile(
     r"(?:table|figure|fig\.|chart|graph|exhibit|box|map|tabelle|abbildung|abb\.|diagramm|tableau|"
     r"graphique|tabla|gráfico|figura|tabella|grafico|tabell|figur|таблица|рисунок)"
     r"\s*[A-Z]{0,2}[-.]?\d[\w.\-–]*(?:[:.—–\s]|$)|[表图圖]\s*\d+",
     regex.I,
 )
 DASHES = "-–—"
-ITEM = regex.compile(r"(?:[-–—•*◦▪·●○■□➢✓]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]|\(?[ivx]{1,4}[.)])\s")
-RTL = regex.compile(r"[\p{Hebrew}\p{Arabic}\p{Syriac}\p{Thaana}]")
-PROSE_LETTERS = 28  # most letters in a typical cell; longer texts side by side are prose
+LIST_ITEM_START = regex.compile(
+    r"(?:[-–—•*◦▪·●○■□➢✓]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]|\(?[ivx]{1,4}[.)])\s"
+)
+RTL_LETTER = regex.compile(r"[\p{Hebrew}\p{Arabic}\p{Syriac}\p{Thaana}]")
+MAX_CELL_LETTERS = 28  # most letters in a typical cell; longer texts side by side are prose
 # Lines of a paragraph: ratio of their heights, gap between them and length, in heights.
-LIKE = 1.3
-GAP = 0.5
-LONG_LINE = 8.0
-LONE_LINE = 20.0  # used if fewer than three lines show how wide the column is
-INDENT = 1.0
-RAGGED = 0.12  # share of the column's width by which unjustified lines may be shorter
-SAME_CELL = 0.5
-FAR = 12
-WRAPPED = 0.7
+MAX_HEIGHT_RATIO = 1.3
+MAX_EXTRA_GAP = 0.5
+MIN_LINE_LENGTH = 8.0
+MIN_LONE_LINE_LENGTH = 20.0  # used if fewer than three lines show how wide the column is
+INDENT_HEIGHTS = 1.0
+MAX_RAGGED_SHARE = 0.12  # share of the column's width by which unjustified lines may be shorter
+MAX_CELL_GAP = 0.5
+MAX_ROW_GAP = 12
+MAX_WRAP_GAP = 0.7
 # Columns of running text.
-TRIED = 61
-GUTTER = 0.3
-SLACK = 0.25  # OCR boxes reach beyond their letters by about this share of their height
-MOST_ACROSS = 0.3
-FEWEST_LINES = 3
-MANY_LINES = 6
-LONG_COLUMN = 6.0
-VERY_LONG_COLUMN = 9.0
-TIGHT = 0.7
-COLUMN_GAP = 0.4
+GUTTER_STEPS = 61
+MIN_GUTTER = 0.3
+BOX_SLACK = 0.25  # OCR boxes reach beyond their letters by about this share of their height
+MAX_ACROSS_SHARE = 0.3
+MIN_COLUMN_LINES = 3
+MIN_LONG_COLUMN_LINES = 6
+MIN_COLUMN_WIDTH = 6.0
+MIN_WIDE_COLUMN_WIDTH = 9.0
+MAX_LINE_GAP = 0.7
+MIN_COLUMN_GAP = 0.4
 CellBoxes = dict[tuple[int, int], list[TextBox]]
 
 
-def picture_blocks(picture: PictureText) -> Iterator[BlockContent]:
+def build_picture_blocks(picture: PictureText) -> Iterator[BlockContent]:
     """Yield all text read in a picture as blocks that can each be understood alone."""
-    words = words_in(item.text for item in picture.items)
-    for column in reading_columns(single_numbers(picture.items)):
+    words = collect_words(item.text for item in picture.items)
+    for column in split_reading_columns(split_numbers(picture.items)):
         yield from _build_column_blocks(column, words)
 
 
@@ -71,7 +79,7 @@ def _build_column_blocks(
     column: Sequence[TextBox], words: frozenset[str]
 ) -> Iterator[BlockContent]:
     """Yield the blocks above a chart, the chart's bars, the blocks below, and the axes last."""
-    chart, rest = chart_in(column)
+    chart, rest = find_chart(column)
     upright = [item for item in rest if not is_sideways(item)]
     below = [item for item in upright if chart.used and item.y > chart.top]
     above = [item for item in upright if not chart.used or item.y <= chart.top]
@@ -94,14 +102,14 @@ def _build_blocks(items: Sequence[TextBox], words: frozenset[str]) -> Iterator[B
     single: list[TextBox] = []
     grid: list[list[TextBox]] = []
     caption = ""
-    for row in [*_join_cell_pieces(rows_of(items)), []]:
+    for row in [*_join_cell_pieces(group_rows(items)), []]:
         if grid and len(row) == 1 and _add_wrapped(grid, row[0]):
             continue
         if grid and (len(row) < 2 or _is_far(grid, row)):
             yield from _build_grid_blocks(grid, caption)
             grid = []
         if single and len(row) != 1:
-            lines = [_build_paragraph(lines, words) for lines in paragraphs_of(single)]
+            lines = [_build_paragraph(lines, words) for lines in group_paragraphs(single)]
             yield from lines
             caption, single = lines[-1].text, []
         if len(row) > 1:
@@ -117,7 +125,7 @@ def _join_cell_pieces(rows: Sequence[Sequence[TextBox]]) -> list[list[TextBox]]:
         cells: list[TextBox] = []
         for item in row:
             last = cells[-1] if cells else item
-            if cells and item.left - last.right < SAME_CELL * min(item.height, last.height):
+            if cells and item.left - last.right < MAX_CELL_GAP * min(item.height, last.height):
                 cells[-1] = _join_boxes(last, item)
             else:
                 cells.append(item)
@@ -127,8 +135,8 @@ def _join_cell_pieces(rows: Sequence[Sequence[TextBox]]) -> list[list[TextBox]]:
 
 def _join_boxes(first: TextBox, second: TextBox) -> TextBox:
     """Return two pieces as one, over the rectangle around both."""
-    by = joined_lines(first.text, second.text, frozenset())[1]
-    return around((first, second), f"{first.text}{by}{second.text}")
+    by = join_lines(first.text, second.text, frozenset())[1]
+    return bounding_box((first, second), f"{first.text}{by}{second.text}")
 
 
 def _add_wrapped(grid: Sequence[list[TextBox]], item: TextBox) -> bool:
@@ -142,7 +150,10 @@ def _add_wrapped(grid: Sequence[list[TextBox]], item: TextBox) -> bool:
         return False
     spacing = median(b[0].y - a[0].y for a, b in pairwise(grid))
     above = grid[-1][cells[0]]
-    if item.y - above.y > WRAPPED * spacing or item.top - above.bottom > WRAPPED * item.height:
+    if (
+        item.y - above.y > MAX_WRAP_GAP * spacing
+        or item.top - above.bottom > MAX_WRAP_GAP * item.height
+    ):
         return False
     grid[-1][cells[0]] = _join_boxes(above, item)
     return True
@@ -151,7 +162,7 @@ def _add_wrapped(grid: Sequence[list[TextBox]], item: TextBox) -> bool:
 def _is_far(grid: Sequence[Sequence[TextBox]], row: Sequence[TextBox]) -> bool:
     gap = row[0].y - grid[-1][0].y
     if len(grid) < 2:
-        return gap > FAR * usual_height(row)
+        return gap > MAX_ROW_GAP * median_height(row)
     return gap > 2 * median(b[0].y - a[0].y for a, b in pairwise(grid))
 
 
@@ -159,7 +170,7 @@ def _measure_overlap(one: TextBox, other: TextBox) -> float:
     return min(one.right, other.right) - max(one.left, other.left)
 
 
-def paragraphs_of(lines: Sequence[TextBox]) -> list[list[TextBox]]:
+def group_paragraphs(lines: Sequence[TextBox]) -> list[list[TextBox]]:
     """Group the lines into paragraphs; lines broken only for lack of room belong together.
 
     A line continues if the next line's first word had no room in it, unless a gap, an indent,
@@ -204,7 +215,7 @@ class _Column:
         self.right = max(line.right for line in self.lines)
         gaps = [b.top - a.bottom for a, b in pairwise(self.lines)]
         self.gap = max(0.0, median(gaps)) if gaps else 0.0
-        self.shortest = LONG_LINE if len(run) > 2 else LONE_LINE
+        self.shortest = MIN_LINE_LENGTH if len(run) > 2 else MIN_LONE_LINE_LENGTH
 
     def goes_on(self, number: int, begun: int) -> bool:
         """Return True if the line continues the one above it, whose paragraph began at `begun`."""
@@ -215,32 +226,36 @@ class _Column:
         if is_cut(above.text, below.text):
             return True
         is_lower = below.text[:1].islower()
-        if above.width < (LONG_LINE if is_lower else self.shortest) * height:
+        if above.width < (MIN_LINE_LENGTH if is_lower else self.shortest) * height:
             return False
-        is_item = ITEM.match(first.text) is not None
-        is_hanging = number == begun + 1 and (is_item or CAPTION.match(first.text))
-        if below.left - above.left > INDENT * height and not is_hanging:
+        is_item = LIST_ITEM_START.match(first.text) is not None
+        is_hanging = number == begun + 1 and (is_item or CAPTION_START.match(first.text))
+        if below.left - above.left > INDENT_HEIGHTS * height and not is_hanging:
             return False
-        if is_item and below.left < first.left - 0.5 * INDENT * height:
+        if is_item and below.left < first.left - 0.5 * INDENT_HEIGHTS * height:
             return False
         end = above.right + _measure_first_word(below)
         if is_ended(above.text):
             is_outside = is_item and below.left < first.left + 0.5 * height
             return end > self.right - 0.3 * height and not is_outside
-        return is_lower or end > self.right - max(0.3 * height, RAGGED * (self.right - self.left))
+        return is_lower or end > self.right - max(
+            0.3 * height, MAX_RAGGED_SHARE * (self.right - self.left)
+        )
 
     def _are_alike(self, above: TextBox, below: TextBox, height: float) -> bool:
-        if above.bold != below.bold or CAPTION.match(below.text):
+        if above.bold != below.bold or CAPTION_START.match(below.text):
             return False
-        if ITEM.match(below.text) and (below.text[0] not in DASHES or is_ended(above.text)):
+        if LIST_ITEM_START.match(below.text) and (
+            below.text[0] not in DASHES or is_ended(above.text)
+        ):
             return False
-        if max(above.height, below.height) > LIKE * height:
+        if max(above.height, below.height) > MAX_HEIGHT_RATIO * height:
             return False
-        return below.top - above.bottom <= min(self.gap + GAP * height, 1.5 * height)
+        return below.top - above.bottom <= min(self.gap + MAX_EXTRA_GAP * height, 1.5 * height)
 
 
 def _mirror_rtl(line: TextBox) -> TextBox:
-    if line.text.isascii() or not RTL.search(line.text):
+    if line.text.isascii() or not RTL_LETTER.search(line.text):
         return line
     return line._replace(left=-line.right, right=-line.left)
 
@@ -255,15 +270,15 @@ def _build_paragraph(lines: Sequence[TextBox], words: frozenset[str]) -> BlockCo
     parts: list[TextPiece] = []
     for line in lines:
         if parts:
-            text, by = joined_lines(parts[-1].text, line.text, words)
+            text, by = join_lines(parts[-1].text, line.text, words)
             parts[-1] = TextPiece(text, parts[-1].box)
             parts += [TextPiece(by)] if by else []
         parts.append(TextPiece(line.text, line))
-    is_item = ITEM.match(lines[0].text) is not None
+    is_item = LIST_ITEM_START.match(lines[0].text) is not None
     return BlockContent("list item" if is_item else "paragraph", tuple(parts))
 
 
-def reading_columns(items: Sequence[TextBox]) -> list[list[TextBox]]:
+def split_reading_columns(items: Sequence[TextBox]) -> list[list[TextBox]]:
     """Split the items into groups that are read one after the other.
 
     Where a gutter separates running text, a line across it (a title, a caption) ends the columns
@@ -291,7 +306,7 @@ def reading_columns(items: Sequence[TextBox]) -> list[list[TextBox]]:
 
 def _side_of(item: TextBox, x: float) -> int:
     """Return -1 if the item is left of x, 1 if it is right of x, 0 if it reaches across."""
-    slack = SLACK * item.height
+    slack = BOX_SLACK * item.height
     if item.right - slack <= x:
         return -1
     return 1 if item.left + slack >= x else 0
@@ -300,64 +315,64 @@ def _side_of(item: TextBox, x: float) -> int:
 def _split_sides(items: Sequence[TextBox], gutter: float) -> list[list[TextBox]]:
     left = [item for item in items if _side_of(item, gutter) < 0]
     right = [item for item in items if _side_of(item, gutter) > 0]
-    return [*reading_columns(left), *reading_columns(right)]
+    return [*split_reading_columns(left), *split_reading_columns(right)]
 
 
 def _find_gutter(items: Sequence[TextBox]) -> float | None:
     """Return the x of an empty strip between two columns of running text, or None."""
-    if len(items) < 2 * FEWEST_LINES:
+    if len(items) < 2 * MIN_COLUMN_LINES:
         return None
     start, end = min(item.left for item in items), max(item.right for item in items)
-    height = usual_height(items)
+    height = median_height(items)
     best: tuple[float, float] | None = None
     position = None
-    for step in range(TRIED):
-        x = start + (end - start) * (0.2 + 0.6 * step / (TRIED - 1))
+    for step in range(GUTTER_STEPS):
+        x = start + (end - start) * (0.2 + 0.6 * step / (GUTTER_STEPS - 1))
         left = [item for item in items if _side_of(item, x) < 0]
         right = [item for item in items if _side_of(item, x) > 0]
         across = len(items) - len(left) - len(right)
-        if across > MOST_ACROSS * len(items) or not _are_columns(left, right):
+        if across > MAX_ACROSS_SHARE * len(items) or not _are_columns(left, right):
             continue
         gap = min(item.left for item in right) - max(item.right for item in left)
-        gap += 2 * SLACK * height
-        if gap >= GUTTER * height and (best is None or (-across, gap) > best):
+        gap += 2 * BOX_SLACK * height
+        if gap >= MIN_GUTTER * height and (best is None or (-across, gap) > best):
             best, position = (-across, gap), x
     return position
 
 
 def _are_columns(left: Sequence[TextBox], right: Sequence[TextBox]) -> bool:
-    if min(len(left), len(right)) < FEWEST_LINES:
+    if min(len(left), len(right)) < MIN_COLUMN_LINES:
         return False
-    if _is_running(left, LONG_COLUMN):
-        return _is_running(right, LONG_COLUMN) or (
-            len(left) >= MANY_LINES and _is_running(left, VERY_LONG_COLUMN)
+    if _is_running(left, MIN_COLUMN_WIDTH):
+        return _is_running(right, MIN_COLUMN_WIDTH) or (
+            len(left) >= MIN_LONG_COLUMN_LINES and _is_running(left, MIN_WIDE_COLUMN_WIDTH)
         )
-    return len(right) >= MANY_LINES and _is_running(right, VERY_LONG_COLUMN)
+    return len(right) >= MIN_LONG_COLUMN_LINES and _is_running(right, MIN_WIDE_COLUMN_WIDTH)
 
 
 def _is_running(items: Sequence[TextBox], longest: float) -> bool:
     """Return True for lines of text set close together, unlike cells, labels and legends."""
     if 3 * sum(is_number(item.text) for item in items) > len(items):
         return False
-    height = usual_height(items)
+    height = median_height(items)
     if median(item.width for item in items) < longest * height:
         return False
-    rows = rows_of(items)
+    rows = group_rows(items)
     gaps = [min(i.top for i in b) - max(i.bottom for i in a) for a, b in pairwise(rows)]
-    return bool(gaps) and median(gaps) < TIGHT * height
+    return bool(gaps) and median(gaps) < MAX_LINE_GAP * height
 
 
 def _build_grid_blocks(rows: Sequence[Sequence[TextBox]], caption: str) -> list[BlockContent]:
     """Return rows of items side by side as blocks: table rows, pairs, or each item alone."""
     items = [item for row in rows for item in row]
-    if len(rows) < 2 or median(len(item.text) for item in items) > PROSE_LETTERS:
+    if len(rows) < 2 or median(len(item.text) for item in items) > MAX_CELL_LETTERS:
         return [BlockContent("paragraph", (TextPiece(item.text, item),)) for item in items]
-    columns = columns_of(rows)
-    grid, boxes = grid_in_columns(rows, columns) if len(columns) > 1 else ([], {})
-    headers = header_rows(grid)
+    columns = find_column_edges(rows)
+    grid, boxes = arrange_in_columns(rows, columns) if len(columns) > 1 else ([], {})
+    headers = count_header_rows(grid)
     if len(columns) < 2 or (not headers and any(_is_pair(row) for row in rows)):
         return list(_build_pair_blocks(rows))
-    return table_contents(grid, headers, caption, boxes)
+    return build_table_blocks(grid, headers, caption, boxes)
 
 
 def _build_pair_blocks(rows: Sequence[Sequence[TextBox]]) -> Iterator[BlockContent]:
@@ -365,7 +380,9 @@ def _build_pair_blocks(rows: Sequence[Sequence[TextBox]]) -> Iterator[BlockConte
     for row in rows:
         if _is_pair(row):
             name = TextPiece(row[0].text.removesuffix(":"), row[0])
-            yield BlockContent("table row", (name, TextPiece(": "), *joined_pieces(row[1:], ", ")))
+            yield BlockContent(
+                "table row", (name, TextPiece(": "), *join_text_pieces(row[1:], ", "))
+            )
         else:
             yield from (BlockContent("paragraph", (TextPiece(item.text, item),)) for item in row)
 
@@ -375,11 +392,11 @@ def _is_pair(row: Sequence[TextBox]) -> bool:
     return not is_number(row[0].text) and all(is_number(item.text) for item in row[1:])
 
 
-def columns_of(rows: Sequence[Sequence[TextBox]]) -> list[tuple[float, float]]:
+def find_column_edges(rows: Sequence[Sequence[TextBox]]) -> list[tuple[float, float]]:
     """Return the columns' left and right edges; strips that most rows leave empty separate them."""
     widest = max(len(row) for row in rows)
     full = [row for row in rows if len(row) >= max(2, 0.6 * widest)]
-    height = usual_height([item for row in full for item in row])
+    height = median_height([item for row in full for item in row])
     allowed = len(full) // 8
     events = sorted(
         event
@@ -391,7 +408,7 @@ def columns_of(rows: Sequence[Sequence[TextBox]]) -> list[tuple[float, float]]:
     covered = 0
     for x, step in events:
         if covered == allowed and step > 0:
-            if not edges or x - edges[-1][1] >= COLUMN_GAP * height:
+            if not edges or x - edges[-1][1] >= MIN_COLUMN_GAP * height:
                 edges.append([x, x])
         elif covered > allowed:
             edges[-1][1] = x
@@ -399,7 +416,7 @@ def columns_of(rows: Sequence[Sequence[TextBox]]) -> list[tuple[float, float]]:
     return [(left, right) for left, right in edges]
 
 
-def grid_in_columns(
+def arrange_in_columns(
     rows: Sequence[Sequence[TextBox]], columns: Sequence[tuple[float, float]]
 ) -> tuple[list[list[str]], CellBoxes]:
     """Place the rows' items in the columns; a name that spans several columns is put in each."""
@@ -407,7 +424,7 @@ def grid_in_columns(
     for number, row in enumerate(rows):
         has_only_names = not any(is_number(item.text) for item in row)
         for item in row:
-            spanned = columns_under(item, columns)
+            spanned = find_columns_under(item, columns)
             for column in spanned if has_only_names else spanned[:1]:
                 boxes.setdefault((number, column), []).append(item)
     grid = [
@@ -417,7 +434,7 @@ def grid_in_columns(
     return grid, boxes
 
 
-def columns_under(item: TextBox, columns: Sequence[tuple[float, float]]) -> list[int]:
+def find_columns_under(item: TextBox, columns: Sequence[tuple[float, float]]) -> list[int]:
     """Return the columns that the item stands spanned, or the nearest one."""
     spanned = [
         n

@@ -17,29 +17,29 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from core.documents.draft import Report, shown
+from core.documents.draft import ProgressCallback, format_file_name
 from core.documents.isolation import read_source
-from core.documents.readers import READER_VERSION, kind_of
+from core.documents.readers import READER_VERSION, detect_kind
 from core.documents.retrieval import ensure_index
 from core.llm.encoder import Embedder
-from core.runtime.concurrency import Stop, merged, streamed
+from core.runtime.concurrency import StopSignal, merge_streams, stream_call
 from core.runtime.config import MEGABYTE, Settings
 from core.runtime.errors import InputError, ReplyError, Stopped
 from core.schema.events import DocumentRead, Event, ImageDescribed, ProblemMet, ProgressMade
-from core.schema.records import Case, Cause, LibraryEntry, Source
+from core.schema.records import Case, LibraryEntry, Source, UnclearCause
 from core.schema.roles import ImageReader
 from core.store import Store, open_store
 
 LOGGER = logging.getLogger(__name__)
-DOCUMENTS = "documents"
-ID = re.compile(r"[0-9a-f]{64}")
+DOCUMENTS_FOLDER = "documents"
+SOURCE_ID = re.compile(r"[0-9a-f]{64}")
 POLL_SECONDS = 0.05
-READ_AT_ONCE = 2  # reading and OCR need a core each
-ASKED_AT_ONCE = 8  # asking a model about an image only waits
-TRIES = 3
+MAX_READERS = 2  # reading and OCR need a core each
+MAX_SOURCES_AT_ONCE = 8  # asking a model about an image only waits
+MAX_GATHER_ROUNDS = 3
 
 Clock = Callable[[], float]
-GatherReport = Callable[[Event], None]
+EventCallback = Callable[[Event], None]
 
 
 def store_file(
@@ -59,10 +59,11 @@ def store_file(
     limit = settings.file_megabytes
     if len(data) > limit * MEGABYTE:
         raise InputError(
-            f"{shown(name)} is {len(data) / MEGABYTE:,.1f} MB large; at most {limit} MB are read. "
+            f"{format_file_name(name)} is {len(data) / MEGABYTE:,.1f} MB large; at most {limit} "
+            f"MB are read. "
             "Split it, or raise “Largest file” in Settings."
         )
-    kind = kind_of(name, data)
+    kind = detect_kind(name, data)
     source_id = hashlib.sha256(data).hexdigest()
     _write_once(_file_path(home, source_id), data)
     with store.writing():  # again, locked: `remove_file` may just have deleted the bytes
@@ -85,7 +86,7 @@ def store_file(
         return store.library.get(project_id, source_id) or entry
 
 
-def file_bytes(home: Path, source_id: str) -> bytes:
+def load_file_bytes(home: Path, source_id: str) -> bytes:
     """Return the bytes of a stored file. Raises InputError: they are missing."""
     try:
         return _file_path(home, source_id).read_bytes()
@@ -101,8 +102,8 @@ def ensure_read(
     source_id: str,
     name: str,
     settings: Settings,
-    stop: Stop,
-    on_progress: Report,
+    stop: StopSignal,
+    on_progress: ProgressCallback,
     now: Clock,
 ) -> tuple[Source, bool, float]:
     """Return (the source, True if an earlier reading was reused, the seconds that reading took).
@@ -119,8 +120,8 @@ def ensure_read(
             return reading, True, 0.0
         try:
             started_at = now()
-            data = file_bytes(home, source_id)
-            kind = store.library.kind_of(source_id) or kind_of(name, data)
+            data = load_file_bytes(home, source_id)
+            kind = store.library.kind_of(source_id) or detect_kind(name, data)
             store.library.set_status(source_id, "reading")
             source = read_source(source_id, name, data, kind, settings, stop, on_progress)
             seconds = max(0.0, now() - started_at)
@@ -141,7 +142,8 @@ def ensure_read(
                 raise
             LOGGER.exception("%s could not be read", name)
             problem = (
-                f"{shown(name)} could not be read: an unexpected error, of which the server's log "
+                f"{format_file_name(name)} could not be read: an unexpected error, of which the "
+                f"server's log "
                 "has the details. Choose Read again, or save the file anew and add it once more."
             )
             store.library.set_status(source_id, "refused", problem)
@@ -149,7 +151,7 @@ def ensure_read(
     if reading is not None:
         return reading, True, 0.0
     if not is_held:
-        raise InputError(f"{shown(name)} was deleted while it was read.")
+        raise InputError(f"{format_file_name(name)} was deleted while it was read.")
     return source, False, seconds
 
 
@@ -162,7 +164,7 @@ def remove_file(store: Store, home: Path, project_id: str, source_id: str, now: 
             _file_path(home, source_id).unlink(missing_ok=True)
 
 
-def reindex(store: Store, source_id: str) -> None:
+def discard_reading(store: Store, source_id: str) -> None:
     """Discard a file's reading and index, so that both are made anew when next needed."""
     with store.writing():
         store.readings.forget(source_id)
@@ -170,9 +172,9 @@ def reindex(store: Store, source_id: str) -> None:
 
 
 def _file_path(home: Path, source_id: str) -> Path:
-    if not ID.fullmatch(source_id):
+    if not SOURCE_ID.fullmatch(source_id):
         raise InputError(f"Expected the id of a stored file, found {source_id[:80]!r}.")
-    return home / DOCUMENTS / source_id
+    return home / DOCUMENTS_FOLDER / source_id
 
 
 def _write_once(path: Path, data: bytes) -> None:
@@ -206,7 +208,7 @@ _turns_lock = threading.Lock()
 
 
 @contextlib.contextmanager
-def _hold_source(source_id: str, stop: Stop) -> Iterator[None]:
+def _hold_source(source_id: str, stop: StopSignal) -> Iterator[None]:
     """Let only one thread of this process read a content; Stop ends the wait."""
     with _turns_lock:
         entry = _turns.setdefault(source_id, _Turn())
@@ -226,7 +228,7 @@ def _hold_source(source_id: str, stop: Stop) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Gathering:
+class GatherJob:
     """Everything needed to read the sources of a case."""
 
     case: Case
@@ -235,14 +237,14 @@ class Gathering:
     encoder: Embedder
     image_reader: ImageReader
     spare_reader: ImageReader
-    stop: Stop
+    stop: StopSignal
     now: Callable[[], float]
     turns_at_reading: threading.Semaphore = field(
-        default_factory=lambda: threading.Semaphore(READ_AT_ONCE)
+        default_factory=lambda: threading.Semaphore(MAX_READERS)
     )
 
 
-def gather_sources(job: Gathering, done: Collection[str]) -> Iterator[Event]:
+def gather_sources(job: GatherJob, done: Collection[str]) -> Iterator[Event]:
     """Yield the events of reading and indexing every source that is not ready.
 
     `done` holds the sources that an interrupted run has read. They are read again if their reading
@@ -252,12 +254,12 @@ def gather_sources(job: Gathering, done: Collection[str]) -> Iterator[Event]:
     ready = _find_ready(job, done)
     pending = [i for i in _source_ids(job.case) if i not in ready]
     read_ids = set(done)
-    for _ in range(TRIES):
+    for _ in range(MAX_GATHER_ROUNDS):
         if not pending:
             return
         read_ids -= set(pending)
         readings = [_make_reading(job, source_id) for source_id in pending]
-        for event in merged(readings, workers=ASKED_AT_ONCE):
+        for event in merge_streams(readings, workers=MAX_SOURCES_AT_ONCE):
             if isinstance(event, DocumentRead | ImageDescribed):
                 read_ids.add(event.source_id)
             yield event
@@ -266,7 +268,7 @@ def gather_sources(job: Gathering, done: Collection[str]) -> Iterator[Event]:
         pending = [i for i in _source_ids(job.case) if i in read_ids and i not in ready]
 
 
-def missed(job: Gathering, store: Store, read: Collection[str]) -> Iterator[Event]:
+def report_missing_sources(job: GatherJob, store: Store, read: Collection[str]) -> Iterator[Event]:
     """Yield a problem for every source that was read but can no longer be searched."""
     for source_id in _source_ids(job.case):
         if source_id in read and not _is_ready(job, store, source_id):
@@ -281,34 +283,34 @@ def _source_ids(case: Case) -> tuple[str, ...]:
     return (*case.documents, *case.images)
 
 
-def _find_ready(job: Gathering, read: Collection[str]) -> set[str]:
+def _find_ready(job: GatherJob, read: Collection[str]) -> set[str]:
     with open_store(job.home) as store:
         return {i for i in read if _is_ready(job, store, i)}
 
 
-def _is_ready(job: Gathering, store: Store, source_id: str) -> bool:
+def _is_ready(job: GatherJob, store: Store, source_id: str) -> bool:
     is_read = store.readings.get(source_id, "") is not None
     return is_read and store.readings.has_index(source_id, job.encoder.id)
 
 
-def _cause_of(job: Gathering, source_id: str) -> Cause | None:
+def _cause_of(job: GatherJob, source_id: str) -> UnclearCause | None:
     return "image_not_readable" if source_id in job.case.images else None
 
 
-def sources_of(store: Store, case: Case, read: Collection[str]) -> list[Source]:
+def load_sources(store: Store, case: Case, read: Collection[str]) -> list[Source]:
     """Return the sources that could be read, in the case's order."""
     source_ids = [i for i in _source_ids(case) if i in read]
     sources = [store.readings.get(i, store.library.name_of(case.project_id, i)) for i in source_ids]
     return [source for source in sources if source is not None]
 
 
-def _make_reading(job: Gathering, source_id: str) -> Callable[[], Iterator[Event]]:
+def _make_reading(job: GatherJob, source_id: str) -> Callable[[], Iterator[Event]]:
     def events() -> Iterator[Event]:
-        def read(report: GatherReport) -> Event | tuple[Source, float]:
+        def read(report: EventCallback) -> Event | tuple[Source, float]:
             return _read_one(job, source_id, report)
 
         with job.turns_at_reading:
-            result = yield from streamed(read)
+            result = yield from stream_call(read)
         if isinstance(result, tuple):
             yield from _describe(job, *result)
         else:
@@ -317,7 +319,9 @@ def _make_reading(job: Gathering, source_id: str) -> Callable[[], Iterator[Event
     return events
 
 
-def _read_one(job: Gathering, source_id: str, report: GatherReport) -> Event | tuple[Source, float]:
+def _read_one(
+    job: GatherJob, source_id: str, report: EventCallback
+) -> Event | tuple[Source, float]:
     """Read and index a source; return its event, or an image with the seconds that reading took.
 
     Images are returned because the image reader has yet to describe them.
@@ -348,7 +352,7 @@ def _read_one(job: Gathering, source_id: str, report: GatherReport) -> Event | t
     )
 
 
-def _describe(job: Gathering, image: Source, seconds: float) -> Iterator[Event]:
+def _describe(job: GatherJob, image: Source, seconds: float) -> Iterator[Event]:
     """Yield the image reader's description (CEDA agent B), or OCR's text after a useless reply.
 
     `seconds` is how long reading the image took.

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 import pypdfium2
 import pypdfium2.raw
 
-from core.documents.draft import BlockContent, Draft, ReadRequest, shown
-from core.documents.pdf_layout import pages_as_blocks, plain_title
+from core.documents.draft import BlockContent, ReadRequest, SourceBuilder, format_file_name
+from core.documents.pdf_layout import build_page_blocks, normalize_title
 from core.documents.pdf_text import (
     PdfPage,
     TextLine,
+    build_plain_page,
     is_marked_script,
-    plain_page,
+    make_pypdf_reader,
     read_page,
-    second_reader,
 )
-from core.documents.readers import plain_blocks
-from core.documents.segmentation import is_ended, joined_lines, words_in
+from core.documents.readers import build_plain_blocks
+from core.documents.segmentation import collect_words, is_ended, join_lines
 from core.runtime.errors import InputError
 from core.schema.records import Source
 
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
 OCR_SCALE = 200 / 72
 OCR_PIXELS = 12_000_000
-FEW_LETTERS = 60
-PICTURE_SHARE = 0.5
-NOTED_PICTURE_SHARE = 0.15
-MOST_BOOKMARKS = 1000
-SHORT = 60
-END_WITHIN = 8192
-AGAIN = "open it in a PDF viewer, print or save it as PDF and add it again"
+MIN_LAYER_LETTERS = 60
+MIN_SCAN_PICTURE_SHARE = 0.5
+MIN_NOTED_PICTURE_SHARE = 0.15
+MAX_BOOKMARKS = 1000
+MIN_UNFINISHED_LETTERS = 60
+END_SEARCH_BYTES = 8192
+PRINT_AGAIN_ADVICE = "open it in a PDF viewer, print or save it as PDF and add it again"
 
 
 def read_pdf(request: ReadRequest) -> Source:
@@ -67,7 +67,8 @@ def open_pdf(name: str, data: bytes) -> Any:
     except pypdfium2.PdfiumError as error:
         if "password" in str(error).lower():
             raise InputError(
-                f"{shown(name)} is protected by a password; save a copy without one and add that."
+                f"{format_file_name(name)} is protected by a password; save a copy without one "
+                f"and add that."
             ) from error
         raise
     if document.get_formtype() != pypdfium2.raw.FORMTYPE_NONE:
@@ -93,7 +94,7 @@ def _check_pages(request: ReadRequest, pages: int) -> None:
             "“Most pages” in Settings."
         )
     if not pages:
-        raise InputError(f"{request.file} has no pages; {AGAIN}.")
+        raise InputError(f"{request.file} has no pages; {PRINT_AGAIN_ADVICE}.")
 
 
 @dataclass
@@ -109,7 +110,7 @@ class _Reading:
 
     def whole(self) -> Source:
         self._read_layers()
-        draft = Draft(self.request)
+        draft = SourceBuilder(self.request)
         limit = self.request.settings.ocr_pages
         scans, beyond = self.scanned[:limit], self.scanned[limit:]
         unread = [index for index in scans if not self._read_picture(draft, index, scans)]
@@ -119,7 +120,7 @@ class _Reading:
 
     def _read_layers(self) -> None:
         count = len(self.document)
-        read_with_pypdf = second_reader(self.request.data)
+        read_with_pypdf = make_pypdf_reader(self.request.data)
         for index in range(count):
             self.request.report(index, count, f"page {index + 1} of {count}")
             try:
@@ -128,18 +129,18 @@ class _Reading:
                 page.close()
             except pypdfium2.PdfiumError:
                 self.broken.append(index)
-                self.pages.append(plain_page(index + 1, read_with_pypdf(index)))
+                self.pages.append(build_plain_page(index + 1, read_with_pypdf(index)))
                 continue
             if _is_scan(pdf_page):
                 self.scanned.append(index)
-            elif pdf_page.picture_share >= NOTED_PICTURE_SHARE:
+            elif pdf_page.picture_share >= MIN_NOTED_PICTURE_SHARE:
                 self.pictured.append(index)
             if pdf_page.is_garbage:
                 pdf_page.lines, pdf_page.layer = [], ""
             self.pages.append(pdf_page)
 
-    def _read_picture(self, draft: Draft, index: int, indexes: Sequence[int]) -> bool:
-        from core.documents.images import read_picture_text, remark_on
+    def _read_picture(self, draft: SourceBuilder, index: int, indexes: Sequence[int]) -> bool:
+        from core.documents.images import describe_ocr_gaps, read_picture_text
 
         if not self.request.has_time:
             return False
@@ -156,15 +157,15 @@ class _Reading:
             self.pages[index] = PdfPage(
                 index + 1, picture_text.width, picture_text.height, lines, picture=picture_text
             )
-            if remark := remark_on(picture_text):
+            if remark := describe_ocr_gaps(picture_text):
                 draft.note(f"Page {index + 1}: {remark}")
         return True
 
     def _bookmarks(self) -> dict[str, int]:
         levels: dict[str, int] = {}
         with contextlib.suppress(pypdfium2.PdfiumError, ValueError):
-            for item in itertools.islice(self.document.get_toc(max_depth=6), MOST_BOOKMARKS):
-                levels.setdefault(plain_title(item.get_title()), item.level + 1)
+            for item in itertools.islice(self.document.get_toc(max_depth=6), MAX_BOOKMARKS):
+                levels.setdefault(normalize_title(item.get_title()), item.level + 1)
         return levels
 
     def _rendered(self, index: int) -> Image.Image:
@@ -177,7 +178,9 @@ class _Reading:
         finally:
             page.close()
 
-    def _note_gaps(self, draft: Draft, beyond: Sequence[int], unread: Sequence[int]) -> None:
+    def _note_gaps(
+        self, draft: SourceBuilder, beyond: Sequence[int], unread: Sequence[int]
+    ) -> None:
         """Note what is missing from the text."""
         settings = self.request.settings
         if beyond:
@@ -203,7 +206,7 @@ class _Reading:
             draft.note(
                 "PDFs often misplace marks of this script; a .docx or .txt copy reads better."
             )
-        if b"%%EOF" not in self.request.data[-END_WITHIN:]:
+        if b"%%EOF" not in self.request.data[-END_SEARCH_BYTES:]:
             draft.note("The file lacks its end; pages may be missing.")
         if not draft.length and not self.scanned:
             draft.note("There is no text in this document.")
@@ -225,18 +228,22 @@ def _is_scan(page: PdfPage) -> bool:
     letters = len("".join(page.layer.split()))
     if letters == 0:
         return page.objects > 0
-    return page.is_garbage or (letters < FEW_LETTERS and page.picture_share >= PICTURE_SHARE)
+    return page.is_garbage or (
+        letters < MIN_LAYER_LETTERS and page.picture_share >= MIN_SCAN_PICTURE_SHARE
+    )
 
 
-def write_pages(draft: Draft, pages: Sequence[PdfPage], bookmarks: Mapping[str, int]) -> None:
+def write_pages(
+    draft: SourceBuilder, pages: Sequence[PdfPage], bookmarks: Mapping[str, int]
+) -> None:
     """Add the pages' blocks to the draft; a paragraph that continues on the next page stays one."""
-    known_words = words_in(page.layer for page in pages)
-    blocks = pages_as_blocks(pages, bookmarks, known_words)
+    known_words = collect_words(page.layer for page in pages)
+    blocks = build_page_blocks(pages, bookmarks, known_words)
     for before, after in itertools.pairwise(blocks):
         _move_footnotes_up(before, after)
     writer = _PageWriter(draft, pages, known_words)
     for page, page_blocks, after in zip(pages, blocks, [*blocks[1:], []], strict=True):
-        for content in plain_blocks(page.fallback, known_words):
+        for content in build_plain_blocks(page.fallback, known_words):
             writer.add(page, content)
         for block in page_blocks:
             is_continued = block is page_blocks[-1] and bool(after) and _continues(block, after[0])
@@ -247,7 +254,9 @@ def write_pages(draft: Draft, pages: Sequence[PdfPage], bookmarks: Mapping[str, 
 class _PageWriter:
     """Writes blocks to the draft and closes pages as it passes their ends."""
 
-    def __init__(self, draft: Draft, pages: Sequence[PdfPage], known: frozenset[str]) -> None:
+    def __init__(
+        self, draft: SourceBuilder, pages: Sequence[PdfPage], known: frozenset[str]
+    ) -> None:
         self._draft, self._pages, self._known = draft, pages, known
         self._page = 0  # how many pages are closed
         self._start: int | None = None  # where the current page began
@@ -270,7 +279,7 @@ class _PageWriter:
             next_page, following = self._open[number] if number < len(self._open) else (None, None)
             text, by = last.text, ""
             if following:
-                text, by = joined_lines(last.text, following.text, self._known)
+                text, by = join_lines(last.text, following.text, self._known)
             for piece in (*pieces, last._replace(text=text)):
                 self._draft.add_piece(piece, page.number, page.box)
             if next_page:
@@ -294,7 +303,9 @@ class _PageWriter:
 def _continues(block: BlockContent, following: BlockContent) -> bool:
     if block.kind not in ("paragraph", "list item") or following.kind != "paragraph":
         return False
-    return not is_ended(block.text) and (following.text[:1].islower() or len(block.text) > SHORT)
+    return not is_ended(block.text) and (
+        following.text[:1].islower() or len(block.text) > MIN_UNFINISHED_LETTERS
+    )
 
 
 def _move_footnotes_up(before: list[BlockContent], after: Sequence[BlockContent]) -> None:
@@ -316,10 +327,11 @@ def _read_by_pypdf(request: ReadRequest) -> Source:
         raise
     except Exception as error:
         raise InputError(
-            f"{request.file} could not be read as a PDF: it is damaged or cut off; {AGAIN}."
+            f"{request.file} could not be read as a PDF: it is damaged or cut off; "
+            f"{PRINT_AGAIN_ADVICE}."
         ) from error
-    draft = Draft(request)
-    pages = [plain_page(n, text.strip("\n")) for n, text in enumerate(texts, 1)]
+    draft = SourceBuilder(request)
+    pages = [build_plain_page(n, text.strip("\n")) for n, text in enumerate(texts, 1)]
     write_pages(draft, pages, {})
     draft.note("The file is damaged; what could be recovered was read, and parts may be missing.")
     return draft.finish()

@@ -14,30 +14,30 @@ from itertools import pairwise, product
 from statistics import median
 from typing import NamedTuple
 
-from core.documents.draft import BlockContent, TextBox, around, rows_of, usual_height
+from core.documents.draft import BlockContent, TextBox, bounding_box, group_rows, median_height
 from core.documents.layout import (
-    CAPTION,
-    ITEM,
-    PROSE_LETTERS,
+    CAPTION_START,
+    LIST_ITEM_START,
+    MAX_CELL_LETTERS,
     CellBoxes,
-    columns_of,
-    columns_under,
-    grid_in_columns,
-    paragraphs_of,
+    arrange_in_columns,
+    find_column_edges,
+    find_columns_under,
+    group_paragraphs,
 )
-from core.documents.pdf_text import PdfPage, RuledLine, TextLine, text_line
-from core.documents.segmentation import is_ended, joined_lines
-from core.documents.tables import header_of, header_rows, is_number, table_contents
+from core.documents.pdf_text import PdfPage, RuledLine, TextLine, build_text_line
+from core.documents.segmentation import is_ended, join_lines
+from core.documents.tables import build_table_blocks, count_header_rows, find_header, is_number
 
-CONTENTS = "...."  # dot leader in a table of contents
-JOIN = 3.0  # points between rules that meet
-MOST_RULES = 1200
-MOST_TRIED = 8  # rows tried as the first row of a table
-HIGHEST_HEADER = 12  # heights
-LONGEST_NAME = 60
+CONTENTS_LEADER = "...."  # dot leader in a table of contents
+RULE_JOIN_POINTS = 3.0  # points between rules that meet
+MAX_RULES = 1200
+MAX_START_ROWS = 8  # rows tried as the first row of a table
+MAX_HEADER_HEIGHTS = 12  # heights
+MAX_COLUMN_NAME_LENGTH = 60
 
-Columns = tuple[tuple[float, float], ...]
-Header = tuple[tuple[str, ...], ...]
+ColumnEdges = tuple[tuple[float, float], ...]
+HeaderRows = tuple[tuple[str, ...], ...]
 
 
 @dataclass
@@ -51,35 +51,35 @@ class PdfTable:
     grid: list[list[str]]
     boxes: CellBoxes
     area: TextBox
-    columns: Columns
+    columns: ColumnEdges
     caption: str = ""
     is_ruled: bool = False
     named: int = 0
-    above: Header = ()
+    above: HeaderRows = ()
 
     def blocks(self) -> list[BlockContent]:
         """Return the rows, each with its header; a header from the previous page has no place."""
         shift = len(self.above)
         boxes = {(row + shift, column): cells for (row, column), cells in self.boxes.items()}
-        return table_contents([*self.above, *self.grid], self.headers, self.caption, boxes)
+        return build_table_blocks([*self.above, *self.grid], self.headers, self.caption, boxes)
 
     @property
     def headers(self) -> int | None:
         """Return how many rows are the header; None if that is to be detected."""
         if self.above or not self.named:
             return len(self.above) or None
-        return self.named + header_rows(self.grid[self.named :])
+        return self.named + count_header_rows(self.grid[self.named :])
 
     @property
-    def header(self) -> Header:
+    def header(self) -> HeaderRows:
         """Return the rows that name the columns."""
-        rows = self.grid[slice(*header_of(self.grid, self.headers))]
+        rows = self.grid[slice(*find_header(self.grid, self.headers))]
         return self.above or tuple(tuple(row) for row in rows)
 
     @property
     def line_height(self) -> float:
         """Return the usual height of the table's lines."""
-        return usual_height([cell for cells in self.boxes.values() for cell in cells])
+        return median_height([cell for cells in self.boxes.values() for cell in cells])
 
     def goes_on_in(self, other: PdfTable) -> bool:
         """Return True if the other table has the same columns at the same places."""
@@ -90,7 +90,7 @@ class PdfTable:
         )
 
 
-Item = TextLine | PdfTable
+FlowItem = TextLine | PdfTable
 
 
 class _Row(NamedTuple):
@@ -98,26 +98,28 @@ class _Row(NamedTuple):
     cells: list[TextBox]
 
 
-def with_tables(page: PdfPage, lines: Sequence[TextLine]) -> list[Item]:
+def insert_tables(page: PdfPage, lines: Sequence[TextLine]) -> list[FlowItem]:
     """Return the lines in order, with the page's tables in place of their lines."""
     flow = _insert_aligned_tables(_insert_ruled_tables(page, lines))
     return _attach_headers(_merge_stacked(flow), page.rules)
 
 
-def aligned_table(rows: Sequence[Sequence[TextBox]]) -> PdfTable | None:
+def build_aligned_table(rows: Sequence[Sequence[TextBox]]) -> PdfTable | None:
     """Return the rows as a table if their cells are aligned and mostly values, or numerous."""
     rows = _join_split_labels(rows)
     wide = [row for row in rows if len(row) > 1]
-    columns = columns_of(wide) if len(wide) > 1 else []
+    columns = find_column_edges(wide) if len(wide) > 1 else []
     if len(columns) < 2:
         return None
     cells = [cell for row in wide for cell in row[1:]]
     has_values = 3 * sum(is_number(cell.text) for cell in cells) >= len(cells)
-    aligned_rows = sum(len({columns_under(c, columns)[0] for c in row}) == len(row) for row in wide)
+    aligned_rows = sum(
+        len({find_columns_under(c, columns)[0] for c in row}) == len(row) for row in wide
+    )
     if aligned_rows < 0.7 * len(wide) or not (has_values or (len(wide) > 3 and len(columns) > 2)):
         return None
-    grid, boxes = grid_in_columns(rows, columns)
-    return PdfTable(grid, boxes, around([c for row in rows for c in row]), tuple(columns))
+    grid, boxes = arrange_in_columns(rows, columns)
+    return PdfTable(grid, boxes, bounding_box([c for row in rows for c in row]), tuple(columns))
 
 
 def _join_split_labels(rows: Sequence[Sequence[TextBox]]) -> list[list[TextBox]]:
@@ -126,14 +128,14 @@ def _join_split_labels(rows: Sequence[Sequence[TextBox]]) -> list[list[TextBox]]
         last = result[-1] if result else []
         is_below = bool(last) and abs(row[0].left - last[0].left) < 2 * row[0].height
         if is_below and row[0].text[:1].islower() and 1 in (len(last), len(row)):
-            label = around((last[0], row[0]), f"{last[0].text} {row[0].text}")
+            label = bounding_box((last[0], row[0]), f"{last[0].text} {row[0].text}")
             result[-1] = [label, *last[1:], *row[1:]]
         else:
             result.append(list(row))
     return result
 
 
-def join_pages(flows: Sequence[Sequence[object]]) -> None:
+def join_page_tables(flows: Sequence[Sequence[object]]) -> None:
     """Give a table that continues from the previous page its header and caption."""
     for before, after in pairwise(flows):
         last, first = before[-1:], after[:1]
@@ -146,8 +148,8 @@ def join_pages(flows: Sequence[Sequence[object]]) -> None:
             first[0].above = () if first[0].header == last[0].header else last[0].header
 
 
-def _insert_aligned_tables(flow: Sequence[Item]) -> list[Item]:
-    result: list[Item] = []
+def _insert_aligned_tables(flow: Sequence[FlowItem]) -> list[FlowItem]:
+    result: list[FlowItem] = []
     rows: list[_Row] = []
     for item in flow:
         if isinstance(item, TextLine) and rows and _is_beside(rows[-1].cells, item.whole):
@@ -177,17 +179,17 @@ def _is_next(row: Sequence[TextBox], line: TextBox) -> bool:
     return -0.5 * line.height < gap < 2.5 * line.height
 
 
-def _find_tables(rows: Sequence[_Row]) -> Iterator[Item]:
+def _find_tables(rows: Sequence[_Row]) -> Iterator[FlowItem]:
     number = tried = 0
     while number < len(rows):
         end = _find_row_end(rows, number)
         is_several = end - number > 1
-        table = aligned_table([row.cells for row in rows[number:end]]) if is_several else None
+        table = build_aligned_table([row.cells for row in rows[number:end]]) if is_several else None
         tried = tried + 1 if is_several else 0
         if table:
             yield table
         else:
-            end = max(end, number + 1) if tried >= MOST_TRIED else number + 1
+            end = max(end, number + 1) if tried >= MAX_START_ROWS else number + 1
             yield from (line for row in rows[number:end] for line in row.lines)
         number = end
 
@@ -206,21 +208,21 @@ def _find_row_end(rows: Sequence[_Row], start: int) -> int:
 
 
 def _is_row(cells: Sequence[TextBox]) -> bool:
-    is_item = len(cells) == 2 and ITEM.match(f"{cells[0].text} ")
-    if len(cells) < 2 or is_item or CONTENTS in cells[-1].text.replace(" ", ""):
+    is_item = len(cells) == 2 and LIST_ITEM_START.match(f"{cells[0].text} ")
+    if len(cells) < 2 or is_item or CONTENTS_LEADER in cells[-1].text.replace(" ", ""):
         return False
-    return median(len(cell.text) for cell in cells[1:]) <= PROSE_LETTERS
+    return median(len(cell.text) for cell in cells[1:]) <= MAX_CELL_LETTERS
 
 
 def _may_be_label(cell: TextBox, rows: Sequence[_Row]) -> bool:
     """Return True for a short line at the left edge: a group's name, or a label's second line."""
-    area = around([other for row in rows for other in row.cells])
+    area = bounding_box([other for row in rows for other in row.cells])
     is_short = cell.width < 0.6 * area.width and not is_ended(cell.text)
     return is_short and cell.left < area.left + 0.3 * area.width
 
 
-def _merge_stacked(flow: Sequence[Item]) -> list[Item]:
-    result: list[Item] = []
+def _merge_stacked(flow: Sequence[FlowItem]) -> list[FlowItem]:
+    result: list[FlowItem] = []
     for item in flow:
         parts = []
         if isinstance(item, PdfTable):
@@ -231,7 +233,7 @@ def _merge_stacked(flow: Sequence[Item]) -> list[Item]:
         upper, lower = sorted((parts[-1], item), key=lambda table: table.area.top)
         shift = len(upper.grid)
         boxes = {(row + shift, column): cells for (row, column), cells in lower.boxes.items()}
-        area = around((upper.area, lower.area))
+        area = bounding_box((upper.area, lower.area))
         whole = PdfTable([*upper.grid, *lower.grid], {**upper.boxes, **boxes}, area, upper.columns)
         result[result.index(parts[-1])] = whole
     return result
@@ -245,7 +247,7 @@ def _belong_together(one: PdfTable, other: PdfTable) -> bool:
     return -0.5 < gap < 4 and upper.goes_on_in(lower)
 
 
-def _attach_headers(flow: Sequence[Item], rules: Sequence[RuledLine]) -> list[Item]:
+def _attach_headers(flow: Sequence[FlowItem], rules: Sequence[RuledLine]) -> list[FlowItem]:
     tables = [item for item in flow if isinstance(item, PdfTable) and not item.is_ruled]
     if not tables:
         return list(flow)
@@ -258,23 +260,23 @@ def _attach_headers(flow: Sequence[Item], rules: Sequence[RuledLine]) -> list[It
         )
         used.update(word for row in rows for word in row)
         _prepend_header_rows(table, rows, rules)
-    result: list[Item] = []
+    result: list[FlowItem] = []
     for item in flow:
         if isinstance(item, TextLine) and not used.isdisjoint(item.words):
             rest = [word for word in item.words if word not in used]
-            result += [text_line(rest, bold=item.whole.bold)] if rest else []
+            result += [build_text_line(rest, bold=item.whole.bold)] if rest else []
         else:
             result.append(item)
     return result
 
 
-def _find_caption_words(flow: Sequence[Item]) -> set[TextBox]:
+def _find_caption_words(flow: Sequence[FlowItem]) -> set[TextBox]:
     """Return the words of captions, which name a table and not its columns."""
     words: set[TextBox] = set()
     for number, item in enumerate(flow):
-        if isinstance(item, TextLine) and CAPTION.match(item.whole.text):
+        if isinstance(item, TextLine) and CAPTION_START.match(item.whole.text):
             near = [other for other in flow[number : number + 6] if isinstance(other, TextLine)]
-            group = paragraphs_of([line.whole for line in near])[0]
+            group = group_paragraphs([line.whole for line in near])[0]
             words.update(word for line in near[: len(group)] for word in line.words)
     return words
 
@@ -284,17 +286,17 @@ def _find_header_rows(
 ) -> list[list[TextBox]]:
     area, height = table.area, table.line_height
     left, right = area.left - height, area.right + height
-    highest = area.top - HIGHEST_HEADER * height
+    highest = area.top - MAX_HEADER_HEIGHTS * height
     near = [w for w in words if highest < w.y < area.top and left < w.left and w.right < right]
     closing = [r.top for r in rules if r.is_level and r.right - r.left > 0.8 * area.width]
     header: list[list[TextBox]] = []
     top, crossed = area.top, int(bool(table.header))
-    for row in reversed(rows_of(near)):
+    for row in reversed(group_rows(near)):
         bottom = max(item.bottom for item in row)
         between = [y for y in closing if bottom - 0.3 * height < y < top + 0.3 * height]
         closing = [y for y in closing if y not in between]
         crossed += len(between)
-        cells = text_line(row).cells
+        cells = build_text_line(row).cells
         is_closed = header and (crossed > 1 or (crossed and len(cells) == 1))
         is_far = top - bottom > (2.5 if crossed else 1.2) * height
         if is_far or is_closed or crossed > 2 or not captions.isdisjoint(row):
@@ -308,12 +310,14 @@ def _find_header_rows(
 
 def _may_name(cells: Sequence[TextBox], table: PdfTable) -> bool:
     text = " ".join(cell.text for cell in cells)
-    if is_ended(text) and len(text) > PROSE_LETTERS:
+    if is_ended(text) and len(text) > MAX_CELL_LETTERS:
         return False
     if len(cells) > 1:
-        return median(len(cell.text) for cell in cells) <= LONGEST_NAME
+        return median(len(cell.text) for cell in cells) <= MAX_COLUMN_NAME_LENGTH
     edge, cell = table.columns[0][1], cells[0]
-    return len(text) <= LONGEST_NAME and (cell.left > edge or cell.right < edge + 2 * cell.height)
+    return len(text) <= MAX_COLUMN_NAME_LENGTH and (
+        cell.left > edge or cell.right < edge + 2 * cell.height
+    )
 
 
 def _prepend_header_rows(
@@ -321,8 +325,8 @@ def _prepend_header_rows(
 ) -> None:
     boxes: CellBoxes = {}
     for number, row in enumerate(rows):
-        for cell in text_line(row).cells:
-            over = _find_ruled_columns(cell, table.columns, rules) or columns_under(
+        for cell in build_text_line(row).cells:
+            over = _find_ruled_columns(cell, table.columns, rules) or find_columns_under(
                 cell, table.columns
             )
             for column in over:
@@ -333,10 +337,12 @@ def _prepend_header_rows(
     ]
     boxes.update({(row + len(rows), column): v for (row, column), v in table.boxes.items()})
     table.grid, table.boxes, table.named = [*names, *table.grid], boxes, len(rows)
-    table.area = around([table.area, *(word for row in rows for word in row)])
+    table.area = bounding_box([table.area, *(word for row in rows for word in row)])
 
 
-def _find_ruled_columns(cell: TextBox, columns: Columns, rules: Sequence[RuledLine]) -> list[int]:
+def _find_ruled_columns(
+    cell: TextBox, columns: ColumnEdges, rules: Sequence[RuledLine]
+) -> list[int]:
     whole = columns[-1][1] - columns[0][0]
     for rule in rules:
         is_below = -0.3 * cell.height < rule.top - cell.bottom < 0.8 * cell.height
@@ -346,9 +352,9 @@ def _find_ruled_columns(cell: TextBox, columns: Columns, rules: Sequence[RuledLi
     return []
 
 
-def _insert_ruled_tables(page: PdfPage, lines: Sequence[TextLine]) -> list[Item]:
-    tables = ruled_tables(page, lines)
-    flow: list[Item] = []
+def _insert_ruled_tables(page: PdfPage, lines: Sequence[TextLine]) -> list[FlowItem]:
+    tables = find_ruled_tables(page, lines)
+    flow: list[FlowItem] = []
     for line in lines:
         rest: TextLine | None = line
         for table in tables:
@@ -356,7 +362,7 @@ def _insert_ruled_tables(page: PdfPage, lines: Sequence[TextLine]) -> list[Item]
             if inside and rest:
                 flow += [] if table in flow else [table]
                 outside = [word for word in rest.words if word not in inside]
-                rest = text_line(outside, bold=line.whole.bold) if outside else None
+                rest = build_text_line(outside, bold=line.whole.bold) if outside else None
         flow += [rest] if rest else []
     return flow
 
@@ -365,11 +371,11 @@ def _contains(area: TextBox, word: TextBox) -> bool:
     return area.left <= word.x <= area.right and area.top <= word.y <= area.bottom
 
 
-def ruled_tables(page: PdfPage, lines: Sequence[TextLine]) -> list[PdfTable]:
+def find_ruled_tables(page: PdfPage, lines: Sequence[TextLine]) -> list[PdfTable]:
     """Return the tables whose cells are separated by ruled lines in both directions."""
     upright = [rule for rule in page.rules if not rule.is_level]
     level = [rule for rule in page.rules if rule.is_level]
-    if len(upright) < 2 or len(level) < 2 or len(page.rules) > MOST_RULES:
+    if len(upright) < 2 or len(level) < 2 or len(page.rules) > MAX_RULES:
         return []
     words = [word for line in lines for word in line.words]
     tables = (_build_ruled_table(group, words) for group in _group_meeting_rules(upright, level))
@@ -389,8 +395,15 @@ def _group_meeting_rules(
 
     for a, one in enumerate(upright):
         for b, other in enumerate(level, start=len(upright)):
-            beside = one.left <= other.right + JOIN and other.left - JOIN <= one.right
-            if beside and one.top <= other.bottom + JOIN and other.top - JOIN <= one.bottom:
+            beside = (
+                one.left <= other.right + RULE_JOIN_POINTS
+                and other.left - RULE_JOIN_POINTS <= one.right
+            )
+            if (
+                beside
+                and one.top <= other.bottom + RULE_JOIN_POINTS
+                and other.top - RULE_JOIN_POINTS <= one.bottom
+            ):
                 parents[root(a)] = root(b)
     groups: dict[int, list[RuledLine]] = defaultdict(list)
     for n, rule in enumerate(rules):
@@ -412,11 +425,11 @@ def _build_ruled_table(rules: Sequence[RuledLine], words: Sequence[TextBox]) -> 
     cells = _Cells(xs, ys, upright, level)
     rows = cells.rows_with(inside)
     # Not tables: a single row, rows with clearly more values than columns, frames of drawings.
-    lines = [text_line(row).cells for row in rows_of(inside)]
+    lines = [build_text_line(row).cells for row in group_rows(inside)]
     values = [len(row) for row in lines if sum(is_number(cell.text) for cell in row) > 1]
     if len(rows) < 2 or (values and median(values) > 1.3 * median(map(len, rows))):
         return None
-    is_tall = median(b - a for a, b in pairwise(ys)) > 3 * usual_height(inside)
+    is_tall = median(b - a for a, b in pairwise(ys)) > 3 * median_height(inside)
     if is_tall and len(inside) < 12 * (len(ys) - 1) and not any(is_number(w.text) for w in inside):
         return None
     grid, boxes = cells.grid_of(rows)
@@ -426,7 +439,7 @@ def _build_ruled_table(rules: Sequence[RuledLine], words: Sequence[TextBox]) -> 
 def _distinct_positions(places: Sequence[float]) -> list[float]:
     distinct: list[float] = []
     for place in sorted(places):
-        if not distinct or place - distinct[-1] > 2 * JOIN:
+        if not distinct or place - distinct[-1] > 2 * RULE_JOIN_POINTS:
             distinct.append(place)
     return distinct
 
@@ -452,13 +465,13 @@ class _Cells:
             (row, nearest(rule.left, xs))
             for rule in upright
             for row, y in enumerate(mid_y)
-            if rule.top - JOIN < y < rule.bottom + JOIN
+            if rule.top - RULE_JOIN_POINTS < y < rule.bottom + RULE_JOIN_POINTS
         }
         floors = {
             (nearest(rule.top, ys), column)
             for rule in level
             for column, x in enumerate(mid_x)
-            if rule.left - JOIN < x < rule.right + JOIN
+            if rule.left - RULE_JOIN_POINTS < x < rule.right + RULE_JOIN_POINTS
         }
         self.anchor: dict[tuple[int, int], tuple[int, int]] = {}
         for place in product(range(len(mid_y)), range(len(mid_x))):
@@ -495,7 +508,7 @@ class _Cells:
     def _parts(self, cells: dict[int, list[TextBox]]) -> list[dict[int, list[TextBox]]]:
         column_of = {word: column for column, words in cells.items() for word in words}
         parts: list[dict[int, list[TextBox]]] = []
-        for line in rows_of([word for words in cells.values() for word in words]):
+        for line in group_rows([word for words in cells.values() for word in words]):
             part: dict[int, list[TextBox]] = {}
             for word in line:
                 part.setdefault(column_of[word], []).append(word)
@@ -530,8 +543,8 @@ class _Cells:
 
 def _join_cell_text(words: Sequence[TextBox]) -> str:
     text = ""
-    for line in rows_of(words):
+    for line in group_rows(words):
         line_text = " ".join([word.text for word in line])
-        before, by = joined_lines(text, line_text, frozenset())
+        before, by = join_lines(text, line_text, frozenset())
         text = before + by + line_text if text else line_text
     return text

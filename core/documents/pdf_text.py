@@ -19,55 +19,55 @@ from typing import Any, NamedTuple
 import pypdfium2.raw as pdfium
 import regex
 
-from core.documents.draft import PictureText, TextBox, around
-from core.schema.records import Box
+from core.documents.draft import PictureText, TextBox, bounding_box
+from core.schema.records import BoundingBox
 
-RTL = regex.compile(r"[\p{Hebrew}\p{Arabic}\p{Syriac}\p{Thaana}]")
-LTR = regex.compile(r"[\p{L}\p{N}]")
-STACKED = regex.compile(r"[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
-INDIC = regex.compile(
+RTL_LETTER = regex.compile(r"[\p{Hebrew}\p{Arabic}\p{Syriac}\p{Thaana}]")
+LTR_CHARACTER = regex.compile(r"[\p{L}\p{N}]")
+STACKED_MARK_SCRIPT = regex.compile(r"[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
+INDIC_SCRIPT = regex.compile(
     r"[\p{Devanagari}\p{Bengali}\p{Tamil}\p{Telugu}\p{Gujarati}\p{Kannada}\p{Malayalam}"
     r"\p{Gurmukhi}\p{Oriya}\p{Sinhala}]"
 )
 # Placeholders for other characters: control codes, surrogates, private use.
-UNREAL = re.compile(
+PLACEHOLDER_CHARACTER = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff\ue000-\uf8ff\ufffd-\uffff"
     "\U000f0000-\U0010ffff]"
 )
-GARBAGE = 0.3
-SCRIPT_SHARE = 0.3
+MIN_GARBAGE_SHARE = 0.3
+MIN_SCRIPT_SHARE = 0.3
 # What PDFium's two text functions give in place of a hyphen and line end.
-CUT_MARKS = "\x02\ufffe"
-LINE = re.compile(rf"([^\r\n{CUT_MARKS}]*)(\r?\n|\r|[{CUT_MARKS}]|$)")
-WORD = re.compile(r"[^\s\x00]+")
-WHOLE = re.compile(r"[^\s\x00].*[^\s\x00]|[^\s\x00]")
-VALUE = re.compile(r"(?<!\S)[^\w\s]*\d[\d.,]*\S{0,2}(?!\S)")
-MOST_WORDS_A_VALUE = 4
-FEW_RULES = 2
+HYPHEN_MARKS = "\x02\ufffe"
+LINE_WITH_END = re.compile(rf"([^\r\n{HYPHEN_MARKS}]*)(\r?\n|\r|[{HYPHEN_MARKS}]|$)")
+NON_BLANK_RUN = re.compile(r"[^\s\x00]+")
+TRIMMED_LINE = re.compile(r"[^\s\x00].*[^\s\x00]|[^\s\x00]")
+VALUE_TOKEN = re.compile(r"(?<!\S)[^\w\s]*\d[\d.,]*\S{0,2}(?!\S)")
+MAX_WORDS_PER_VALUE = 4
+FEW_RULES_COUNT = 2
 LINES_BEFORE, LINES_AFTER = 10, 4  # around a line with values: may be its header and labels
-MARGIN = 0.12  # share of the page's height, at the top and at the bottom
+MARGIN_SHARE = 0.12  # share of the page's height, at the top and at the bottom
 # A possible footnote mark behind a word or sentence, unlike the ends of “km2” and “CO2”.
-MARK = re.compile(
+FOOTNOTE_MARK = re.compile(
     r"(?:(?<=[^\W\d_]{3})|(?<=\b[^\W\d_]{2})(?<!km)(?<!cm)(?<!mm)(?<!ft)|(?<=[.,;:!?)\]”’»\"%]))"
     r"(?:\d{1,3}|[*†‡§]+)(?=[.,;:!?)\]”’»\"]*(?:\s|$))"
 )
-RAISED = 0.8
-BOLD = (b"bold", b"black", b"heavy", b"demi")
-LONGEST_FONT = 128
-LOOSE_BOX = pdfium.FPDFText_GetLooseCharBox
+MAX_RAISED_SCALE = 0.8
+BOLD_FONT_WORDS = (b"bold", b"black", b"heavy", b"demi")
+MAX_FONT_NAME_BYTES = 128
+GET_LOOSE_BOX = pdfium.FPDFText_GetLooseCharBox
 # Gaps between cells of a row, in heights: between words, beside a number, between numbers.
-GAPS = (1.0, 0.7, 0.5)
-NUMBERS_GAP = GAPS[2]
-THIN = 3.0  # points; a thinner shape is a line
-SHORTEST_RULE = 6.0
-MOST_OBJECTS = 6000
-MOST_SEGMENTS = 4000
-MOST_DRAWINGS = 40  # paths that are no table lines; with more the page is a drawing
-LONGEST_PATH = 400  # segments; a longer one is a curve
-DEEPEST = 3
-FINE = 1_000_000
+CELL_GAPS = (1.0, 0.7, 0.5)
+NUMBER_CELL_GAP = CELL_GAPS[2]
+RULE_THICKNESS_POINTS = 3.0  # points; a thinner shape is a line
+MIN_RULE_POINTS = 6.0
+MAX_PAGE_OBJECTS = 6000
+MAX_PAGE_SEGMENTS = 4000
+MAX_PAGE_DRAWINGS = 40  # paths that are no table lines; with more the page is a drawing
+MAX_PATH_SEGMENTS = 400  # segments; a longer one is a curve
+MAX_FORM_DEPTH = 3
+DEVICE_RESOLUTION = 1_000_000
 
-Second = Callable[[int], str]
+PageTextReader = Callable[[int], str]
 
 
 class TextLine(NamedTuple):
@@ -113,14 +113,14 @@ class PdfPage:
     fallback: str = ""
     picture: PictureText | None = None
 
-    def box(self, item: TextBox) -> Box:
+    def box(self, item: TextBox) -> BoundingBox:
         """Return the item's place as shares of the page."""
         if self.picture:
             return self.picture.box(item)
         return item.share_of(max(1.0, self.width), max(1.0, self.height))
 
 
-class Letter(NamedTuple):
+class PdfCharacter(NamedTuple):
     """A character of the text layer and its box, in the page's units, y upwards."""
 
     text: str
@@ -135,7 +135,7 @@ class Letter(NamedTuple):
         return (self.left + self.right) / 2
 
 
-def read_page(page: Any, index: int, second: Second) -> PdfPage:
+def read_page(page: Any, index: int, second: PageTextReader) -> PdfPage:
     """Return the page's lines and rules; `second` reads its text by pypdf."""
     width, height = page.get_size()
     pdf_page = PdfPage(index + 1, width, height)
@@ -148,7 +148,7 @@ def read_page(page: Any, index: int, second: Second) -> PdfPage:
         text_page.close()
     text = pdf_page.layer = "\n".join(line.whole.text for line in pdf_page.lines)
     pdf_page.is_garbage = is_garbage(text)
-    if pdf_page.is_garbage or share_of(STACKED, text) > SCRIPT_SHARE:
+    if pdf_page.is_garbage or match_share(STACKED_MARK_SCRIPT, text) > MIN_SCRIPT_SHARE:
         pypdf_text = second(index).strip("\n")
         if pypdf_text.strip() and not is_garbage(pypdf_text):
             pdf_page.lines, pdf_page.fallback, pdf_page.is_garbage = [], pypdf_text, False
@@ -158,7 +158,7 @@ def read_page(page: Any, index: int, second: Second) -> PdfPage:
     return pdf_page
 
 
-def plain_page(number: int, text: str) -> PdfPage:
+def build_plain_page(number: int, text: str) -> PdfPage:
     """Return a page of which only the text is known."""
     return PdfPage(number, 1.0, 1.0, layer=text, fallback=text)
 
@@ -170,17 +170,20 @@ def _is_sideways(lines: Sequence[TextLine]) -> bool:
 
 def is_garbage(text: str) -> bool:
     """Return True if many characters are placeholders, as from fonts without a Unicode mapping."""
-    return share_of(UNREAL, text) > GARBAGE
+    return match_share(PLACEHOLDER_CHARACTER, text) > MIN_GARBAGE_SHARE
 
 
 def is_marked_script(text: str) -> bool:
     """Return True for scripts whose marks PDFs often misplace."""
-    return share_of(STACKED, text) > SCRIPT_SHARE or share_of(INDIC, text) > SCRIPT_SHARE
+    return (
+        match_share(STACKED_MARK_SCRIPT, text) > MIN_SCRIPT_SHARE
+        or match_share(INDIC_SCRIPT, text) > MIN_SCRIPT_SHARE
+    )
 
 
-def share_of(script: regex.Pattern[str] | re.Pattern[str], text: str) -> float:
+def match_share(script: regex.Pattern[str] | re.Pattern[str], text: str) -> float:
     """Return the share of the text's characters, blanks aside, that the pattern matches."""
-    if (text.isascii() and script is not UNREAL) or not script.search(text):
+    if (text.isascii() and script is not PLACEHOLDER_CHARACTER) or not script.search(text):
         return 0.0
     return len(script.findall(text)) / max(1, len("".join(text.split())))
 
@@ -202,14 +205,19 @@ class _View:
             (yy - self._y0) / 1000,
         )
         self._rect = pdfium.FS_RECTF()
-        self._name, self._flags = ctypes.create_string_buffer(LONGEST_FONT), ctypes.c_int()
+        self._name, self._flags = ctypes.create_string_buffer(MAX_FONT_NAME_BYTES), ctypes.c_int()
         self._stroke, self._edges = ctypes.c_int(), [ctypes.c_float() for _ in range(4)]
         self._bold: dict[bytes, bool] = {}
 
     def _device(self, x: float, y: float) -> tuple[float, float]:
         across, down = ctypes.c_int(), ctypes.c_int()
-        pdfium.FPDF_PageToDevice(self._page, 0, 0, FINE, FINE, 0, x, y, across, down)
-        return across.value * self._width / FINE, down.value * self._height / FINE
+        pdfium.FPDF_PageToDevice(
+            self._page, 0, 0, DEVICE_RESOLUTION, DEVICE_RESOLUTION, 0, x, y, across, down
+        )
+        return (
+            across.value * self._width / DEVICE_RESOLUTION,
+            down.value * self._height / DEVICE_RESOLUTION,
+        )
 
     def _shown(self, x: float, y: float) -> tuple[float, float]:
         a, b, c, d = self._matrix
@@ -221,15 +229,15 @@ class _View:
         if len(text) != count:
             codes = (pdfium.FPDFText_GetUnicode(self._text_page, n) for n in range(count))
             text = "".join(chr(code) if code else "\ufffd" for code in codes)
-        has_rtl = not text.isascii() and RTL.search(text) is not None
-        matches = [match for match in LINE.finditer(text) if match[1]]
+        has_rtl = not text.isascii() and RTL_LETTER.search(text) is not None
+        matches = [match for match in LINE_WITH_END.finditer(text) if match[1]]
         is_by_word = self._choose_lines_by_word(matches)
         for number, match in enumerate(matches):
             start, end = match.span(1)
-            if has_rtl and RTL.search(text, start, end):
+            if has_rtl and RTL_LETTER.search(text, start, end):
                 line = self._rtl_line(start, end)
             else:
-                is_cut = bool(match[2]) and match[2] in CUT_MARKS
+                is_cut = bool(match[2]) and match[2] in HYPHEN_MARKS
                 line = self._line(text, start, end, is_cut=is_cut, closely=is_by_word[number])
             if line:
                 yield line
@@ -240,10 +248,10 @@ class _View:
         Places of words take most of the reading time. Plain prose is set line by line, in one
         piece, and holds few numbers.
         """
-        is_by_word = [len(self._rules) > FEW_RULES] * len(matches)
+        is_by_word = [len(self._rules) > FEW_RULES_COUNT] * len(matches)
         for number, match in enumerate(matches):
-            values = len(VALUE.findall(match[1]))
-            if values > 1 and values > len(match[1].split()) // MOST_WORDS_A_VALUE:
+            values = len(VALUE_TOKEN.findall(match[1]))
+            if values > 1 and values > len(match[1].split()) // MAX_WORDS_PER_VALUE:
                 end = min(number + LINES_AFTER, len(is_by_word))
                 for near in range(max(0, number - LINES_BEFORE), end):
                     is_by_word[near] = True
@@ -253,12 +261,14 @@ class _View:
         if pdfium.FPDFText_CountRects(self._letters, start, end - start) != 1:
             return False
         _, top, _, bottom = self._box(start)
-        return bool(MARGIN * self._height < top and bottom < (1 - MARGIN) * self._height)
+        return bool(
+            MARGIN_SHARE * self._height < top and bottom < (1 - MARGIN_SHARE) * self._height
+        )
 
     def _box(self, index: int) -> tuple[float, float, float, float]:
         """Return (left, top, right, bottom) of a character's loose box on the page as shown."""
         rect = self._rect
-        LOOSE_BOX(self._letters, index, rect)
+        GET_LOOSE_BOX(self._letters, index, rect)
         x1, y1 = self._shown(rect.left, rect.top)
         x2, y2 = self._shown(rect.right, rect.bottom)
         return min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2)
@@ -268,8 +278,8 @@ class _View:
     ) -> TextLine | None:
         words: list[TextBox] = []
         box = self._box
-        pieces = WORD if closely or not self._is_one_piece(start, end) else WHOLE
-        marks = [match.span() for match in MARK.finditer(text, start, end)]
+        pieces = NON_BLANK_RUN if closely or not self._is_one_piece(start, end) else TRIMMED_LINE
+        marks = [match.span() for match in FOOTNOTE_MARK.finditer(text, start, end)]
         for match in pieces.finditer(text, start, end):
             first, last = match.span()
             word = match[0]
@@ -285,27 +295,29 @@ class _View:
             return None
         if is_cut:
             words[-1] = words[-1]._replace(text=words[-1].text + "-")
-        return text_line(words, bold=self._is_bold(start) and self._is_bold(end - 1))
+        return build_text_line(words, bold=self._is_bold(start) and self._is_bold(end - 1))
 
     def _is_raised(self, index: int, bottom: float, top: float) -> bool:
         box = self._box(index)
-        return box[3] - box[1] < RAISED * (bottom - top) and box[3] < bottom
+        return box[3] - box[1] < MAX_RAISED_SCALE * (bottom - top) and box[3] < bottom
 
     def _is_bold(self, index: int) -> bool:
-        pdfium.FPDFText_GetFontInfo(self._letters, index, self._name, LONGEST_FONT, self._flags)
+        pdfium.FPDFText_GetFontInfo(
+            self._letters, index, self._name, MAX_FONT_NAME_BYTES, self._flags
+        )
         name = self._name.value
         is_bold = self._bold.get(name)
         if is_bold is None:
-            is_bold = self._bold[name] = any(word in name.lower() for word in BOLD)
+            is_bold = self._bold[name] = any(word in name.lower() for word in BOLD_FONT_WORDS)
         return is_bold
 
     def _rtl_line(self, start: int, end: int) -> TextLine | None:
-        letters = in_reading_order(letters_of(self._text_page, start, end))
+        letters = order_letters(load_letters(self._text_page, start, end))
         text = "".join(letter.text for letter in letters).strip()
         boxes = [TextBox("", *self._box(n)) for n in range(start, end)]
         if not text or not boxes:
             return None
-        whole = around(boxes, text)
+        whole = bounding_box(boxes, text)
         return TextLine((whole,), (whole,), whole)
 
     def drawn(self) -> tuple[list[RuledLine], float, int]:
@@ -314,11 +326,11 @@ class _View:
         self._rules: list[RuledLine] = []
         self._largest = 0.0
         self._segments = self._drawings = 0
-        if count <= MOST_OBJECTS:
+        if count <= MAX_PAGE_OBJECTS:
             for number in range(count):
-                self._take(pdfium.FPDFPage_GetObject(self._page, number), DEEPEST)
+                self._take(pdfium.FPDFPage_GetObject(self._page, number), MAX_FORM_DEPTH)
         return (
-            joined_rules(self._rules),
+            join_rules(self._rules),
             self._largest / max(1.0, self._width * self._height),
             count,
         )
@@ -326,7 +338,7 @@ class _View:
     def _take(self, item: Any, depth: int) -> None:
         kind = pdfium.FPDFPageObj_GetType(item)
         if kind == pdfium.FPDF_PAGEOBJ_FORM and depth:
-            for number in range(min(pdfium.FPDFFormObj_CountObjects(item), MOST_OBJECTS)):
+            for number in range(min(pdfium.FPDFFormObj_CountObjects(item), MAX_PAGE_OBJECTS)):
                 self._take(pdfium.FPDFFormObj_GetObject(item, number), depth - 1)
         if kind not in (pdfium.FPDF_PAGEOBJ_PATH, pdfium.FPDF_PAGEOBJ_IMAGE):
             return
@@ -335,21 +347,21 @@ class _View:
         left, bottom, right, top = (edge.value for edge in self._edges)
         if kind == pdfium.FPDF_PAGEOBJ_IMAGE:
             self._largest = max(self._largest, abs(right - left) * abs(top - bottom))
-        elif min(right - left, top - bottom) <= THIN:
+        elif min(right - left, top - bottom) <= RULE_THICKNESS_POINTS:
             self._add_rule(left, bottom, right, top)
-        elif self._segments < MOST_SEGMENTS and self._drawings < MOST_DRAWINGS:
+        elif self._segments < MAX_PAGE_SEGMENTS and self._drawings < MAX_PAGE_DRAWINGS:
             self._drawings += not self._take_path(item)
 
     def _add_rule(self, x1: float, y1: float, x2: float, y2: float) -> None:
         (x1, y1), (x2, y2) = self._shown(x1, y1), self._shown(x2, y2)
         rule = RuledLine(min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))
-        if max(rule.right - rule.left, rule.bottom - rule.top) >= SHORTEST_RULE:
+        if max(rule.right - rule.left, rule.bottom - rule.top) >= MIN_RULE_POINTS:
             self._rules.append(rule)
 
     def _take_path(self, item: Any) -> bool:
         pdfium.FPDFPath_GetDrawMode(item, self._flags, self._stroke)
         count = pdfium.FPDFPath_CountSegments(item)
-        if not self._stroke.value or count > LONGEST_PATH:
+        if not self._stroke.value or count > MAX_PATH_SEGMENTS:
             return False
         self._segments += count
         matrix, x, y = pdfium.FS_MATRIX(), ctypes.c_float(), ctypes.c_float()
@@ -374,12 +386,12 @@ class _View:
         return True
 
 
-def joined_rules(rules: Sequence[RuledLine]) -> list[RuledLine]:
+def join_rules(rules: Sequence[RuledLine]) -> list[RuledLine]:
     """Join pieces of straight lines; return the level ones first, then the upright ones."""
 
     def order(rule: RuledLine) -> tuple[bool, int, float]:
         place, start = (rule.top, rule.left) if rule.is_level else (rule.left, rule.top)
-        return not rule.is_level, round(place / THIN), start
+        return not rule.is_level, round(place / RULE_THICKNESS_POINTS), start
 
     joined: list[RuledLine] = []
     for rule in sorted(rules, key=order):
@@ -388,7 +400,12 @@ def joined_rules(rules: Sequence[RuledLine]) -> list[RuledLine]:
             offset, gap = last.top - rule.top, rule.left - last.right
         else:
             offset, gap = last.left - rule.left, rule.top - last.bottom
-        if joined and last.is_level == rule.is_level and abs(offset) < THIN and gap < THIN:
+        if (
+            joined
+            and last.is_level == rule.is_level
+            and abs(offset) < RULE_THICKNESS_POINTS
+            and gap < RULE_THICKNESS_POINTS
+        ):
             right, bottom = max(last.right, rule.right), max(last.bottom, rule.bottom)
             joined[-1] = RuledLine(last.left, last.top, right, bottom)
         else:
@@ -396,14 +413,14 @@ def joined_rules(rules: Sequence[RuledLine]) -> list[RuledLine]:
     return joined
 
 
-def text_line(words: Sequence[TextBox], *, bold: bool = False) -> TextLine:
+def build_text_line(words: Sequence[TextBox], *, bold: bool = False) -> TextLine:
     """Return the words as a line, split into cells where the gap between words is wide."""
     groups: list[list[TextBox]] = [[words[0]]]
     for one, other in pairwise(words):
         gap = (other.left - one.right) / (other.bottom - other.top or 1.0)
         # Most gaps are blanks; beside a number, narrower gaps separate cells than between words.
-        if -2 < gap < NUMBERS_GAP or (
-            -2 < gap < GAPS[one.text[-1].isdigit() + other.text[0].isdigit()]
+        if -2 < gap < NUMBER_CELL_GAP or (
+            -2 < gap < CELL_GAPS[one.text[-1].isdigit() + other.text[0].isdigit()]
         ):
             groups[-1].append(other)
         else:
@@ -425,7 +442,7 @@ def _join_words(words: Sequence[TextBox], bold: bool) -> TextBox:
     return TextBox(text, left, top, right, bottom, 1.0, bold)
 
 
-def letters_of(text_page: Any, start: int = 0, end: int | None = None) -> list[Letter]:
+def load_letters(text_page: Any, start: int = 0, end: int | None = None) -> list[PdfCharacter]:
     """Return characters of the text layer, all or those of `[start, end)`, in PDFium's order."""
     left, right, bottom, top = (ctypes.c_double() for _ in range(4))
     letters = []
@@ -433,16 +450,16 @@ def letters_of(text_page: Any, start: int = 0, end: int | None = None) -> list[L
         code = pdfium.FPDFText_GetUnicode(text_page, index)
         pdfium.FPDFText_GetCharBox(text_page, index, left, right, bottom, top)
         place = (left.value, bottom.value, right.value, top.value)
-        letters.append(Letter(chr(code) if code else "\ufffd", *place))
+        letters.append(PdfCharacter(chr(code) if code else "\ufffd", *place))
     return letters
 
 
-def in_reading_order(letters: Sequence[Letter]) -> list[Letter]:
+def order_letters(letters: Sequence[PdfCharacter]) -> list[PdfCharacter]:
     """Return the letters with right-to-left lines put in reading order.
 
     PDFium yields some of their words as they lie on the page, from left to right.
     """
-    ordered: list[Letter] = []
+    ordered: list[PdfCharacter] = []
     for is_end, group in groupby(letters, key=lambda letter: letter.text in "\r\n"):
         line = list(group)
         if is_end or not _is_rtl(line):
@@ -455,52 +472,55 @@ def in_reading_order(letters: Sequence[Letter]) -> list[Letter]:
         ]
         is_rtl_line = 2 * sum(map(_is_rtl, words_with_letters)) > len(words_with_letters)
         for number, word in enumerate(_order_rtl_words(words) if is_rtl_line else words):
-            ordered += [Letter(" ", 0, 0, 0, 0)] if number else []
+            ordered += [PdfCharacter(" ", 0, 0, 0, 0)] if number else []
             ordered += _reverse_rtl_word(word) if is_rtl_line or _is_rtl(word) else word
     return ordered
 
 
-def _is_rtl(word: Sequence[Letter]) -> bool:
-    return any(RTL.match(letter.text) for letter in word)
+def _is_rtl(word: Sequence[PdfCharacter]) -> bool:
+    return any(RTL_LETTER.match(letter.text) for letter in word)
 
 
-def _order_rtl_words(words: Sequence[list[Letter]]) -> list[list[Letter]]:
+def _order_rtl_words(words: Sequence[list[PdfCharacter]]) -> list[list[PdfCharacter]]:
     """Return the words of a right-to-left line, rightmost first; Latin phrases keep their order."""
     ordered = sorted(words, key=lambda word: -max(letter.x for letter in word))
-    result: list[list[Letter]] = []
+    result: list[list[PdfCharacter]] = []
     for is_latin, group in groupby(
         ordered,
-        key=lambda word: not _is_rtl(word) and any(LTR.match(letter.text) for letter in word),
+        key=lambda word: (
+            not _is_rtl(word) and any(LTR_CHARACTER.match(letter.text) for letter in word)
+        ),
     ):
         phrase = list(group)
         result.extend(reversed(phrase) if is_latin else phrase)
     return result
 
 
-def _reverse_rtl_word(word: list[Letter]) -> list[Letter]:
+def _reverse_rtl_word(word: list[PdfCharacter]) -> list[PdfCharacter]:
     """Return a right-to-left word's letters from right to left, except digits and Latin letters.
 
     Marks stay behind the letter that they follow.
     """
     if not _is_rtl(word) and any(unicodedata.category(letter.text)[0] == "L" for letter in word):
         return word
-    clusters: list[list[Letter]] = []
+    clusters: list[list[PdfCharacter]] = []
     for letter in word:
         if clusters and unicodedata.combining(letter.text):
             clusters[-1].append(letter)
         else:
             clusters.append([letter])
     clusters.sort(key=lambda cluster: -cluster[0].x)
-    result: list[Letter] = []
+    result: list[PdfCharacter] = []
     for is_latin, group in groupby(
-        clusters, key=lambda c: bool(LTR.match(c[0].text)) and not RTL.match(c[0].text)
+        clusters,
+        key=lambda c: bool(LTR_CHARACTER.match(c[0].text)) and not RTL_LETTER.match(c[0].text),
     ):
         run = list(group)
         result += [letter for cluster in (run[::-1] if is_latin else run) for letter in cluster]
     return result
 
 
-def second_reader(data: bytes) -> Second:
+def make_pypdf_reader(data: bytes) -> PageTextReader:
     """Return a function that reads a page's text by pypdf, or "" if pypdf fails."""
     readers: list[Any] = []
 

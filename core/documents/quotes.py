@@ -19,19 +19,19 @@ from rapidfuzz.distance import Levenshtein
 from core.documents.segmentation import IS_UNSPACED
 from core.schema.records import Passage, Quote
 
-Place = tuple[int, int]
+TextRange = tuple[int, int]
 
-FUZZY_FROM = 90.0
-SHORTEST = 4
-LIKE_FROM = 0.9
+MIN_PARTIAL_RATIO = 90.0
+MIN_FUZZY_LENGTH = 4
+MIN_SIMILARITY = 0.9
 # A stretch that is similar enough has at least this `partial_ratio`, which is much faster.
-NEAR_FROM = 75.0
-LONG = 300  # letters; a longer quote is sought only near one place
-REACH = 40  # letters around that place
-CLUSTER = regex.compile(r"\X")
-OF_A_WORD = regex.compile(r"[\p{L}\p{N}]\p{M}*\Z")
-GOES_ON = regex.compile(r"[\p{L}\p{N}\p{M}\u200d]")
-TYPOGRAPHY = str.maketrans(
+MIN_NEAR_RATIO = 75.0
+LONG_QUOTE_LETTERS = 300  # letters; a longer quote is sought only near one place
+SEARCH_REACH_LETTERS = 40  # letters around that place
+GRAPHEME_CLUSTER = regex.compile(r"\X")
+WORD_END = regex.compile(r"[\p{L}\p{N}]\p{M}*\Z")
+WORD_CONTINUATION = regex.compile(r"[\p{L}\p{N}\p{M}\u200d]")
+TYPOGRAPHY_MAP = str.maketrans(
     {"“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "‘": "'", "’": "'", "–": "-", "—": "-"}
 )
 
@@ -79,21 +79,21 @@ def _quote_at(
 
 def _find_fuzzy(wanted: str, passages: Iterable[Passage]) -> Quote:
     best = Quote(wanted, "not_found", 0.0)
-    if len(wanted) < SHORTEST:
+    if len(wanted) < MIN_FUZZY_LENGTH:
         return best
     for passage in passages:
         text = passage.text.casefold()
         if len(text) != len(passage.text) or len(text) < len(wanted) // 2:
             continue
         alignment = fuzz.partial_ratio_alignment(wanted.casefold(), text)
-        if alignment is not None and alignment.score >= max(FUZZY_FROM, best.score):
+        if alignment is not None and alignment.score >= max(MIN_PARTIAL_RATIO, best.score):
             best = _quote_at(
                 wanted, passage, alignment.dest_start, alignment.dest_end, round(alignment.score, 1)
             )
     return best
 
 
-def folded_with_map(text: str) -> tuple[str, list[int]]:
+def fold_with_offsets(text: str) -> tuple[str, list[int]]:
     """Return the text folded for comparison, and the offset that each character comes from.
 
     Folding removes case, typography, invisible characters and repeated blanks.
@@ -108,7 +108,7 @@ def folded_with_map(text: str) -> tuple[str, list[int]]:
                 letters.append(" ")
                 origin.append(place)
             continue
-        for piece in unicodedata.normalize("NFKC", letter.translate(TYPOGRAPHY)).casefold():
+        for piece in unicodedata.normalize("NFKC", letter.translate(TYPOGRAPHY_MAP)).casefold():
             letters.append(piece)
             origin.append(place)
     return "".join(letters), origin
@@ -116,16 +116,16 @@ def folded_with_map(text: str) -> tuple[str, list[int]]:
 
 def find_folded(wanted: str, text: str) -> tuple[int, int] | None:
     """Return `[start, end)` of the wanted words in `text`, ignoring spacing and case, or None."""
-    needle, _ = folded_with_map(wanted)
+    needle, _ = fold_with_offsets(wanted)
     needle = needle.strip()
-    haystack, origin = folded_with_map(text)
+    haystack, origin = fold_with_offsets(text)
     place = haystack.find(needle)
     if place < 0 or not needle:
         return None
     return origin[place], origin[place + len(needle) - 1] + 1
 
 
-def relocate(text: str, start: int, end: int, words: str) -> tuple[int, int] | None:
+def relocate_words(text: str, start: int, end: int, words: str) -> tuple[int, int] | None:
     """Return where the words that stood at `[start, end)` of an earlier reading stand now, or None.
 
     A later reader may give a source another text; the occurrence nearest to the old place is taken.
@@ -137,9 +137,9 @@ def relocate(text: str, start: int, end: int, words: str) -> tuple[int, int] | N
     return nearest or find_folded(words, text)
 
 
-def placed(
-    quote: str, response: str, taken: Sequence[Place] = (), before: str = ""
-) -> Place | None:
+def locate_quote(
+    quote: str, response: str, taken: Sequence[TextRange] = (), before: str = ""
+) -> TextRange | None:
     """Return `[start, end)` of the quote in the response, in code points; unused places come first.
 
     Among equal matches the one that follows `before` (the preceding words as the model gives them)
@@ -172,7 +172,7 @@ def _fold_clusters(text: str) -> _FoldedText:
     letters: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
-    for cluster in CLUSTER.finditer(text):
+    for cluster in GRAPHEME_CLUSTER.finditer(text):
         if cluster.group().isspace():
             pieces = "" if letters and letters[-1] == " " else " "
         else:
@@ -184,7 +184,7 @@ def _fold_clusters(text: str) -> _FoldedText:
 
 
 def _plain_letters(cluster: str) -> Iterator[str]:
-    once = unicodedata.normalize("NFKD", cluster.translate(TYPOGRAPHY)).casefold()
+    once = unicodedata.normalize("NFKD", cluster.translate(TYPOGRAPHY_MAP)).casefold()
     for letter in unicodedata.normalize("NFKD", once):
         digit = unicodedata.decimal(letter, None)
         if unicodedata.category(letter) != "Cf":
@@ -196,10 +196,12 @@ class _PlaceRanking:
     """Ranks the places in a response where a quote could stand."""
 
     response: str
-    taken: tuple[Place, ...]
+    taken: tuple[TextRange, ...]
     before: str
 
-    def order(self, place: Place, likeness: float = 1.0) -> tuple[bool, float, bool, float, int]:
+    def order(
+        self, place: TextRange, likeness: float = 1.0
+    ) -> tuple[bool, float, bool, float, int]:
         """Return a sort key, least is best: unused, similar, whole words, after `before`, first."""
         start, end = place
         is_taken = any(first < end and start < last for first, last in self.taken)
@@ -211,12 +213,12 @@ class _PlaceRanking:
         return is_taken, -likeness, is_cut, -follows, start
 
 
-def _find_exact(wanted: str, text: str) -> Iterator[Place]:
+def _find_exact(wanted: str, text: str) -> Iterator[TextRange]:
     for match in regex.finditer(regex.escape(wanted), text, overlapped=True):
         yield match.span()
 
 
-def _find_same(needle: str, whole: _FoldedText) -> Iterator[Place]:
+def _find_same(needle: str, whole: _FoldedText) -> Iterator[TextRange]:
     for at, end in _find_exact(needle, whole.text) if needle else ():
         begins = at == 0 or whole.starts[at - 1] != whole.starts[at]
         ends = end == len(whole.text) or whole.ends[end] != whole.ends[end - 1]
@@ -224,20 +226,26 @@ def _find_same(needle: str, whole: _FoldedText) -> Iterator[Place]:
             yield whole.starts[at], whole.ends[end - 1]
 
 
-def _find_similar(needle: str, response: str, whole: _FoldedText) -> Iterator[tuple[float, Place]]:
-    alignment = fuzz.partial_ratio_alignment(needle, whole.text, score_cutoff=NEAR_FROM)
+def _find_similar(
+    needle: str, response: str, whole: _FoldedText
+) -> Iterator[tuple[float, TextRange]]:
+    alignment = fuzz.partial_ratio_alignment(needle, whole.text, score_cutoff=MIN_NEAR_RATIO)
     if not needle or alignment is None:
         return
-    least, most = int(len(needle) * LIKE_FROM), int(len(needle) / LIKE_FROM) + 1
+    least, most = int(len(needle) * MIN_SIMILARITY), int(len(needle) / MIN_SIMILARITY) + 1
     firsts, lasts = _find_edges(response, whole)
-    if len(needle) > LONG:
-        firsts = [place for place in firsts if abs(place - alignment.dest_start) <= REACH]
-        lasts = [place for place in lasts if abs(place - alignment.dest_end) <= REACH]
+    if len(needle) > LONG_QUOTE_LETTERS:
+        firsts = [
+            place for place in firsts if abs(place - alignment.dest_start) <= SEARCH_REACH_LETTERS
+        ]
+        lasts = [
+            place for place in lasts if abs(place - alignment.dest_end) <= SEARCH_REACH_LETTERS
+        ]
     for first in firsts:
         for last in lasts[bisect_left(lasts, first + least) : bisect_right(lasts, first + most)]:
             part = whole.text[first:last]
-            likeness = Levenshtein.normalized_similarity(part, needle, score_cutoff=LIKE_FROM)
-            if likeness >= LIKE_FROM:
+            likeness = Levenshtein.normalized_similarity(part, needle, score_cutoff=MIN_SIMILARITY)
+            if likeness >= MIN_SIMILARITY:
                 yield likeness, (whole.starts[first], whole.ends[last - 1])
 
 
@@ -267,7 +275,7 @@ def _is_within_word(text: str, place: int) -> bool:
     after = text[place]
     if unicodedata.category(after).startswith("M") or "\u200d" in (after, text[place - 1]):
         return True
-    before = OF_A_WORD.search(text, max(0, place - 4), place)
-    if before is None or not GOES_ON.match(after):
+    before = WORD_END.search(text, max(0, place - 4), place)
+    if before is None or not WORD_CONTINUATION.match(after):
         return False
     return not IS_UNSPACED.match(after) and not IS_UNSPACED.match(before.group())

@@ -1,6 +1,6 @@
 """Shows evidence in place: pages and images as pictures with boxes, quotes on a page, OCR boxes.
 
-`isolation` runs `drawn`, `upright` and `boxes_on_page` in a child process that opens the file.
+`isolation` runs `drawn`, `upright` and `search_page` in a child process that opens the file.
 """
 
 from __future__ import annotations
@@ -15,37 +15,39 @@ from typing import Any
 
 from PIL import Image, ImageDraw
 
-from core.documents.draft import silent
+from core.documents.draft import ignore_progress
 from core.documents.images import open_picture
-from core.documents.isolation import Task, run_alone
-from core.documents.quotes import folded_with_map
-from core.runtime.concurrency import Stop
+from core.documents.isolation import WorkerTask, run_task
+from core.documents.quotes import fold_with_offsets
+from core.runtime.concurrency import StopSignal
 from core.runtime.config import Settings
 from core.runtime.errors import InputError
-from core.schema.records import Box, Source, SourceKind
+from core.schema.records import BoundingBox, Source, SourceKind
 from core.store.sqlite import from_plain, to_plain
 
-SECONDS = 20.0
-THE_FILE = "the file"
-MARGIN = 0.16
-MOST_OF_PAGE = 0.8
-FILL = (255, 196, 0, 72)
-EDGE = (196, 98, 0, 255)
-PADDING = 2
-TALLEST = 4
-FUZZY_FROM = 80.0
-SHORTEST_FUZZY = 8
-LONGEST_QUOTE = 4000
-FINE = 1_000_000
-MOST_SHOWN = 16_000_000  # pixels: four times the width of a column, and quick to send
-MOST_LOSSLESS = 2_000_000  # pixels; a larger PNG of a photo takes seconds and tens of megabytes
+RENDER_SECONDS = 20.0
+UNNAMED_FILE = "the file"
+STRIP_MARGIN_SHARE = 0.16
+MAX_STRIP_SHARE = 0.8
+BOX_FILL = (255, 196, 0, 72)
+BOX_OUTLINE = (196, 98, 0, 255)
+BOX_PADDING_PIXELS = 2
+MAX_ASPECT = 4
+MIN_PARTIAL_RATIO = 80.0
+MIN_FUZZY_LENGTH = 8
+MAX_QUOTE_LENGTH = 4000
+DEVICE_RESOLUTION = 1_000_000
+MAX_SHOWN_PIXELS = 16_000_000  # pixels: four times the width of a column, and quick to send
+MAX_LOSSLESS_PIXELS = (
+    2_000_000  # pixels; a larger PNG of a photo takes seconds and tens of megabytes
+)
 JPEG_QUALITY = 92
 # Blanks and hyphens are ignored, as line ends change both.
-LEFT_OUT = re.compile(r"[\s\x00-\x1f\u2010-\u2015\-−]")
+IGNORED_CHARACTER = re.compile(r"[\s\x00-\x1f\u2010-\u2015\-−]")
 
 
 @dataclass(frozen=True)
-class Upright:
+class UprightImage:
     """An image as people see it: upright by its EXIF data, on white, encoded anew.
 
     `data` is a PNG or JPEG as `media_type` says; `width` and `height` are in pixels.
@@ -57,26 +59,30 @@ class Upright:
     height: int
 
 
-def upright_picture(
-    data: bytes, *, name: str = THE_FILE, settings: Settings | None = None
-) -> Upright:
+def load_upright_image(
+    data: bytes, *, name: str = UNNAMED_FILE, settings: Settings | None = None
+) -> UprightImage:
     """Return the whole image for a close look; very large ones are scaled down.
 
     Raises InputError: it is no picture, is damaged or too large, or cannot be drawn in time.
     """
     about = {"megapixels": (settings or Settings()).megapixels}
-    answer = run_alone(Task(upright.__name__, name, data, about, SECONDS), Stop(), silent)
-    return Upright(**(answer | {"data": base64.b64decode(answer["data"])}))
+    answer = run_task(
+        WorkerTask(encode_upright.__name__, name, data, about, RENDER_SECONDS),
+        StopSignal(),
+        ignore_progress,
+    )
+    return UprightImage(**(answer | {"data": base64.b64decode(answer["data"])}))
 
 
-def page_picture(
+def render_page(
     data: bytes,
     kind: SourceKind,
     page: int,
-    boxes: Sequence[Box],
+    boxes: Sequence[BoundingBox],
     *,
     width: int = 1000,
-    name: str = THE_FILE,
+    name: str = UNNAMED_FILE,
     settings: Settings | None = None,
 ) -> bytes:
     """Return a PNG of a PDF page (from 1) or image, `width` pixels wide, with the boxes marked.
@@ -90,11 +96,15 @@ def page_picture(
         "width": width,
         "megapixels": (settings or Settings()).megapixels,
     }
-    answer = run_alone(Task(drawn.__name__, name, data, about, SECONDS), Stop(), silent)
+    answer = run_task(
+        WorkerTask(draw_page.__name__, name, data, about, RENDER_SECONDS),
+        StopSignal(),
+        ignore_progress,
+    )
     return base64.b64decode(answer["picture"])
 
 
-def strip_around(picture: bytes, boxes: Sequence[Box]) -> bytes | None:
+def crop_around_boxes(picture: bytes, boxes: Sequence[BoundingBox]) -> bytes | None:
     """Return the full-width strip of a drawn page that holds the boxes, with some margin.
 
     Returns None if nothing can be left out: there is no box, or boxes all over the page.
@@ -102,33 +112,37 @@ def strip_around(picture: bytes, boxes: Sequence[Box]) -> bytes | None:
     if not boxes:
         return None
     page = Image.open(io.BytesIO(picture))
-    margin = page.width * MARGIN
+    margin = page.width * STRIP_MARGIN_SHARE
     top = max(0, round(min(box.top for box in boxes) * page.height - margin))
     bottom = min(page.height, round(max(box.bottom for box in boxes) * page.height + margin))
-    if bottom - top > MOST_OF_PAGE * page.height:
+    if bottom - top > MAX_STRIP_SHARE * page.height:
         return None
     stream = io.BytesIO()
     page.crop((0, top, page.width, bottom)).save(stream, "PNG")
     return stream.getvalue()
 
 
-def quote_boxes(data: bytes, page: int, quote: str, *, name: str = THE_FILE) -> list[Box]:
+def find_quote_boxes(
+    data: bytes, page: int, quote: str, *, name: str = UNNAMED_FILE
+) -> list[BoundingBox]:
     """Return one box per line of the quote on a PDF page (from 1); empty if it is not there.
 
     Blanks, hyphens, ligatures and typographic quotes are ignored; a near match counts too. Raises
     InputError: there is no such page, or it cannot be searched in time.
     """
-    task = Task(boxes_on_page.__name__, name, data, {"page": page, "quote": quote}, SECONDS)
-    answer = run_alone(task, Stop(), silent)
-    return list(from_plain(tuple[Box, ...], answer["boxes"]))
+    task = WorkerTask(
+        search_page.__name__, name, data, {"page": page, "quote": quote}, RENDER_SECONDS
+    )
+    answer = run_task(task, StopSignal(), ignore_progress)
+    return list(from_plain(tuple[BoundingBox, ...], answer["boxes"]))
 
 
-def boxes_of(source: Source, start: int, end: int) -> list[tuple[int, Box]]:
+def find_source_boxes(source: Source, start: int, end: int) -> list[tuple[int, BoundingBox]]:
     """Return (page, box) of all OCR text within `[start, end)` of the source's text, in order."""
     return [(seen.page, seen.box) for seen in source.boxes if seen.start < end and seen.end > start]
 
 
-def drawn(
+def draw_page(
     name: str,
     data: bytes,
     *,
@@ -150,15 +164,20 @@ def drawn(
         image = sheet.render(scale=scale).to_pil().convert("RGB")
     else:
         raise InputError(f"Only PDF pages and images can be shown as pictures, not {kind} files.")
-    height = min(max(1, round(image.height * width / image.width)), TALLEST * width)
+    height = min(max(1, round(image.height * width / image.width)), MAX_ASPECT * width)
     image = image.resize((width, height), Image.Resampling.LANCZOS)
     layer = Image.new("RGBA", image.size)
     pen = ImageDraw.Draw(layer)
     for box in boxes:
         left, right = sorted((box["left"] * width, box["right"] * width))
         top, bottom = sorted((box["top"] * height, box["bottom"] * height))
-        corners = (left - PADDING, top - PADDING, right + PADDING, bottom + PADDING)
-        pen.rectangle(corners, fill=FILL, outline=EDGE, width=PADDING)
+        corners = (
+            left - BOX_PADDING_PIXELS,
+            top - BOX_PADDING_PIXELS,
+            right + BOX_PADDING_PIXELS,
+            bottom + BOX_PADDING_PIXELS,
+        )
+        pen.rectangle(corners, fill=BOX_FILL, outline=BOX_OUTLINE, width=BOX_PADDING_PIXELS)
     image = Image.alpha_composite(image.convert("RGBA"), layer).convert("RGB")
     return {"picture": _encode_image(image, "PNG")}
 
@@ -169,20 +188,21 @@ def _encode_image(image: Image.Image, kind: str, **options: Any) -> str:
     return base64.b64encode(stream.getvalue()).decode()
 
 
-def upright(name: str, data: bytes, *, megapixels: int) -> dict[str, Any]:
-    """Return the fields of `Upright`: the picture as people see it, encoded anew.
+def encode_upright(name: str, data: bytes, *, megapixels: int) -> dict[str, Any]:
+    """Return the fields of `UprightImage`: the picture as people see it, encoded anew.
 
-    Small ones are lossless; those above `MOST_SHOWN` pixels are scaled down. Raises InputError: it
+    Small ones are lossless; those above `MAX_SHOWN_PIXELS` pixels are scaled down. Raises
+    InputError: it
     is no picture, is cut off or too large.
     """
     image, _ = open_picture(name, data, megapixels)
-    scale = min(1.0, (MOST_SHOWN / (image.width * image.height)) ** 0.5)
+    scale = min(1.0, (MAX_SHOWN_PIXELS / (image.width * image.height)) ** 0.5)
     if scale < 1.0:
         size = (max(1, int(image.width * scale)), max(1, int(image.height * scale)))
         image = image.resize(size, Image.Resampling.LANCZOS)
     size_fields = {"width": image.width, "height": image.height}
     # JPEG cannot be longer than 65,535 pixels on a side.
-    if image.width * image.height <= MOST_LOSSLESS or max(image.size) > 65_535:
+    if image.width * image.height <= MAX_LOSSLESS_PIXELS or max(image.size) > 65_535:
         return {"data": _encode_image(image, "PNG"), "media_type": "image/png", **size_fields}
     photo = _encode_image(image, "JPEG", quality=JPEG_QUALITY, subsampling=0)
     return {"data": photo, "media_type": "image/jpeg", **size_fields}
@@ -197,18 +217,18 @@ def _load_sheet(name: str, data: bytes, page: int) -> Any:
     return load_page(document, page - 1)
 
 
-def boxes_on_page(name: str, data: bytes, *, page: int, quote: str) -> dict[str, Any]:
+def search_page(name: str, data: bytes, *, page: int, quote: str) -> dict[str, Any]:
     """Return one box per line of the quote on a PDF page (from 1), as shares; none if not found.
 
     Blanks, hyphens, ligatures and typographic quotes are ignored; otherwise the most similar
     stretch counts if rapidfuzz scores it 80 or more of 100.
     """
-    from core.documents.pdf_text import in_reading_order, letters_of
+    from core.documents.pdf_text import load_letters, order_letters
 
     sheet = _load_sheet(name, data, page)
-    letters = in_reading_order(letters_of(sheet.get_textpage()))
+    letters = order_letters(load_letters(sheet.get_textpage()))
     text, origin = _fold_for_search("".join(letter.text for letter in letters))
-    match = _find_needle(_fold_for_search(quote[:LONGEST_QUOTE])[0], text)
+    match = _find_needle(_fold_for_search(quote[:MAX_QUOTE_LENGTH])[0], text)
     if match is None:
         return {"boxes": []}
     matched = [letters[index] for index in sorted({origin[place] for place in range(*match)})]
@@ -217,7 +237,9 @@ def boxes_on_page(name: str, data: bytes, *, page: int, quote: str) -> dict[str,
 
 def _fold_for_search(text: str) -> tuple[str, list[int]]:
     pairs = [
-        pair for pair in zip(*folded_with_map(text), strict=True) if not LEFT_OUT.match(pair[0])
+        pair
+        for pair in zip(*fold_with_offsets(text), strict=True)
+        if not IGNORED_CHARACTER.match(pair[0])
     ]
     return "".join(letter for letter, _ in pairs), [place for _, place in pairs]
 
@@ -229,11 +251,11 @@ def _find_needle(needle: str, haystack: str) -> tuple[int, int] | None:
     place = haystack.find(needle)
     if place >= 0:
         return place, place + len(needle)
-    if len(needle) < SHORTEST_FUZZY or len(haystack) < len(needle) // 2:
+    if len(needle) < MIN_FUZZY_LENGTH or len(haystack) < len(needle) // 2:
         return None
     from rapidfuzz import fuzz
 
-    alignment = fuzz.partial_ratio_alignment(needle, haystack, score_cutoff=FUZZY_FROM)
+    alignment = fuzz.partial_ratio_alignment(needle, haystack, score_cutoff=MIN_PARTIAL_RATIO)
     return (alignment.dest_start, alignment.dest_end) if alignment else None
 
 
@@ -258,15 +280,17 @@ def _group_by_line(letters: Sequence[Any]) -> list[tuple[float, float, float, fl
     return lines
 
 
-def _to_page_share(sheet: Any, left: float, bottom: float, right: float, top: float) -> Box:
+def _to_page_share(sheet: Any, left: float, bottom: float, right: float, top: float) -> BoundingBox:
     """Return the rectangle as shares of the page as it is shown: cropped and turned."""
     import pypdfium2.raw
 
     corners = []
     across, down = ctypes.c_int(), ctypes.c_int()
     for x, y in ((left, top), (right, bottom)):
-        pypdfium2.raw.FPDF_PageToDevice(sheet, 0, 0, FINE, FINE, 0, x, y, across, down)
-        corners.append((across.value / FINE, down.value / FINE))
+        pypdfium2.raw.FPDF_PageToDevice(
+            sheet, 0, 0, DEVICE_RESOLUTION, DEVICE_RESOLUTION, 0, x, y, across, down
+        )
+        corners.append((across.value / DEVICE_RESOLUTION, down.value / DEVICE_RESOLUTION))
     edges = zip(*corners, strict=True)
     (x1, x2), (y1, y2) = (sorted(min(max(at, 0.0), 1.0) for at in ats) for ats in edges)
-    return Box(x1, y1, x2, y2)
+    return BoundingBox(x1, y1, x2, y2)

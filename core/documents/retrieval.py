@@ -13,32 +13,37 @@ from dataclasses import dataclass
 import numpy as np
 import regex
 
-from core.documents.segmentation import is_ended, query_terms, sentences, terms
+from core.documents.segmentation import (
+    extract_query_terms,
+    extract_terms,
+    is_ended,
+    split_sentences,
+)
 from core.llm.encoder import Embedder, Matrix
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.schema.events import ImageDescribed
-from core.schema.records import Block, Passage, Source
+from core.schema.records import Passage, Source, TextBlock
 from core.store import Store
-from core.store.cases import IndexedPassage, Vectors
+from core.store.cases import IndexedPassage, PassageVectors
 
-BATCH = 256
-WORDS_COUNT = 0.5  # weight of the best bm25 match relative to the best cosine match
-TINY = 1e-9
-CANDIDATES = 50
-SEEN = "#seen"
-CONTEXT = frozenset({"heading", "chart label"})  # blocks that are not passages
-BETWEEN_HEADINGS = " > "
-LONGEST_HEADING = 120
-DEEPEST_PATH = 3  # headings of a path besides the first
-LETTERS = regex.compile(r"\p{L}\P{L}*\p{L}|[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]")
-LETTER = regex.compile(r"\p{L}")
-ADDRESS = regex.compile(r"\W*(?:https?://|www\.|doi:)\S+\W*", regex.I)
+ENCODING_BATCH = 256
+BM25_WEIGHT = 0.5  # weight of the best bm25 match relative to the best cosine match
+MIN_DIVISOR = 1e-9
+MAX_CANDIDATES = 50
+DESCRIPTION_SUFFIX = "#seen"
+CONTEXT_KINDS = frozenset({"heading", "chart label"})  # blocks that are not passages
+HEADING_SEPARATOR = " > "
+MAX_HEADING_LENGTH = 120
+MAX_PATH_HEADINGS = 3  # headings of a path besides the first
+TWO_LETTERS = regex.compile(r"\p{L}\P{L}*\p{L}|[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]")
+ANY_LETTER = regex.compile(r"\p{L}")
+WEB_ADDRESS = regex.compile(r"\W*(?:https?://|www\.|doi:)\S+\W*", regex.I)
 
-Progress = Callable[[int, int], None]
-Key = tuple[str, int]  # a source and the number of its passage
+IndexProgress = Callable[[int, int], None]
+PassageKey = tuple[str, int]  # a source and the number of its passage
 
 
-def passages_of(source: Source) -> list[IndexedPassage]:
+def split_passages(source: Source) -> list[IndexedPassage]:
     """Return the source's sentences and table rows as passages, in order.
 
     Headings, chart labels and captions that are not sentences are context of other passages; lone
@@ -46,31 +51,31 @@ def passages_of(source: Source) -> list[IndexedPassage]:
     """
     pages = [(page.start, page.number) for page in source.pages]
     passages: list[IndexedPassage] = []
-    for block in source.blocks or (Block("paragraph", 0, len(source.text)),):
+    for block in source.blocks or (TextBlock("paragraph", 0, len(source.text)),):
         for start, end in _split_block(source, block):
             text = source.text[start:end]
-            if LETTERS.search(text) and not ADDRESS.fullmatch(text):
+            if TWO_LETTERS.search(text) and not WEB_ADDRESS.fullmatch(text):
                 index = bisect_right(pages, (start, 1 << 62)) - 1
                 page = pages[index][1] if index >= 0 else None
                 passages.append(IndexedPassage(source.id, len(passages), page, start, end, text))
     return passages
 
 
-def _split_block(source: Source, block: Block) -> Iterator[tuple[int, int]]:
+def _split_block(source: Source, block: TextBlock) -> Iterator[tuple[int, int]]:
     """Yield `[start, end)` of each sentence of the block; a table row is one piece.
 
     A piece without letters (“12.”) is joined to its neighbour.
     """
     text = source.text[block.start : block.end]
-    if block.kind in CONTEXT or (block.kind == "caption" and not is_ended(text)):
+    if block.kind in CONTEXT_KINDS or (block.kind == "caption" and not is_ended(text)):
         return
     if block.kind == "table row":
         yield block.start, block.end
         return
     pending: tuple[int, int] | None = None
-    for start, end in sentences(source.text, source.language, block.start, block.end):
+    for start, end in split_sentences(source.text, source.language, block.start, block.end):
         if pending and not (
-            LETTER.search(source.text, *pending) and LETTER.search(source.text, start, end)
+            ANY_LETTER.search(source.text, *pending) and ANY_LETTER.search(source.text, start, end)
         ):
             pending = pending[0], end
             continue
@@ -81,7 +86,7 @@ def _split_block(source: Source, block: Block) -> Iterator[tuple[int, int]]:
         yield pending
 
 
-def heading_paths(source: Source) -> list[tuple[int, str]]:
+def list_heading_paths(source: Source) -> list[tuple[int, str]]:
     """Return (offset, path of the headings that apply from there on), in order.
 
     A caption applies to the rows and labels right below it, a title to the whole source.
@@ -90,7 +95,9 @@ def heading_paths(source: Source) -> list[tuple[int, str]]:
     open_headings: list[tuple[int, str]] = []
     caption = ""
     for block in source.blocks:
-        text = " ".join(source.text[block.start : block.end].strip("# ").split())[:LONGEST_HEADING]
+        text = " ".join(source.text[block.start : block.end].strip("# ").split())[
+            :MAX_HEADING_LENGTH
+        ]
         if block.kind == "heading":
             open_headings = [h for h in open_headings if h[0] < block.level] + [(block.level, text)]
             caption = ""
@@ -98,21 +105,21 @@ def heading_paths(source: Source) -> list[tuple[int, str]]:
             caption = text
         elif block.kind not in ("table row", "chart label"):
             caption = ""
-        names = [name for _, name in (*open_headings[:1], *open_headings[1:][-DEEPEST_PATH:])]
+        names = [name for _, name in (*open_headings[:1], *open_headings[1:][-MAX_PATH_HEADINGS:])]
         names += [caption] if caption else []
-        path = BETWEEN_HEADINGS.join(names)
+        path = HEADING_SEPARATOR.join(names)
         if path != paths[-1][1]:
             paths.append((block.start, path))
     return paths
 
 
-def heading_at(paths: Sequence[tuple[int, str]], start: int) -> str:
+def find_heading(paths: Sequence[tuple[int, str]], start: int) -> str:
     """Return the heading path that applies at that offset."""
     return paths[bisect_right(paths, (start, "\U0010ffff")) - 1][1]
 
 
 def ensure_index(
-    store: Store, source: Source, encoder: Embedder, stop: Stop, progress: Progress
+    store: Store, source: Source, encoder: Embedder, stop: StopSignal, progress: IndexProgress
 ) -> bool:
     """Index the source unless it is indexed; return True if it was.
 
@@ -122,21 +129,23 @@ def ensure_index(
     """
     if store.readings.has_index(source.id, encoder.id):
         return True
-    passages = passages_of(source)
-    paths = heading_paths(source)
+    passages = split_passages(source)
+    paths = list_heading_paths(source)
     # With the page's title and section before each sentence, 91 of 100 decisive sentences were
     # among the five best; without them 79 were (FM2, n = 390).
-    headings = [heading_at(paths, passage.start) for passage in passages]
+    headings = [find_heading(paths, passage.start) for passage in passages]
     texts = [f"{h}: {p.text}" if h else p.text for h, p in zip(headings, passages, strict=True)]
     distinct = list(dict.fromkeys(texts))
     parts = []
-    for begin in range(0, len(distinct), BATCH):
-        parts.append(encoder.encode(distinct[begin : begin + BATCH], stop))
-        progress(min(begin + BATCH, len(distinct)), len(distinct))
+    for begin in range(0, len(distinct), ENCODING_BATCH):
+        parts.append(encoder.encode(distinct[begin : begin + ENCODING_BATCH], stop))
+        progress(min(begin + ENCODING_BATCH, len(distinct)), len(distinct))
     row_of_text = {text: number for number, text in enumerate(distinct)}
     rows = [row_of_text[text] for text in texts]
     vectors = np.concatenate(parts)[rows] if parts else np.zeros((0, encoder.width), np.float32)
-    entries = [(passage, " ".join(terms(passage.text, source.language))) for passage in passages]
+    entries = [
+        (passage, " ".join(extract_terms(passage.text, source.language))) for passage in passages
+    ]
     muted = encoder.muted(texts).astype(np.uint8) if texts else np.zeros(0, np.uint8)
     with store.writing():
         reading = store.readings.get(source.id, source.name)
@@ -146,7 +155,7 @@ def ensure_index(
                 source.id,
                 encoder.id,
                 entries,
-                Vectors(len(texts), encoder.width, vectors.tobytes(), muted.tobytes()),
+                PassageVectors(len(texts), encoder.width, vectors.tobytes(), muted.tobytes()),
             )
     return False
 
@@ -181,9 +190,9 @@ class Retriever:
         vectors = np.frombuffer(stored.data, np.float32).reshape(stored.rows, stored.width)
         muted = np.frombuffer(stored.muted, np.uint8).astype(bool)
         rows = frozenset(block.start for block in source.blocks if block.kind == "table row")
-        return _Index(source, vectors, muted, heading_paths(source), rows)
+        return _Index(source, vectors, muted, list_heading_paths(source), rows)
 
-    def prepare(self, queries: Sequence[str], stop: Stop) -> None:
+    def prepare(self, queries: Sequence[str], stop: StopSignal) -> None:
         """Embed all queries in one call, as providers' models bill and wait per call."""
         if self._indexes:
             self._known.update(zip(queries, self._encoder.encode(queries, stop), strict=True))
@@ -197,7 +206,7 @@ class Retriever:
         """
         cosines = self._cosines(query)
         matches = self._store.readings.match(
-            query_terms(query, language), list(self._indexes), CANDIDATES
+            extract_query_terms(query, language), list(self._indexes), MAX_CANDIDATES
         )
         bm25 = {(source, number): max(0.0, -rank) for source, number, rank in matches}
         all_cosines = np.concatenate([*cosines.values(), np.zeros(0)])
@@ -205,11 +214,15 @@ class Retriever:
             (np.nanmedian(all_cosines), np.nanmax(all_cosines)) if len(all_cosines) else (0.0, 0.0)
         )
         most = max(bm25.values(), default=0.0)
-        scores: dict[Key, float] = {}
+        scores: dict[PassageKey, float] = {}
         for key in {*self._closest(cosines), *bm25}:
             cosine = float(cosines[key[0]][key[1]]) if key[0] in cosines else np.nan
-            similarity = 0.0 if np.isnan(cosine) else (cosine - median) / max(best - median, TINY)
-            scores[key] = float(similarity + WORDS_COUNT * bm25.get(key, 0.0) / max(most, TINY))
+            similarity = (
+                0.0 if np.isnan(cosine) else (cosine - median) / max(best - median, MIN_DIVISOR)
+            )
+            scores[key] = float(
+                similarity + BM25_WEIGHT * bm25.get(key, 0.0) / max(most, MIN_DIVISOR)
+            )
         ranked = sorted(scores, key=lambda key: (-scores[key], key))
         return self._distinct(ranked, scores, cosines, n)
 
@@ -224,20 +237,20 @@ class Retriever:
         }
         return cosines if any(not np.isnan(values).all() for values in cosines.values()) else {}
 
-    def _closest(self, cosines: Mapping[str, Matrix]) -> list[Key]:
+    def _closest(self, cosines: Mapping[str, Matrix]) -> list[PassageKey]:
         closest = [
             (float(values[number]), name, int(number))
             for name, values in cosines.items()
-            for number in np.argsort(-values, kind="stable")[:CANDIDATES]
+            for number in np.argsort(-values, kind="stable")[:MAX_CANDIDATES]
             if not np.isnan(values[number])
         ]
         closest.sort(key=lambda item: (-item[0], item[1], item[2]))
-        return [(name, number) for _, name, number in closest[:CANDIDATES]]
+        return [(name, number) for _, name, number in closest[:MAX_CANDIDATES]]
 
     def _distinct(
         self,
-        ranked: Sequence[Key],
-        scores: Mapping[Key, float],
+        ranked: Sequence[PassageKey],
+        scores: Mapping[PassageKey, float],
         cosines: Mapping[str, Matrix],
         n: int,
     ) -> list[Passage]:
@@ -252,9 +265,12 @@ class Retriever:
             stored = self._store.readings.passages(name, [number - 1, number, number + 1])
             nearby = {neighbour.number: neighbour for neighbour in stored}
             passage = nearby[number]
-            heading = heading_at(index.paths, passage.start)
+            heading = find_heading(index.paths, passage.start)
             is_row = passage.start in index.rows
-            content = (*terms(passage.text, index.source.language), *((heading,) if is_row else ()))
+            content = (
+                *extract_terms(passage.text, index.source.language),
+                *((heading,) if is_row else ()),
+            )
             if content in seen:
                 continue
             seen.add(content)
@@ -287,10 +303,10 @@ def _read_neighbour(index: _Index, neighbour: IndexedPassage | None, heading: st
     """Return the neighbour's text if it is in the same section and no table row, else ""."""
     if neighbour is None or neighbour.start in index.rows:
         return ""
-    return neighbour.text if heading_at(index.paths, neighbour.start) == heading else ""
+    return neighbour.text if find_heading(index.paths, neighbour.start) == heading else ""
 
 
-def described_passages(
+def build_description_passages(
     images: Iterable[ImageDescribed], language: str, by_ocr: str
 ) -> list[Passage]:
     """Return a passage for each sentence of each description that is not OCR's (agent `by_ocr`)."""
@@ -298,11 +314,11 @@ def described_passages(
     for image in images:
         if image.agent == by_ocr or not image.readable:
             continue
-        for number, item in enumerate(sentences(image.text, language)):
+        for number, item in enumerate(split_sentences(image.text, language)):
             passages.append(
                 Passage(
-                    id=f"{image.source_id}{SEEN}:{number}",
-                    source_id=f"{image.source_id}{SEEN}",
+                    id=f"{image.source_id}{DESCRIPTION_SUFFIX}:{number}",
+                    source_id=f"{image.source_id}{DESCRIPTION_SUFFIX}",
                     source=f"{image.name} (as {image.agent} sees it)",
                     is_image=True,
                     page=None,
@@ -315,6 +331,6 @@ def described_passages(
     return passages
 
 
-def described_texts(images: Mapping[str, ImageDescribed]) -> dict[str, str]:
+def map_description_texts(images: Mapping[str, ImageDescribed]) -> dict[str, str]:
     """Return the text of every description under its source's id."""
-    return {f"{i}{SEEN}": event.text for i, event in images.items()}
+    return {f"{i}{DESCRIPTION_SUFFIX}": event.text for i, event in images.items()}

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import regex
 
 UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-WORD = regex.compile(
+WORD_TOKEN = regex.compile(
     rf"\p{{N}}+(?:[.,]\p{{N}}+)*|[{UNSPACED}\p{{M}}]+|(?:[\p{{L}}--[{UNSPACED}]]\p{{M}}*)+"
     rf"(?:['’][\p{{L}}--[{UNSPACED}]]+)*",
     regex.V1,
@@ -43,25 +43,25 @@ FUNCTION_WORDS = frozenset(
     under about between through during before after above below up down out off again both each
     own same one ones s t""".split()
 )
-UNKNOWN = "und"
-SAMPLE = 4000
-FEWEST_WORDS = 6
+UNKNOWN_LANGUAGE = "und"
+SAMPLE_CHARACTERS = 4000
+MIN_SURE_WORDS = 6
 # Prior weights of languages. Without them a sentence full of names is taken for a rare language
 # ("Barack Obama was born in Hawaii" for Swahili).
-COMMON = (
+LANGUAGE_PRIORS = (
     {"en": 4.0}
     | dict.fromkeys("de fr es it pt nl sv da no fi pl cs tr id ro hu ru".split(), 2.0)
     | dict.fromkeys("sw af ga cy mt az is sq".split(), 0.5)
 )
 # On 2,736 sentences in seven languages (Mu-SHROOM, FEVER) these name 98% of those of six words
 # or more, 99.8% of them rightly, and 72% of the shorter ones, all of them rightly.
-SURE = 0.5
-LIKELY = 0.25
-TIMES = 2.0
-VERY_SURE = 0.6
-LEAST_SHARE = 0.3
+MIN_SURE_SHARE = 0.5
+MIN_LIKELY_SHARE = 0.25
+MIN_LEAD_FACTOR = 2.0
+MIN_SHORT_TEXT_SHARE = 0.6
+MIN_SCRIPT_SHARE = 0.3
 # Scripts that nearly always mean one language.
-SCRIPTS = dict(
+LANGUAGE_OF_SCRIPT = dict(
     zip(
         "Hangul Hebrew Thai Greek Armenian Georgian Bengali Tamil Telugu Gujarati Kannada "
         "Malayalam Gurmukhi Oriya Sinhala Khmer Lao Myanmar Ethiopic".split(),
@@ -70,7 +70,7 @@ SCRIPTS = dict(
     )
 )
 # Scripts that several languages share, the likeliest language first.
-SHARED: dict[str, tuple[str, ...]] = {
+LANGUAGES_OF_SCRIPT: dict[str, tuple[str, ...]] = {
     "Latin": tuple(
         "en de fr es it pt nl sv da no fi pl cs sk hu ro hr sl et lv lt tr vi id ms ca eu gl sq "
         "is ga cy af sw mt az".split()
@@ -79,7 +79,7 @@ SHARED: dict[str, tuple[str, ...]] = {
     "Arabic": ("ar", "fa", "ur", "ps"),
     "Devanagari": ("hi", "mr", "ne"),
 }
-CJK = ("Han", "Hiragana", "Katakana")
+CJK_SCRIPTS = ("Han", "Hiragana", "Katakana")
 # The languages whose text multilingual-e5-small, the base of the built-in reader, was trained on.
 KNOWN_LANGUAGES = frozenset(
     "af am ar as az be bg bn br bs ca cs cy da de el en eo es et eu fa fi fr fy ga gd gl gu ha he "
@@ -87,42 +87,45 @@ KNOWN_LANGUAGES = frozenset(
     "or pa pl ps pt ro ru sa sd si sk sl so sq sr su sv sw ta te th tl tr ug uk ur uz vi xh yi "
     "zh".split()
 )
-LETTERS = {name: regex.compile(rf"\p{{{name}}}") for name in (*CJK, *SCRIPTS, *SHARED)}
+LETTER_OF_SCRIPT = {
+    name: regex.compile(rf"\p{{{name}}}")
+    for name in (*CJK_SCRIPTS, *LANGUAGE_OF_SCRIPT, *LANGUAGES_OF_SCRIPT)
+}
 LANGUAGE_WORD = regex.compile(r"\p{L}[\p{L}\p{M}'’]*")
 # A character of these scripts says about as much as this many letters.
-WEIGHT = dict.fromkeys(CJK, 3) | {"Hangul": 2}
-KANA_SHARE = 0.05
-LONGEST = 600
+SCRIPT_WEIGHTS = dict.fromkeys(CJK_SCRIPTS, 3) | {"Hangul": 2}
+MIN_KANA_SHARE = 0.05
+MAX_SENTENCE_LENGTH = 600
 # sentencex takes quadratic time in a paragraph's length if blanks do not separate sentences.
-WINDOW = 6000
-PROSE_SHARE = 0.35
-FEW_LINES = 4
-FULL_LINE = 0.6
-NARROW = 40
-FINAL = regex.compile(r"""[.!?。！？।؟…:][)"'”’\]]*\s*$""")
-ROW = regex.compile(r"\s*[^:\n]{1,60}: \S")
-ITEM = regex.compile(r"\s*(?:[-–—•*◦▪·]|\(?\d{1,3}[.)]|\(?[a-z][.)]|#{1,6})\s+")
-BREAK = regex.compile(r"[;:,،、，；]\s*|\s+")
-MEANINGFUL = regex.compile(r"[\p{L}\p{N}]")
+SEGMENTER_WINDOW = 6000
+MIN_LOWERCASE_SHARE = 0.35
+MIN_PROSE_LINES = 4
+MIN_FULL_LINE_SHARE = 0.6
+MAX_NARROW_LINE = 40
+FINAL_PUNCTUATION = regex.compile(r"""[.!?。！？।؟…:][)"'”’\]]*\s*$""")
+LABELLED_ROW = regex.compile(r"\s*[^:\n]{1,60}: \S")
+LIST_ITEM_START = regex.compile(r"\s*(?:[-–—•*◦▪·]|\(?\d{1,3}[.)]|\(?[a-z][.)]|#{1,6})\s+")
+CLAUSE_BREAK = regex.compile(r"[;:,،、，；]\s*|\s+")
+LETTER_OR_NUMBER = regex.compile(r"[\p{L}\p{N}]")
 BLANK_LINE = regex.compile(r"\r?\n[ \t]*(?:\r?\n)+|\f")
 LINE_END = regex.compile(r"\r?\n")
-ENDS = frozenset(".!?:;。！？：；।؟")
-CLOSING = "\"')]”’»」』）"
+END_MARKS = frozenset(".!?:;。！？：；।؟")
+CLOSING_MARKS = "\"')]”’»」』）"
 # Words cut at line ends, where a hyphen belongs to the typesetting, not to the text.
 SOFT_HYPHEN = "\u00ad"
-CUT = regex.compile(r"([\p{L}\p{M}]+)[-\u2010]$")
-GOES_ON = regex.compile(r"([\p{Ll}\p{Lo}][\p{L}\p{M}]*)\S*")
+CUT_WORD_HEAD = regex.compile(r"([\p{L}\p{M}]+)[-\u2010]$")
+CUT_WORD_TAIL = regex.compile(r"([\p{Ll}\p{Lo}][\p{L}\p{M}]*)\S*")
 HYPHENATED_WORD = re.compile(r"[^\W\d_]+(?:[-\u2010][^\W\d_]+)*")
 # Compounds that are written with a hyphen wherever the line ends.
-COMPOUNDED = frozenset("self well half all ex cross high low long short so state".split())
+HYPHENATED_PREFIXES = frozenset("self well half all ex cross high low long short so state".split())
 UNSPACED_CHARACTER = regex.compile(
     r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
     r"，。、；：？！（）「」『』《》〈〉【】“”…—]"
 )
-LONGEST_WORD = 80
+MAX_WORD_LENGTH = 80
 
 
-def fold(word: str) -> str:
+def fold_word(word: str) -> str:
     """Return a word without case, compatibility forms and combining marks, for comparison only."""
     decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", word).casefold())
     return IGNORED_MARKS.sub("", decomposed).replace("’", "'")
@@ -137,7 +140,7 @@ def _load_stemmer(language: str) -> Any:
 
 
 @lru_cache(maxsize=100_000)
-def stem(word: str, language: str) -> str:
+def stem_word(word: str, language: str) -> str:
     """Return the folded word's stem in that language; in unknown languages the word itself."""
     stemmer = _load_stemmer(language)
     if stemmer is None:
@@ -146,7 +149,7 @@ def stem(word: str, language: str) -> str:
         return str(stemmer.stemWord(word))
 
 
-def number_term(text: str) -> str:
+def normalize_number(text: str) -> str:
     """Return a number's digits as ASCII without grouping, so that 1,234 and ١٢٣٤ match 1234."""
     digits = "".join(
         str(unicodedata.decimal(c)) if unicodedata.decimal(c, None) is not None else c for c in text
@@ -157,27 +160,27 @@ def number_term(text: str) -> str:
     return digits.replace(",", ".")
 
 
-def terms(text: str, language: str = "und") -> Iterator[str]:
+def extract_terms(text: str, language: str = "und") -> Iterator[str]:
     """Yield the text's search terms in order, with repeats."""
-    for match in WORD.finditer(text):
+    for match in WORD_TOKEN.finditer(text):
         word = match.group()
         if word[0].isnumeric() and not IS_UNSPACED.match(word[0]):
-            yield number_term(word).replace(".", "d")
+            yield normalize_number(word).replace(".", "d")
         elif IS_UNSPACED.search(word):
-            folded = fold(word)
+            folded = fold_word(word)
             yield from (folded[i : i + 2] for i in range(max(1, len(folded) - 1)))
         else:
-            yield stem(fold(word), language).replace("'", "")
+            yield stem_word(fold_word(word), language).replace("'", "")
 
 
 @lru_cache(maxsize=1)
 def _load_function_terms() -> frozenset[str]:
-    return FUNCTION_WORDS | {stem(word, "en") for word in FUNCTION_WORDS}
+    return FUNCTION_WORDS | {stem_word(word, "en") for word in FUNCTION_WORDS}
 
 
-def query_terms(text: str, language: str = "und") -> list[str]:
+def extract_query_terms(text: str, language: str = "und") -> list[str]:
     """Return the distinct terms worth searching for; function words only if there are no others."""
-    distinct = list(dict.fromkeys(terms(text, language)))
+    distinct = list(dict.fromkeys(extract_terms(text, language)))
     return [term for term in distinct if term and term not in _load_function_terms()] or distinct
 
 
@@ -185,32 +188,37 @@ _stemmer_lock = threading.Lock()
 _identifier_lock = threading.Lock()
 
 
-def language_of(text: str) -> str:
+def detect_language(text: str) -> str:
     """Return the ISO 639-1 code of the text's main language, or "und" if that would be a guess.
 
     Reads only the beginning and the middle, so that a foreign title does not decide. Fewer than six
     words of a shared script are named only if py3langid is very sure.
     """
-    if len(text) > 2 * SAMPLE:
+    if len(text) > 2 * SAMPLE_CHARACTERS:
         middle = len(text) // 2
-        text = f"{text[:SAMPLE]} {text[middle : middle + SAMPLE]}"
+        text = f"{text[:SAMPLE_CHARACTERS]} {text[middle : middle + SAMPLE_CHARACTERS]}"
     counts = {
-        name: len(letters.findall(text)) * WEIGHT.get(name, 1) for name, letters in LETTERS.items()
+        name: len(letters.findall(text)) * SCRIPT_WEIGHTS.get(name, 1)
+        for name, letters in LETTER_OF_SCRIPT.items()
     }
     total = sum(counts.values())
-    han, *kana = (counts.pop(name) for name in CJK)
+    han, *kana = (counts.pop(name) for name in CJK_SCRIPTS)
     counts["CJK"] = han + sum(kana)
     script = max(counts, key=lambda name: counts[name])
-    if counts[script] == 0 or counts[script] < LEAST_SHARE * total:
-        return UNKNOWN
+    if counts[script] == 0 or counts[script] < MIN_SCRIPT_SHARE * total:
+        return UNKNOWN_LANGUAGE
     if script == "CJK":
-        return "ja" if sum(kana) > KANA_SHARE * counts["CJK"] else "zh"
-    return SCRIPTS[script] if script in SCRIPTS else _pick_language(SHARED[script], text)
+        return "ja" if sum(kana) > MIN_KANA_SHARE * counts["CJK"] else "zh"
+    return (
+        LANGUAGE_OF_SCRIPT[script]
+        if script in LANGUAGE_OF_SCRIPT
+        else _pick_language(LANGUAGES_OF_SCRIPT[script], text)
+    )
 
 
-def language_note(language: str) -> str:
+def describe_unknown_language(language: str) -> str:
     """Return a note on a language that the built-in reader does not know; empty for others."""
-    if language == UNKNOWN or language in KNOWN_LANGUAGES:
+    if language == UNKNOWN_LANGUAGE or language in KNOWN_LANGUAGES:
         return ""
     from babel import Locale
 
@@ -224,17 +232,17 @@ def language_note(language: str) -> str:
 def _pick_language(candidates: tuple[str, ...], sample: str) -> str:
     words = LANGUAGE_WORD.findall(sample)
     if len(words) < 2:
-        return UNKNOWN
+        return UNKNOWN_LANGUAGE
     with _identifier_lock:
         scores = dict(_load_identifier().rank(" ".join(words)))
     likely = sorted(
-        ((scores.get(c, 0.0) * COMMON.get(c, 1.0), c) for c in candidates), reverse=True
+        ((scores.get(c, 0.0) * LANGUAGE_PRIORS.get(c, 1.0), c) for c in candidates), reverse=True
     )
     total = sum(p for p, _ in likely) or 1.0
     best, second = likely[0][0] / total, likely[1][0] / total
-    is_sure = best >= SURE or best >= max(LIKELY, TIMES * second)
-    is_sure = best >= VERY_SURE if len(words) < FEWEST_WORDS else is_sure
-    return likely[0][1] if is_sure else UNKNOWN
+    is_sure = best >= MIN_SURE_SHARE or best >= max(MIN_LIKELY_SHARE, MIN_LEAD_FACTOR * second)
+    is_sure = best >= MIN_SHORT_TEXT_SHARE if len(words) < MIN_SURE_WORDS else is_sure
+    return likely[0][1] if is_sure else UNKNOWN_LANGUAGE
 
 
 @lru_cache(maxsize=1)
@@ -244,23 +252,25 @@ def _load_identifier() -> Any:
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
 
-class Sentence(NamedTuple):
+class SentenceRange(NamedTuple):
     """`[start, end)` in the given text, without blanks at either end."""
 
     start: int
     end: int
 
 
-def sentences(text: str, language: str, start: int = 0, end: int | None = None) -> list[Sentence]:
+def split_sentences(
+    text: str, language: str, start: int = 0, end: int | None = None
+) -> list[SentenceRange]:
     """Return all sentences of `[start, end)` in order, with offsets in the whole text."""
     return [
-        Sentence(a, b)
-        for unit in text_units(text, start, len(text) if end is None else end)
+        SentenceRange(a, b)
+        for unit in split_text_units(text, start, len(text) if end is None else end)
         for a, b in _split_unit(text, *unit, language)
     ]
 
 
-def text_units(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def split_text_units(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield stretches of lines that belong together: a wrapped paragraph, an item, a row."""
     for block_start, block_end in _split(text, start, end, BLANK_LINE):
         yield from _split_block(text, block_start, block_end)
@@ -282,35 +292,39 @@ def _split_block(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield lines[0]
         return
     longest = max(b - a for a, b in lines)
-    flows = longest > NARROW and _may_be_prose(text, lines)
+    flows = longest > MAX_NARROW_LINE and _may_be_prose(text, lines)
     opened = lines[0][0]
     for (a, b), (c, d) in itertools.pairwise(lines):
-        if not _continues(text[a:b], text[c:d], flows and b - a >= FULL_LINE * longest):
+        if not _continues(text[a:b], text[c:d], flows and b - a >= MIN_FULL_LINE_SHARE * longest):
             yield opened, b
             opened = c
     yield opened, end
 
 
 def _continues(line: str, following: str, is_full: bool) -> bool:
-    if ITEM.match(following) or not following.strip():
+    if LIST_ITEM_START.match(following) or not following.strip():
         return False
     if following.lstrip()[:1].islower():
         return True
-    return is_full and not FINAL.search(line) and not (ROW.match(line) and ROW.match(following))
+    return (
+        is_full
+        and not FINAL_PUNCTUATION.search(line)
+        and not (LABELLED_ROW.match(line) and LABELLED_ROW.match(following))
+    )
 
 
 def _may_be_prose(text: str, lines: Sequence[tuple[int, int]]) -> bool:
     openings = [text[a:b].lstrip()[:1] for a, b in lines[1:]]
     cased = [letter for letter in openings if letter.lower() != letter.upper()]
     small = sum(letter.islower() for letter in cased)
-    return len(cased) < FEW_LINES or small >= PROSE_SHARE * len(cased)
+    return len(cased) < MIN_PROSE_LINES or small >= MIN_LOWERCASE_SHARE * len(cased)
 
 
 def _split_unit(text: str, start: int, end: int, language: str) -> Iterator[tuple[int, int]]:
     """Yield the unit's sentences by windows; what ends near a window's end is segmented again."""
-    while end - start > WINDOW:
-        edge = start + WINDOW - LONGEST
-        for sentence in _segment_window(text, start, start + WINDOW, language):
+    while end - start > SEGMENTER_WINDOW:
+        edge = start + SEGMENTER_WINDOW - MAX_SENTENCE_LENGTH
+        for sentence in _segment_window(text, start, start + SEGMENTER_WINDOW, language):
             if sentence[1] > edge:
                 start = sentence[0]
                 break
@@ -334,21 +348,26 @@ def _trim_and_cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         start += 1
     while end > start and text[end - 1].isspace():
         end -= 1
-    while end - start > LONGEST:
-        cuts = [m.end() for m in BREAK.finditer(text, start + LONGEST // 2, start + LONGEST)]
-        cut = cuts[-1] if cuts else start + LONGEST
+    while end - start > MAX_SENTENCE_LENGTH:
+        cuts = [
+            m.end()
+            for m in CLAUSE_BREAK.finditer(
+                text, start + MAX_SENTENCE_LENGTH // 2, start + MAX_SENTENCE_LENGTH
+            )
+        ]
+        cut = cuts[-1] if cuts else start + MAX_SENTENCE_LENGTH
         yield from _trim_and_cut(text, start, cut)
         start = cut
-    if MEANINGFUL.search(text, start, end):
+    if LETTER_OR_NUMBER.search(text, start, end):
         yield start, end
 
 
 def is_ended(text: str) -> bool:
     """Return True for a text that ends like a sentence."""
-    return text.rstrip().rstrip(CLOSING)[-1:] in ENDS
+    return text.rstrip().rstrip(CLOSING_MARKS)[-1:] in END_MARKS
 
 
-def words_in(texts: Iterable[str]) -> frozenset[str]:
+def collect_words(texts: Iterable[str]) -> frozenset[str]:
     """Return all words of the texts, hyphenated ones too, to decide whether cut words are one."""
     return frozenset(word for text in texts for word in HYPHENATED_WORD.findall(text.casefold()))
 
@@ -357,18 +376,20 @@ def is_cut(above: str, below: str) -> bool:
     """Return True if a hyphen cuts a word between the lines."""
     if above[-1:] not in ("-", "\u2010"):
         return False
-    return bool(CUT.search(above[-LONGEST_WORD:]) and GOES_ON.match(below))
+    return bool(CUT_WORD_HEAD.search(above[-MAX_WORD_LENGTH:]) and CUT_WORD_TAIL.match(below))
 
 
-def joined_lines(above: str, below: str, known: frozenset[str]) -> tuple[str, str]:
+def join_lines(above: str, below: str, known: frozenset[str]) -> tuple[str, str]:
     """Return (the upper line without a hyphen that is only typesetting, the separator after it)."""
     if above.endswith(SOFT_HYPHEN):
         return above[:-1], ""
     if is_cut(above, below):
-        cut, goes_on = CUT.search(above[-LONGEST_WORD:]), GOES_ON.match(below)
+        cut, goes_on = CUT_WORD_HEAD.search(above[-MAX_WORD_LENGTH:]), CUT_WORD_TAIL.match(below)
         assert cut and goes_on  # noqa: PT018, S101 - is_cut checks both
         head, tail = cut[1].casefold(), goes_on[1].casefold()
-        keeps = head + tail not in known and (f"{head}-{tail}" in known or head in COMPOUNDED)
+        keeps = head + tail not in known and (
+            f"{head}-{tail}" in known or head in HYPHENATED_PREFIXES
+        )
         return (above, "") if keeps else (above[:-1], "")
     if below[:1] < "\u0e00":  # the first script without blanks
         return above, " "

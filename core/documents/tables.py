@@ -17,35 +17,35 @@ from typing import Any
 
 from core.documents.draft import (
     BlockContent,
-    Draft,
     ReadRequest,
+    SourceBuilder,
     TextBox,
     TextPiece,
-    around,
-    content,
+    bounding_box,
+    text_block,
 )
-from core.documents.readers import decoded
-from core.runtime.errors import InputError, shown
+from core.documents.readers import decode_text
+from core.runtime.errors import InputError, make_printable
 from core.schema.records import BlockKind, Source
 
 CLAIM_NAMES = ("claim", "response", "statement", "answer", "text", "sentence")
 QUESTION_NAMES = ("question", "prompt", "query")
 # A spreadsheet ignores leading spaces, and may drop invisible characters before it looks.
-FORMULA = re.compile(r"[\t\r\n]|[\s\u200b-\u200f\u2060\ufeff]*[=+\-@＝＋－＠]")
-LONGEST_ROW = 400  # characters; a longer row becomes several, each with its label
-LONGEST_NAME = 80
-LONGEST_LABEL_NAME = 24
-LONGEST_NUMBER = 40
-MOST_HEADERS = 6
-NUMBER = re.compile(
+FORMULA_START = re.compile(r"[\t\r\n]|[\s\u200b-\u200f\u2060\ufeff]*[=+\-@＝＋－＠]")
+MAX_ROW_LENGTH = 400  # characters; a longer row becomes several, each with its label
+MAX_NAME_LENGTH = 80
+MAX_LABEL_NAME_LENGTH = 24
+MAX_NUMBER_LENGTH = 40
+MAX_HEADER_ROWS = 6
+QUANTITY = re.compile(
     r"[\s(<>≤≥~≈±+\-−–$€£¥₹₩*]*\d[\d\s.,'’\u00a0\u202f/:\-–]*"
     r"(?:%|‰|[kKmMbB]n?\b|[€$£¥₹₩°]|[A-Za-zµ²³/]{0,4})?[\s)*†‡]*"
 )
-PERIOD = re.compile(
+PERIOD_NAME = re.compile(
     r"(?:(?:FY|CY|[HQ][1-4]|[1-4][HQ]|(?:31 |30 )?[A-Z][a-z]{2,8}\.?),? ?)*"
     r"(?:1[6-9]|20|21)\d\d(?: ?[-/–] ?(?:\d\d){1,2})?[a-z]?\W{0,3}"
 )
-RANGE = re.compile(r"\d ?[-–] ?[$€£]?\d")
+NUMBER_RANGE = re.compile(r"\d ?[-–] ?[$€£]?\d")
 UNIT_WORDS = frozenset(
     """thousand thousands million millions billion billions trillion hundreds mn mln mio mill bn
     bln mrd tsd tn m tausend millionen milliarden milliers milliards millones miles milioni
@@ -60,21 +60,21 @@ UNIT_LINKS = frozenset(
     "of in en de d the and a all / = measured expressed figures 单位 単位".split()
 )
 UNIT_TOKEN = re.compile(r"us\$|[%‰€$£¥/=]|[^\s/.,:：;%‰€$£¥=]+", re.I)
-PARENTHESES = re.compile(r"[(（\[]([^()（）\[\]]{1,40})[)）\]]")
+PARENTHESIZED = re.compile(r"[(（\[]([^()（）\[\]]{1,40})[)）\]]")
 UNIT_COLUMN = re.compile(r"units?|einheit|unité|unidad|unità|单位|単位", re.I)
-LEADERS = re.compile(r"(?:\s?[.·…_]){3,}\s*$")
-AFTER_LABEL = ", "
-AFTER_NAME = ": "
-BETWEEN = "; "
+DOT_LEADERS = re.compile(r"(?:\s?[.·…_]){3,}\s*$")
+LABEL_SEPARATOR = ", "
+NAME_SEPARATOR = ": "
+PAIR_SEPARATOR = "; "
 DELIMITERS = (",", ";", "\t", "|")
-DECLARED = re.compile(r"sep=([,;\t|])\r?\n")  # Excel's own first line.
-SNIFFED = 60
-NAMED = 5
-Grid = Sequence[Sequence[str]]
-Boxes = Mapping[tuple[int, int], Sequence[TextBox]]  # what was seen in (row, column) of a grid
+DECLARED_DELIMITER = re.compile(r"sep=([,;\t|])\r?\n")  # Excel's own first line.
+MAX_SNIFFED_LINES = 60
+MAX_NAMED_ROWS = 5
+CellGrid = Sequence[Sequence[str]]
+GridBoxes = Mapping[tuple[int, int], Sequence[TextBox]]  # what was seen in (row, column) of a grid
 
 
-def folded(name: str) -> str:
+def fold_column_name(name: str) -> str:
     """Return a column's name normalized for comparison."""
     return name.strip().casefold()
 
@@ -84,9 +84,10 @@ def require_columns(name: str, found: Iterable[str], wanted: Iterable[str]) -> N
     available = list(found)
     missing = sorted(set(wanted) - set(available))
     if missing:
-        listed = shown(", ".join(available), 200) or "none"
+        listed = make_printable(", ".join(available), 200) or "none"
         raise InputError(
-            f"{shown(name)}: expected columns called {', '.join(missing)}, found {listed}; choose "
+            f"{make_printable(name)}: expected columns called {', '.join(missing)}, found "
+            f"{listed}; choose "
             "the file as it was published, or another format."
         )
 
@@ -96,26 +97,26 @@ def safe_cell(value: object) -> str:
     if value is None:
         return ""
     text = str(value)
-    return "'" + text if isinstance(value, str) and FORMULA.match(text) else text
+    return "'" + text if isinstance(value, str) and FORMULA_START.match(text) else text
 
 
-def masked(cell: str) -> str:
+def mask_formula(cell: str) -> str:
     """Quote a cell that would be a formula; `bare` undoes it exactly."""
     return "'" + cell if _is_formula(cell) else cell
 
 
-def bare(cell: str) -> str:
+def unmask_formula(cell: str) -> str:
     """Undo `masked`."""
     return cell[1:] if cell.startswith("'") and _is_formula(cell) else cell
 
 
 def _is_formula(cell: str) -> bool:
-    return FORMULA.match(cell.lstrip("'")) is not None
+    return FORMULA_START.match(cell.lstrip("'")) is not None
 
 
 def is_number(text: str) -> bool:
     """Return True for a quantity: “412”, “-3.5 %”, “€1,200”, “2019-20”."""
-    return len(text) <= LONGEST_NUMBER and NUMBER.fullmatch(text) is not None
+    return len(text) <= MAX_NUMBER_LENGTH and QUANTITY.fullmatch(text) is not None
 
 
 def is_unit(text: str) -> bool:
@@ -126,20 +127,20 @@ def is_unit(text: str) -> bool:
     return bool(words) and all(word.strip("'’") in UNIT_WORDS for word in words)
 
 
-def unit_in(caption: str) -> str:
+def find_unit(caption: str) -> str:
     """Return the unit that a caption gives for a whole table; empty if it gives none."""
-    for part in (*PARENTHESES.findall(caption), re.split(r", |[–—] |: |：", caption)[-1]):
+    for part in (*PARENTHESIZED.findall(caption), re.split(r", |[–—] |: |：", caption)[-1]):
         if part != caption and is_unit(part):
             return str(part).strip().removeprefix("in ")
     return ""
 
 
-def clean(text: str) -> str:
+def clean_cell(text: str) -> str:
     """Return the cell's text on one line, without dot leaders."""
-    return LEADERS.sub("", " ".join(text.split())).strip()
+    return DOT_LEADERS.sub("", " ".join(text.split())).strip()
 
 
-def header_rows(grid: Grid) -> int:
+def count_header_rows(grid: CellGrid) -> int:
     """Return how many leading rows name the columns.
 
     Names stand above the first row of values; years and units are names. If the body holds words
@@ -149,43 +150,45 @@ def header_rows(grid: Grid) -> int:
         return 0
     count = 0
     label = ""  # only one row of the header names the column of labels
-    while count < min(len(grid) - 1, MOST_HEADERS) and _names_columns(grid, count):
-        stub = clean(grid[count][0])
+    while count < min(len(grid) - 1, MAX_HEADER_ROWS) and _names_columns(grid, count):
+        stub = clean_cell(grid[count][0])
         if label and stub and stub != label:
             break
         label, count = label or stub, count + 1
     has_values = any(is_number(cell) for row in grid[count:] for cell in row[1:])
     if has_values or not count:
         return count
-    first = [clean(cell) for cell in grid[0]]
+    first = [clean_cell(cell) for cell in grid[0]]
     filled = [name for name in first if name]
     is_whole = len(filled) == len(first) or (not first[0] and len(filled) == len(first) - 1)
-    are_names = len(set(filled)) == len(filled) and max(map(len, filled)) <= LONGEST_NAME
+    are_names = len(set(filled)) == len(filled) and max(map(len, filled)) <= MAX_NAME_LENGTH
     return int(is_whole and are_names)
 
 
-def _names_columns(grid: Grid, number: int) -> bool:
+def _names_columns(grid: CellGrid, number: int) -> bool:
     """Return True for a row without values.
 
     Years count as names if the rows below hold none, ranges (“25–34”) beside other names, and
     1, 2, 3 in order.
     """
-    row = [clean(cell) for cell in grid[number]]
+    row = [clean_cell(cell) for cell in grid[number]]
     values = [cell for cell in row[1:] if is_number(cell) and not is_unit(cell)]
-    if not any(row[1:]) or len(set(row)) == 1 or any(len(cell) > LONGEST_NAME for cell in row):
+    if not any(row[1:]) or len(set(row)) == 1 or any(len(cell) > MAX_NAME_LENGTH for cell in row):
         return False
     if _counts_up(values):
         return True
-    years = [n for n, cell in enumerate(row) if n and PERIOD.fullmatch(cell)]
-    others = [cell for cell in values if not PERIOD.fullmatch(cell)]
-    if not all(RANGE.search(cell) for cell in others) or (
+    years = [n for n, cell in enumerate(row) if n and PERIOD_NAME.fullmatch(cell)]
+    others = [cell for cell in values if not PERIOD_NAME.fullmatch(cell)]
+    if not all(NUMBER_RANGE.search(cell) for cell in others) or (
         others and len(others) == len(values) == len(list(filter(None, row[1:])))
     ):
         return False
-    if PERIOD.fullmatch(row[0]) and not all(PERIOD.fullmatch(cell) for cell in row if cell):
+    if PERIOD_NAME.fullmatch(row[0]) and not all(
+        PERIOD_NAME.fullmatch(cell) for cell in row if cell
+    ):
         return False
-    below = [clean(line[n]) for line in grid[number + 1 :] for n in years if n < len(line)]
-    return not years or not all(PERIOD.fullmatch(cell) for cell in below if cell)
+    below = [clean_cell(line[n]) for line in grid[number + 1 :] for n in years if n < len(line)]
+    return not years or not all(PERIOD_NAME.fullmatch(cell) for cell in below if cell)
 
 
 def _counts_up(values: Sequence[str]) -> bool:
@@ -198,21 +201,21 @@ def _counts_up(values: Sequence[str]) -> bool:
     return len(steps) == 1 and min(steps) > 0 and len(numbers) > (2 if steps == {1.0} else 3)
 
 
-def table_contents(
-    grid: Grid, headers: int | None = None, caption: str = "", boxes: Boxes | None = None
+def build_table_blocks(
+    grid: CellGrid, headers: int | None = None, caption: str = "", boxes: GridBoxes | None = None
 ) -> list[BlockContent]:
     """Return every row below the header as a block, or as several if it is long.
 
     `headers` is the number of header rows if the format knows it; `caption` may name the unit of
     all values. Rows above the header with a single text come first, as captions.
     """
-    rows = padded(grid)
-    first, body = header_of(rows, headers)
+    rows = pad_grid(grid)
+    first, body = find_header(rows, headers)
     table = _Table(rows, range(first, body), boxes or {})
     titles = []
     for row in range(first):
         titles.append(table.cell(row, next((n for n, cell in enumerate(rows[row]) if cell), 0)))
-    units = (unit_in(text) for text in (caption, *(title.text for title in titles)))
+    units = (find_unit(text) for text in (caption, *(title.text for title in titles)))
     table.set_unit(next(filter(None, units), ""))
     row_blocks = list(table.rows_of(range(body, len(rows))))
     # Names of columns without values come first, so that no text is lost.
@@ -228,31 +231,31 @@ def table_contents(
     ]
 
 
-def padded(grid: Grid) -> list[list[str]]:
+def pad_grid(grid: CellGrid) -> list[list[str]]:
     """Return the grid with each cell on one line and all rows equally long."""
     width = max((len(row) for row in grid), default=0)
-    return [[clean(cell) for cell in row] + [""] * (width - len(row)) for row in grid]
+    return [[clean_cell(cell) for cell in row] + [""] * (width - len(row)) for row in grid]
 
 
-def header_of(rows: Sequence[Sequence[str]], headers: int | None = None) -> tuple[int, int]:
+def find_header(rows: Sequence[Sequence[str]], headers: int | None = None) -> tuple[int, int]:
     """Return (first row of the header, first row below it) of a padded grid; titles come before."""
     first = 0
     while rows and len(rows[0]) > 1 and first < len(rows) - 1 and _is_title(rows[first]):
         first += 1
-    count = header_rows(rows[first:]) if headers is None else max(0, headers - first)
+    count = count_header_rows(rows[first:]) if headers is None else max(0, headers - first)
     return (first, first + count) if first + count < len(rows) else (first, first)
 
 
 def _is_title(row: Sequence[str]) -> bool:
     filled = [n for n, cell in enumerate(row) if cell]
-    is_alone = len(filled) == 1 and (not filled[0] or len(row[filled[0]]) > LONGEST_LABEL_NAME)
+    is_alone = len(filled) == 1 and (not filled[0] or len(row[filled[0]]) > MAX_LABEL_NAME_LENGTH)
     return not filled or is_alone or len(set(row)) == 1
 
 
 class _Table:
     """A padded grid with its column names, units and labels, which yields its rows as blocks."""
 
-    def __init__(self, rows: Grid, header: range, boxes: Boxes) -> None:
+    def __init__(self, rows: CellGrid, header: range, boxes: GridBoxes) -> None:
         self.rows, self.header, self.boxes = rows, header, boxes
         self.names = [self._name(n) for n in range(len(rows[0]) if rows else 0)]
         self.own_units = [_has_unit(_join_text(name)) for name in self.names]
@@ -271,14 +274,14 @@ class _Table:
         """Set the unit of all values: the one named over the labels, or else the one given."""
         stub = _join_text(self.names[0]) if self.names else ""
         self.unit = stub.strip("()") if is_unit(stub) else unit
-        is_label = stub and not is_unit(stub) and len(stub) <= LONGEST_LABEL_NAME
+        is_label = stub and not is_unit(stub) and len(stub) <= MAX_LABEL_NAME_LENGTH
         self.label_name = [*self.names[0], TextPiece(" ")] if is_label else []
 
     def cell(self, row: int, column: int, text: str | None = None) -> TextPiece:
         """Return the cell with its place; `text` replaces the cell's own text."""
         shown_text = self.rows[row][column] if text is None else text
         boxes = self.boxes.get((row, column))
-        return TextPiece(shown_text, around(boxes, shown_text) if boxes else None)
+        return TextPiece(shown_text, bounding_box(boxes, shown_text) if boxes else None)
 
     def _name(self, column: int) -> list[TextPiece]:
         pieces: list[TextPiece] = []
@@ -305,7 +308,11 @@ class _Table:
                 after_values = True
             else:
                 name = self.cell(row, 0, self.rows[row][0].removesuffix(":"))
-                self.group = [*([] if after_values else self.group), name, TextPiece(AFTER_LABEL)]
+                self.group = [
+                    *([] if after_values else self.group),
+                    name,
+                    TextPiece(LABEL_SEPARATOR),
+                ]
                 after_values = False
 
     def _is_alone(self, row: int) -> bool:
@@ -338,7 +345,7 @@ class _Table:
         if not pairs:
             yield parts
             return
-        after = [TextPiece(AFTER_LABEL if has_names else AFTER_NAME)] if parts else []
+        after = [TextPiece(LABEL_SEPARATOR if has_names else NAME_SEPARATOR)] if parts else []
         yield from _split_row([*parts, *after], pairs)
 
     def _takes_unit(self, row: int, column: int) -> bool:
@@ -351,12 +358,12 @@ class _Table:
         name = list(self.names[column])
         if unit and name and self._takes_unit(row, column) and is_number(self.rows[row][column]):
             name.append(TextPiece(f" ({unit})"))
-        return [*name, *([TextPiece(AFTER_NAME)] if name else []), self.cell(row, column)]
+        return [*name, *([TextPiece(NAME_SEPARATOR)] if name else []), self.cell(row, column)]
 
 
 def _has_unit(name: str) -> bool:
     """Return True for a name that says its unit: “Export (t)”, “change in %”."""
-    return "%" in name or any(map(is_unit, (*PARENTHESES.findall(name), name.split(" in ")[-1])))
+    return "%" in name or any(map(is_unit, (*PARENTHESIZED.findall(name), name.split(" in ")[-1])))
 
 
 def _join_text(cells: Iterable[TextPiece]) -> str:
@@ -370,11 +377,11 @@ def _split_row(
     length = start = len(_join_text(label))
     for pair in pairs:
         size = len(_join_text(pair))
-        if length > start and length + size > LONGEST_ROW:
+        if length > start and length + size > MAX_ROW_LENGTH:
             yield line
             line, length = list(label), start
-        line += [*([TextPiece(BETWEEN)] if length > start else []), *pair]
-        length += size + len(BETWEEN)
+        line += [*([TextPiece(PAIR_SEPARATOR)] if length > start else []), *pair]
+        length += size + len(PAIR_SEPARATOR)
     yield line
 
 
@@ -383,12 +390,12 @@ def read_table(request: ReadRequest) -> Source:
 
     Raises InputError: the file is not UTF-8, has no rows, or is too long.
     """
-    draft = Draft(request)
-    text = decoded(request.name, request.data)
-    declared = DECLARED.match(text)
+    draft = SourceBuilder(request)
+    text = decode_text(request.name, request.data)
+    declared = DECLARED_DELIMITER.match(text)
     if declared:
         text = text[declared.end() :]
-    delimiter = declared[1] if declared else delimiter_of(text, request.name)
+    delimiter = declared[1] if declared else detect_delimiter(text, request.name)
     grid, is_whole = _parse_rows(text, delimiter)
     if not is_whole:
         draft.note("A quotation mark in this table is never closed, so every line counts as a row.")
@@ -396,21 +403,21 @@ def read_table(request: ReadRequest) -> Source:
         raise InputError(f"{request.file} has no rows; add a table with at least one row.")
     title_count = _count_titles(grid)
     body = _repeat_spanning_names(grid[title_count:])
-    headers = header_rows(body)
+    headers = count_header_rows(body)
     if not headers and len(body) > 1 and len(body[0]) > 1:
         draft.note("The first row looks like data, so the rows stand without column names.")
     if ragged := _describe_ragged_rows(body):
         draft.note(ragged)
-    caption = " ".join(clean(" ".join(row)) for row in grid[:title_count])
-    draft.add_blocks([content("caption", caption), *table_contents(body, headers, caption)])
+    caption = " ".join(clean_cell(" ".join(row)) for row in grid[:title_count])
+    draft.add_blocks([text_block("caption", caption), *build_table_blocks(body, headers, caption)])
     return draft.finish()
 
 
-def delimiter_of(text: str, name: str = "") -> str:
+def detect_delimiter(text: str, name: str = "") -> str:
     """Return the delimiter that splits the most rows into equally many cells."""
     if name.lower().endswith(".tsv"):
         return "\t"
-    sample = "\n".join(text.splitlines()[:SNIFFED])
+    sample = "\n".join(text.splitlines()[:MAX_SNIFFED_LINES])
     scores: dict[str, float] = dict.fromkeys(DELIMITERS, 0.0)
     for delimiter in DELIMITERS:
         widths = Counter(len(row) for row in _parse_rows(sample, delimiter)[0])
@@ -436,7 +443,7 @@ def _parse_rows(text: str, delimiter: str) -> tuple[list[list[str]], bool]:
     return parse_rows(None, quoting=csv.QUOTE_NONE), False
 
 
-def _count_titles(grid: Grid) -> int:
+def _count_titles(grid: CellGrid) -> int:
     """Return how many rows above the table have a single cell: its title, its source."""
     width = Counter(len(row) for row in grid).most_common(1)[0][0]
     if width < 2:
@@ -466,11 +473,13 @@ def _repeat_spanning_names(grid: list[list[str]]) -> list[list[str]]:
     return [upper, *grid[1:]]
 
 
-def _describe_ragged_rows(body: Grid) -> str:
+def _describe_ragged_rows(body: CellGrid) -> str:
     width = len(body[0]) if body else 0
     rows = [number for number, row in enumerate(body, start=1) if len(row) != width]
     if not rows:
         return ""
-    numbers = ", ".join(str(row) for row in rows[:NAMED]) + (" …" if len(rows) > NAMED else "")
+    numbers = ", ".join(str(row) for row in rows[:MAX_NAMED_ROWS]) + (
+        " …" if len(rows) > MAX_NAMED_ROWS else ""
+    )
     subject = f"Row {numbers} has" if len(rows) == 1 else f"{len(rows)} rows ({numbers}) have"
     return f"{subject} more or fewer cells than the first, which has {width}."

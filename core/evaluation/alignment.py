@@ -29,31 +29,36 @@ import msgspec
 import numpy as np
 
 from core.agents.agent_runner import AgentContext, SeatAsker
-from core.agents.rosters import chosen_roster
-from core.evaluation.metrics import figures
-from core.learning.metrics import Numbers, numbered
-from core.learning.reasoning import Reasons, note_name, reasons_of, rows_of
-from core.llm.keys import keys_here
-from core.llm.limits import Caps
-from core.llm.metering import Account, MeteredClient
+from core.agents.rosters import load_chosen_roster
+from core.evaluation.metrics import estimate_figures
+from core.learning.metrics import FloatArray, number_names
+from core.learning.reasoning import (
+    CaseReasons,
+    get_alignment_note_name,
+    load_decided_runs,
+    load_reasons,
+)
+from core.llm.keys import load_keys
+from core.llm.limits import SpendingCaps
+from core.llm.metering import CallAccount, MeteredClient
 from core.llm.prompting import Fence, PromptBook
-from core.pipeline.streaming_input import calls_used
-from core.runtime.concurrency import Stop
-from core.runtime.config import PROJECT_ROOT, home_from
+from core.pipeline.streaming_input import sum_calls
+from core.runtime.concurrency import StopSignal
+from core.runtime.config import PROJECT_ROOT, resolve_home
 from core.runtime.errors import BudgetReached, InputError, ModelError, ReplyError, ReviewError
 from core.schema.records import ModelCall, Project, new_id
-from core.schema.rosters import Seat
+from core.schema.rosters import AgentConfig
 from core.store import Store, open_store
 
-SEED = 11
-MOST = 200
+BOOTSTRAP_SEED = 11
+MAX_RATED_RUNS = 200
 # (run, a person's reason) -> rating, or None without a usable reply
-Rate = Callable[[Reasons, str], int | None]
-ROLE = "alignment"
+ReasonRater = Callable[[CaseReasons, str], int | None]
+ALIGNMENT_ROLE = "alignment"
 
 
 @dataclass(frozen=True)
-class Rated:
+class ProtocolAlignment:
     """The figures of one protocol's runs, with 95 % intervals of a bootstrap over cases.
 
     `agreement` is the mean over the `rated` runs, `unlike` the mean against other cases' reasons.
@@ -98,7 +103,9 @@ class AlignmentRatings:
 UNRATED = AlignmentRatings({}, {})
 
 
-def ratings_of(reasons: Sequence[Reasons], rate: Rate, most: int = MOST) -> AlignmentRatings:
+def rate_runs(
+    reasons: Sequence[CaseReasons], rate: ReasonRater, most: int = MAX_RATED_RUNS
+) -> AlignmentRatings:
     """Rate at most `most` runs that have a person's reason and an explanation.
 
     Raises BudgetReached if a cap leaves no room for the first rating, and ModelError if the service
@@ -125,9 +132,9 @@ def ratings_of(reasons: Sequence[Reasons], rate: Rate, most: int = MOST) -> Alig
     return AlignmentRatings(own_ratings, unlike_ratings, frozenset(unusable))
 
 
-def aligned(
-    reasons: Sequence[Reasons], ratings: AlignmentRatings = UNRATED
-) -> tuple[list[Rated], list[AlignmentLead]]:
+def summarize_alignment(
+    reasons: Sequence[CaseReasons], ratings: AlignmentRatings = UNRATED
+) -> tuple[list[ProtocolAlignment], list[AlignmentLead]]:
     """Return the figures of each protocol and each pair; without ratings only quotes count."""
     protocols = sorted({reason.protocol for reason in reasons})
     by_protocol = {name: [r for r in reasons if r.protocol == name] for name in protocols}
@@ -135,7 +142,7 @@ def aligned(
     return rated, _compare_protocols(reasons, ratings.own)
 
 
-def _find_other_reason(reason: Reasons, reasons: Sequence[Reasons]) -> str:
+def _find_other_reason(reason: CaseReasons, reasons: Sequence[CaseReasons]) -> str:
     candidates = [r for r in reasons if r.label == reason.label and r.reason]
     positions = [place for place, r in enumerate(candidates) if r.run_id == reason.run_id]
     for offset in range(1, len(candidates)):
@@ -145,14 +152,16 @@ def _find_other_reason(reason: Reasons, reasons: Sequence[Reasons]) -> str:
     return ""
 
 
-def _summarize_protocol(protocol: str, runs: Sequence[Reasons], ratings: AlignmentRatings) -> Rated:
+def _summarize_protocol(
+    protocol: str, runs: Sequence[CaseReasons], ratings: AlignmentRatings
+) -> ProtocolAlignment:
     own, unlike = ratings.own, ratings.unlike
     marked = [run for run in runs if run.marks]
     marks = sum(run.marks for run in marked)
     quoted = [(float(run.quoted), float(run.marks), run.group) for run in marked]
     rated = [(float(own[r.run_id]), 1.0, r.group) for r in runs if r.run_id in own]
     baseline = [(float(unlike[r.run_id]), 1.0, r.group) for r in runs if r.run_id in unlike]
-    return Rated(
+    return ProtocolAlignment(
         protocol,
         len(runs),
         len(rated),
@@ -171,14 +180,16 @@ def _estimate_ratio(parts: Sequence[tuple[float, float, str]]) -> dict[str, floa
         return None
     value, weight = (np.array([part[place] for part in parts]) for place in (0, 1))
 
-    def share(weights: Numbers) -> Numbers:
+    def share(weights: FloatArray) -> FloatArray:
         return np.asarray((weights @ value) / np.maximum(weights @ weight, 1e-9))
 
-    return figures({"": share}, numbered([part[2] for part in parts]), SEED)[""]
+    return estimate_figures({"": share}, number_names([part[2] for part in parts]), BOOTSTRAP_SEED)[
+        ""
+    ]
 
 
 def _compare_protocols(
-    reasons: Sequence[Reasons], ratings: Mapping[str, int]
+    reasons: Sequence[CaseReasons], ratings: Mapping[str, int]
 ) -> list[AlignmentLead]:
     by_protocol: dict[str, dict[str, int]] = defaultdict(dict)
     for reason in reasons:
@@ -200,28 +211,28 @@ class Rating(msgspec.Struct, frozen=True):
     agreement: Annotated[int, msgspec.Meta(ge=1, le=5)]
 
 
-def work_of(
+def open_rater_context(
     home: Path, store: Store, project: Project, person: str, token_cap: int = 0
 ) -> tuple[AgentContext, MeteredClient]:
     """Return the context and the metered client of a rating model, on the project's account."""
     from core.llm.client import ModelClient
 
-    keys = keys_here(os.environ, PROJECT_ROOT)
-    account = Account(new_id(), person, project.id)
-    caps = Caps.of(store.projects.settings(), token_cap)
+    keys = load_keys(os.environ, PROJECT_ROOT)
+    account = CallAccount(new_id(), person, project.id)
+    caps = SpendingCaps.of(store.projects.settings(), token_cap)
     client = MeteredClient(ModelClient(keys), home, account, caps, time.time)
     book = PromptBook(store.prompt_edits.of_project(project.id))
     return AgentContext(client, book, Fence.of_run(account.run_id), home), client
 
 
-def rated_at(work: AgentContext, seat: Seat) -> Rate:
+def make_rater(work: AgentContext, seat: AgentConfig) -> ReasonRater:
     """Return a function that rates with the model of a seat."""
 
-    def rate(reasons: Reasons, reason: str) -> int | None:
-        ask = SeatAsker(seat, work, reasons.language, Stop(), ROLE)
+    def rate(reasons: CaseReasons, reason: str) -> int | None:
+        ask = SeatAsker(seat, work, reasons.language, StopSignal(), ALIGNMENT_ROLE)
         fields = {name: getattr(reasons, name) for name in ("claim", "label", "rationale")}
         try:
-            return ask(ROLE, fields | {"reason": reason}, Rating).agreement
+            return ask(ALIGNMENT_ROLE, fields | {"reason": reason}, Rating).agreement
         except ReplyError:
             return None
 
@@ -231,7 +242,7 @@ def rated_at(work: AgentContext, seat: Seat) -> Rate:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure a home's first project; return 1 if a service failed, 2 for bad input."""
     given = _build_parser().parse_args(arguments)
-    home = home_from(os.environ, given.home)
+    home = resolve_home(os.environ, given.home)
     try:
         result = _measure_alignment(home, given)
     except ModelError as error:
@@ -260,11 +271,11 @@ def _measure_alignment(home: Path, options: argparse.Namespace) -> dict[str, Any
         project = store.projects.first()
         if project is None:
             raise InputError(f"Expected a project in {home}, found none; check something first.")
-        reasons = reasons_of(store, rows_of(store, project.id, {}))
-        ratings, used = UNRATED, calls_used([])
+        reasons = load_reasons(store, load_decided_runs(store, project.id, {}))
+        ratings, used = UNRATED, sum_calls([])
         if options.model:
             ratings, used = _rate_with_model(home, store, project, reasons, options)
-        rated, paired = aligned(reasons, ratings)
+        rated, paired = summarize_alignment(reasons, ratings)
         result = {
             "model": options.model,
             "at": time.time(),
@@ -275,7 +286,7 @@ def _measure_alignment(home: Path, options: argparse.Namespace) -> dict[str, Any
         }
         if options.model and not ratings.ended:
             with store.writing():
-                store.projects.save_note(note_name(project.id), json.dumps(result))
+                store.projects.save_note(get_alignment_note_name(project.id), json.dumps(result))
     return result
 
 
@@ -283,20 +294,20 @@ def _rate_with_model(
     home: Path,
     store: Store,
     project: Project,
-    reasons: Sequence[Reasons],
+    reasons: Sequence[CaseReasons],
     options: argparse.Namespace,
 ) -> tuple[AlignmentRatings, dict[str, Any]]:
     """Return the model's ratings and call totals; the totals are printed after a failure too."""
-    sheet = chosen_roster(home, "", options.model, options.api_base).sheet
-    work, client = work_of(home, store, project, options.by, options.token_cap)
-    rate = rated_at(work, replace(sheet.judge, temperature=0.0))
+    sheet = load_chosen_roster(home, "", options.model, options.api_base).sheet
+    work, client = open_rater_context(home, store, project, options.by, options.token_cap)
+    rate = make_rater(work, replace(sheet.judge, temperature=0.0))
     try:
-        ratings = ratings_of(reasons, rate, options.most)
+        ratings = rate_runs(reasons, rate, options.most)
     finally:
         first: dict[str, ModelCall] = {}
         for call in client.drain():  # a repeated question is reported as the same call again
             first.setdefault(call.id, call)
-        used = calls_used(list(first.values()))
+        used = sum_calls(list(first.values()))
         _print_message(_format_usage(used))
     return ratings, used
 
@@ -313,7 +324,9 @@ def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m core.evaluation.alignment")
     parser.add_argument("--model", default="", help="provider/model that rates")
     parser.add_argument("--api-base", default="")
-    parser.add_argument("--most", type=int, default=MOST, help="runs that are rated at most")
+    parser.add_argument(
+        "--most", type=int, default=MAX_RATED_RUNS, help="runs that are rated at most"
+    )
     parser.add_argument("--token-cap", type=int, default=0)
     parser.add_argument("--by", default="me", help="on whose account")
     parser.add_argument("--home")

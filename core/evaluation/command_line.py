@@ -19,62 +19,68 @@ from typing import Any
 
 from core.baseline.assessment import Assessor
 from core.baseline.entailment import (
-    CALIBRATION,
-    SHIPPED,
+    CALIBRATION_FILE,
+    SHIPPED_READER,
     OnnxReader,
-    brought,
-    calibration_of,
     choose_reader,
-    reader_card,
-    reader_folders,
-    reader_in_use,
-    require_reader,
+    find_reader_folder,
+    import_if_new,
+    list_reader_folders,
+    load_reader_choice,
+    read_reader_calibration,
+    read_reader_card,
 )
-from core.evaluation.datasets import load, rule_of
-from core.evaluation.engine_runs import WEIGHTS, Tell, engine_digest, engine_of, require_weighed
+from core.evaluation.datasets import get_task_rule, load_dataset_rows
+from core.evaluation.engine_runs import (
+    WEIGHT_CHOICES,
+    ProgressWriter,
+    build_engine,
+    compute_engine_digest,
+    require_weighed_protocol,
+)
 from core.evaluation.evaluate import (
-    EvaluationOrder,
+    EvaluationRequest,
     Measurement,
-    answers,
-    evaluate,
-    result_of,
-    sampled,
+    build_result,
+    build_trivial_outcomes,
+    evaluate_engine,
+    sample_rows,
 )
-from core.evaluation.evaluate import labelled_rows as rows_of
-from core.evaluation.files import GoldRow, GoldSpan, part_of
-from core.evaluation.outcomes import FAILED, Outcomes, Prediction
-from core.evaluation.recorded import Wanted, evaluate_recorded
+from core.evaluation.evaluate import load_labelled_rows as rows_of
+from core.evaluation.files import GoldRow, GoldSpan, assign_part
+from core.evaluation.outcomes import FAILED_CAUSE, Outcomes, Prediction
+from core.evaluation.recorded import RecordedSystemRequest, evaluate_recorded
 from core.learning.evidence_calibration import (
-    HALLUCINATED_ERROR,
-    SUPPORTED_ERROR,
+    MAX_HALLUCINATED_ERROR,
+    MAX_SUPPORTED_ERROR,
     EvidenceRow,
     MeasuredRow,
-    answered_unseen,
-    calibrations,
-    cross_calibrated,
-    figures,
-    figures_by_material,
-    limits,
-    measured_rows,
-    reliability_by_material,
-    scored_statements,
+    choose_limits,
+    compute_evidence_figures,
+    compute_figures_by_material,
+    compute_reliability_by_material,
+    cross_calibrate,
+    fit_calibrations,
+    measure_coverage,
+    measure_rows,
+    score_statements,
 )
-from core.learning.training_set import taught
+from core.learning.training_set import attribute_rows
 from core.llm.keys import Keys
-from core.pipeline.streaming_input import Request, planned
-from core.runtime.concurrency import Stop
+from core.pipeline.streaming_input import CheckRequest, plan_check
+from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ConfigError, InputError, ModelError
 from core.schema.records import Case, Plan
 from core.store import Store, open_store
-from core.tools.registry import Bench, Tool, tool_named, use
+from core.tools.registry import Tool, ToolContext, get_tool, use_tool
 
-Say = Callable[[str], None]
-Out = Callable[[str | bytes], None]
-WORDS = """\
+MessageWriter = Callable[[str], None]
+OutputWriter = Callable[[str | bytes], None]
+READER_DESCRIPTION = """\
 Bring a reader of your own: a model of the Hugging Face Hub or of a folder that says whether a text
 supports a claim (natural-language inference, or binary consistency), or that marks the words of an
 answer that it does not support. It is exported to ONNX once and read on this computer."""
-EXAMPLES = """\
+READER_EXAMPLES = """\
 examples:
   python -m core reader import MoritzLaurer/DeBERTa-v3-base-mnli-fever-anli
   python -m core reader calibrate MoritzLaurer-DeBERTa-v3-base-mnli-fever-anli \\
@@ -84,12 +90,12 @@ examples:
   python -m core check --claim "…" --document facts.pdf --reader my-reader
 
 exit code: 0 done; 2 no such model, too few rows or another bad input, with one line."""
-FEWEST_ROWS, FEWEST_OF_LABEL = 60, 20
-TELL_EVERY = 50
-UNREAD, SAID_NOTHING = "the tool reads nothing here", "the tool says nothing"
-OF_VARIANTS = ("auroc", "balanced_accuracy", "ece", "ece_null")
-NAME = re.compile(r"[^\w.-]+")
-KeysOf = Callable[[Request], Keys]
+MIN_ROWS, MIN_ROWS_PER_LABEL = 60, 20
+ROWS_PER_NOTICE = 50
+TOOL_READS_NOTHING, TOOL_SAYS_NOTHING = "the tool reads nothing here", "the tool says nothing"
+VARIANT_FIGURES = ("auroc", "balanced_accuracy", "ece", "ece_null")
+UNSAFE_NAME_CHARS = re.compile(r"[^\w.-]+")
+KeyLoader = Callable[[CheckRequest], Keys]
 
 
 def add_commands(commands: Any, add_home: Any, whole: Callable[[str, int, int], int]) -> None:
@@ -97,8 +103,8 @@ def add_commands(commands: Any, add_home: Any, whole: Callable[[str, int, int], 
     parser = commands.add_parser(
         "reader",
         help="bring, calibrate and choose the model that reads evidence",
-        description=WORDS,
-        epilog=EXAMPLES,
+        description=READER_DESCRIPTION,
+        epilog=READER_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(dest="action", required=True, parser_class=type(parser))
@@ -120,7 +126,9 @@ def add_commands(commands: Any, add_home: Any, whole: Callable[[str, int, int], 
     calibrate.add_argument(
         "--decided-here", action="store_true", help="also learn from cases that people decided here"
     )
-    choose = actions.add_parser("use", help=f"read with it from now on; “{SHIPPED}” goes back")
+    choose = actions.add_parser(
+        "use", help=f"read with it from now on; “{SHIPPED_READER}” goes back"
+    )
     choose.add_argument("name", metavar="NAME")
     show = actions.add_parser("list", help="the readers of this home")
     for action in (bring, calibrate, choose, show):
@@ -128,7 +136,7 @@ def add_commands(commands: Any, add_home: Any, whole: Callable[[str, int, int], 
         add_home(action)
 
 
-def run_reader(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int:
+def run_reader(given: argparse.Namespace, home: Path, say: MessageWriter, out: OutputWriter) -> int:
     """Run the chosen action, print its result and return 0."""
     action = {
         "import": _import_reader,
@@ -141,9 +149,11 @@ def run_reader(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int
     return 0
 
 
-def _import_reader(options: argparse.Namespace, home: Path, say: Say) -> tuple[dict[str, Any], str]:
-    name = brought(home, options.name)
-    card = reader_card(reader_folders(home)[name])
+def _import_reader(
+    options: argparse.Namespace, home: Path, say: MessageWriter
+) -> tuple[dict[str, Any], str]:
+    name = import_if_new(home, options.name)
+    card = read_reader_card(list_reader_folders(home)[name])
     return card | {"name": name}, (
         f"{name}: {card['architecture']}, labels read as {card['labels']['kind']}. Calibrate it "
         f"next: python -m core reader calibrate {name} --dataset SET --path DIR"
@@ -151,12 +161,12 @@ def _import_reader(options: argparse.Namespace, home: Path, say: Say) -> tuple[d
 
 
 def _calibrate_reader(
-    options: argparse.Namespace, home: Path, say: Say
+    options: argparse.Namespace, home: Path, say: MessageWriter
 ) -> tuple[dict[str, Any], str]:
-    rows = rows_of_sets(options.dataset, Path(options.path or "."), options.limit)
+    rows = load_calibration_rows(options.dataset, Path(options.path or "."), options.limit)
     if options.decided_here:
         with open_store(home) as store:
-            rows += rows_decided_here(store)
+            rows += load_decided_rows(store)
     calibration = calibrate_reader(home, options.name, rows, say)
     own, limits = calibration["measured"]["all"], calibration["limits"]
     return calibration, (
@@ -166,18 +176,25 @@ def _calibrate_reader(
     )
 
 
-def _use_reader(options: argparse.Namespace, home: Path, say: Say) -> tuple[dict[str, Any], str]:
+def _use_reader(
+    options: argparse.Namespace, home: Path, say: MessageWriter
+) -> tuple[dict[str, Any], str]:
     with open_store(home) as store:
         choose_reader(store, home, options.name)
     return {"reader": options.name}, f"Checks read with {options.name} from now on."
 
 
-def _list_readers(options: argparse.Namespace, home: Path, say: Say) -> tuple[dict[str, Any], str]:
+def _list_readers(
+    options: argparse.Namespace, home: Path, say: MessageWriter
+) -> tuple[dict[str, Any], str]:
     with open_store(home) as store:
-        used = reader_in_use(store)
-    readers = {SHIPPED: {"calibrated": True, "used": used == SHIPPED}}
-    for name, folder in reader_folders(home).items():
-        readers[name] = {"calibrated": calibration_of(folder) is not None, "used": used == name}
+        used = load_reader_choice(store)
+    readers = {SHIPPED_READER: {"calibrated": True, "used": used == SHIPPED_READER}}
+    for name, folder in list_reader_folders(home).items():
+        readers[name] = {
+            "calibrated": read_reader_calibration(folder) is not None,
+            "used": used == name,
+        }
     lines = [
         f"{'*' if own['used'] else ' '} {name}{'' if own['calibrated'] else ' (not calibrated)'}"
         for name, own in readers.items()
@@ -185,7 +202,7 @@ def _list_readers(options: argparse.Namespace, home: Path, say: Say) -> tuple[di
     return readers, "\n".join(lines)
 
 
-def rows_of_sets(names: Sequence[str], folder: Path, limit: int) -> list[EvidenceRow]:
+def load_calibration_rows(names: Sequence[str], folder: Path, limit: int) -> list[EvidenceRow]:
     """Return at most `limit` labelled rows with documents per set; a name is SET or SET:TASK.
 
     Rows of `dev20` are left out, so that the reader can be measured on them. Raises InputError if
@@ -196,8 +213,8 @@ def rows_of_sets(names: Sequence[str], folder: Path, limit: int) -> list[Evidenc
         dataset, _, task = name.partition(":")
         rows = [
             row
-            for row in load(dataset, folder, task=task or None)
-            if row.label and row.documents and part_of(row.group) != "dev"
+            for row in load_dataset_rows(dataset, folder, task=task or None)
+            if row.label and row.documents and assign_part(row.group) != "dev"
         ]
         evidence_rows += [
             EvidenceRow(
@@ -209,14 +226,14 @@ def rows_of_sets(names: Sequence[str], folder: Path, limit: int) -> list[Evidenc
                 row.documents,
                 row.label != "supported",
             )
-            for row in sampled(rows, limit, 0)
+            for row in sample_rows(rows, limit, 0)
         ]
     return evidence_rows
 
 
-def rows_decided_here(store: Store) -> Iterator[EvidenceRow]:
+def load_decided_rows(store: Store) -> Iterator[EvidenceRow]:
     """Yield the cases of this home that people decided, with the texts of their sources."""
-    for decided in taught(store):
+    for decided in attribute_rows(store):
         case = store.cases.get(decided.case_id)
         if case is None or decided.row.label == "unclear":
             continue
@@ -235,46 +252,46 @@ def rows_decided_here(store: Store) -> Iterator[EvidenceRow]:
 
 
 def calibrate_reader(
-    home: Path, name: str, rows: Sequence[EvidenceRow], say: Say
+    home: Path, name: str, rows: Sequence[EvidenceRow], say: MessageWriter
 ) -> dict[str, Any]:
     """Fit a calibration on the rows and store it in the reader's folder.
 
     Raises InputError if it is the reader that ships, or there are too few rows, and ConfigError if
     the reader cannot be loaded.
     """
-    folder = require_reader(home, name)
+    folder = find_reader_folder(home, name)
     if folder is None:
         raise InputError("Expected an imported reader, found the one that ships: it is calibrated.")
     _require_enough([row.wrong for row in rows])
     assessor = Assessor(OnnxReader(folder))
     measured: list[MeasuredRow] = []
-    for measured_row in measured_rows(rows, assessor, home / "readers" / name):
+    for measured_row in measure_rows(rows, assessor, home / "readers" / name):
         measured.append(measured_row)
-        if len(measured) % TELL_EVERY == 0:
+        if len(measured) % ROWS_PER_NOTICE == 0:
             say(f"{len(measured):,} of {len(rows):,} rows read")
-    scored = scored_statements(measured, assessor.model)
+    scored = score_statements(measured, assessor.model)
     _require_enough(scored.wrong.tolist())
-    fitted = calibrations(scored)
-    p = cross_calibrated(scored, scored)
-    low, high = limits(scored.wrong, p)
+    fitted = fit_calibrations(scored)
+    p = cross_calibrate(scored, scored)
+    low, high = choose_limits(scored.wrong, p)
     calibration = {
         "calibration": fitted,
         "limits": {
             "supported_below": low,
             "hallucinated_from": high,
-            "supported_error": SUPPORTED_ERROR,
-            "hallucinated_error": HALLUCINATED_ERROR,
+            "supported_error": MAX_SUPPORTED_ERROR,
+            "hallucinated_error": MAX_HALLUCINATED_ERROR,
         },
         "rows": dict(Counter(row.name for row in rows)),
         "measured": {
-            "all": figures(scored.wrong, p),
-            "answered": answered_unseen(scored, p),
-            "by_material": figures_by_material(scored, p),
-            "reliability": reliability_by_material(scored, p, low, high),
+            "all": compute_evidence_figures(scored.wrong, p),
+            "answered": measure_coverage(scored, p),
+            "by_material": compute_figures_by_material(scored, p),
+            "reliability": compute_reliability_by_material(scored, p, low, high),
         },
     }
     text = json.dumps(calibration, indent=1, ensure_ascii=False) + "\n"
-    (folder / CALIBRATION).write_text(text, encoding="utf-8")
+    (folder / CALIBRATION_FILE).write_text(text, encoding="utf-8")
     return calibration
 
 
@@ -284,55 +301,60 @@ def _require_enough(rows: Sequence[bool]) -> None:
     Wrong responses of several statements give no statement labels, so they do not count.
     """
     wrong = sum(rows)
-    if len(rows) < FEWEST_ROWS or min(wrong, len(rows) - wrong) < FEWEST_OF_LABEL:
+    if len(rows) < MIN_ROWS or min(wrong, len(rows) - wrong) < MIN_ROWS_PER_LABEL:
         raise InputError(
-            f"Expected at least {FEWEST_ROWS} labelled rows with documents, {FEWEST_OF_LABEL} of "
+            f"Expected at least {MIN_ROWS} labelled rows with documents, {MIN_ROWS_PER_LABEL} of "
             f"each label; found {wrong} hallucinated and {len(rows) - wrong} supported. Give "
             "--dataset and --path, or decide more cases."
         )
 
 
 def evaluate_tool(
-    order: EvaluationOrder, name: str, tell: Tell, clock: Callable[[], float] = time.time
+    order: EvaluationRequest,
+    name: str,
+    tell: ProgressWriter,
+    clock: Callable[[], float] = time.time,
 ) -> dict[str, Any]:
     """Return the object that `python -m core evaluate --tool … --json` prints.
 
     Raises InputError if there is no such tool or set, or the tool is off here or reads nothing by
     itself.
     """
-    tool, bench = tool_named(name), Bench(Stop())
+    tool, bench = get_tool(name), ToolContext(StopSignal())
     if why := tool.why_off(bench):
         raise InputError(why)
     if tool.reads is None:
         raise InputError(f"Expected a tool that reads statements by itself, found {name}.")
-    rule = rule_of(order.dataset, order.task)
-    rows = sampled(rows_of(order), order.limit, order.seed)
+    rule = get_task_rule(order.dataset, order.task)
+    rows = sample_rows(rows_of(order), order.limit, order.seed)
     tell(f"{order.dataset} {rule.task}: the tool {name} alone is measured, no engine is run")
-    outcomes = Outcomes(rows, [predicted(tool, row, bench) for row in rows])
-    measured = Measurement(outcomes, answers(rows), sum(one.is_failure for one in outcomes.said))
-    by = {"roster": f"tool-{name}", "protocol": None, "engine": engine_digest()[:12]}
-    return result_of(order, measured, asked={"tool": name}, by=by, now=clock())
+    outcomes = Outcomes(rows, [predict_with_tool(tool, row, bench) for row in rows])
+    measured = Measurement(
+        outcomes, build_trivial_outcomes(rows), sum(one.is_failure for one in outcomes.said)
+    )
+    by = {"roster": f"tool-{name}", "protocol": None, "engine": compute_engine_digest()[:12]}
+    return build_result(order, measured, asked={"tool": name}, by=by, now=clock())
 
 
-def predicted(tool: Tool[Any], row: GoldRow, bench: Bench) -> Prediction:
+def predict_with_tool(tool: Tool[Any], row: GoldRow, bench: ToolContext) -> Prediction:
     """Return the tool's prediction on one row; spans are offsets in the row's response."""
     started = time.monotonic()
     case = Case(row.id, "", row.response, row.question, language=row.language)
     tool_input = tool.reads(None, case) if tool.reads else None
     if tool_input is None:
-        return Prediction("unclear", cause=UNREAD, seconds=time.monotonic() - started)
-    result = use(tool, tool_input, bench)
+        return Prediction("unclear", cause=TOOL_READS_NOTHING, seconds=time.monotonic() - started)
+    result = use_tool(tool, tool_input, bench)
     seconds = round(time.monotonic() - started, 4)
     if result.outcome == "failed":
-        return Prediction("unclear", cause=FAILED, seconds=seconds)
+        return Prediction("unclear", cause=FAILED_CAUSE, seconds=seconds)
     spans: tuple[GoldSpan, ...] = ()
     if result.label == "hallucinated" and result.start is not None and result.end is not None:
         spans = (GoldSpan(result.start, result.end, result.p or 1.0),)
-    cause = SAID_NOTHING if result.label == "unclear" else ""
+    cause = TOOL_SAYS_NOTHING if result.label == "unclear" else ""
     return Prediction(result.label, result.p, spans, spans, cause, seconds, spans)
 
 
-def plainly(result: Mapping[str, Any]) -> str:
+def format_result(result: Mapping[str, Any]) -> str:
     """Return the figures as a few lines for a terminal."""
     source = " ".join(str(result[key]) for key in ("dataset", "task", "split") if result[key])
     lines = [
@@ -343,7 +365,7 @@ def plainly(result: Mapping[str, Any]) -> str:
     if result.get("weights"):
         lines.insert(1, f"  weights of answers: {result['weights']}")
     for name, by_name in result.get("variants", {}).items():
-        lines += [name, *_format_figures({f: by_name[f] for f in OF_VARIANTS if f in by_name})]
+        lines += [name, *_format_figures({f: by_name[f] for f in VARIANT_FIGURES if f in by_name})]
     for name, by_name in result["trivial"].items():
         count = result["trivial_rows"][name]
         lines += [f"{name.replace('_', ' ')} ({count:,} rows)", *_format_figures(by_name)]
@@ -359,7 +381,7 @@ def _format_figures(by_name: Mapping[str, Mapping[str, float]]) -> list[str]:
     ]
 
 
-def result_name(result: Mapping[str, Any]) -> str:
+def build_result_name(result: Mapping[str, Any]) -> str:
     """Return the file name of a result: set, task and split, and what differs from our defaults."""
     parts = [result["dataset"], result["task"], result["split"]]
     if result["roster"] != "builtin":
@@ -369,12 +391,12 @@ def result_name(result: Mapping[str, Any]) -> str:
     options = result.get("options") or {}
     # The seed is also that of the sample of rows, so it is not part of the name.
     parts += [f"{name}={value}" for name, value in options.items() if name != "seed"]
-    if result.get("weights") not in (None, WEIGHTS[0]):
+    if result.get("weights") not in (None, WEIGHT_CHOICES[0]):
         parts.append(result["weights"].split(";")[0])
-    return NAME.sub("_", "-".join(str(part) for part in parts if part)) + ".json"
+    return UNSAFE_NAME_CHARS.sub("_", "-".join(str(part) for part in parts if part)) + ".json"
 
 
-def result_folder(folder: Path) -> Path:
+def create_result_folder(folder: Path) -> Path:
     """Create the folder if it is missing, and return it; called before anything is measured.
 
     Raises ConfigError if it cannot be created or written to.
@@ -392,7 +414,7 @@ def write_result(folder: Path, result: Mapping[str, Any]) -> Path:
 
     Raises ConfigError if the folder cannot be written to.
     """
-    path = folder / result_name(result)
+    path = folder / build_result_name(result)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(result, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
@@ -409,10 +431,15 @@ def _unwritable_error(folder: Path, error: OSError) -> ConfigError:
 
 
 def run_evaluate(
-    given: argparse.Namespace, home: Path, request: Request, keys_of: KeysOf, say: Say, out: Out
+    given: argparse.Namespace,
+    home: Path,
+    request: CheckRequest,
+    keys_of: KeyLoader,
+    say: MessageWriter,
+    out: OutputWriter,
 ) -> int:
     """Measure and print the figures; return 0, or 1 if it failed or was stopped."""
-    keep = None if given.keep is None else result_folder(Path(given.keep))
+    keep = None if given.keep is None else create_result_folder(Path(given.keep))
     try:
         result = _run_measurement(given, home, request, keys_of, say)
     except ModelError as error:
@@ -423,14 +450,18 @@ def run_evaluate(
         return 1
     if keep is not None:
         write_result(keep, result)
-    out(json.dumps(result, ensure_ascii=False) + "\n" if given.json else plainly(result))
+    out(json.dumps(result, ensure_ascii=False) + "\n" if given.json else format_result(result))
     return 0
 
 
 def _run_measurement(
-    options: argparse.Namespace, home: Path, request: Request, keys_of: KeysOf, say: Say
+    options: argparse.Namespace,
+    home: Path,
+    request: CheckRequest,
+    keys_of: KeyLoader,
+    say: MessageWriter,
 ) -> dict[str, Any]:
-    order = EvaluationOrder(
+    order = EvaluationRequest(
         options.dataset,
         Path(options.path),
         task=options.task,
@@ -451,11 +482,11 @@ def _run_measurement(
         return evaluate_tool(order, options.tool, say)
     if options.system is not None:
         fit_folder = None if options.fit is None else Path(options.fit)
-        system = Wanted(options.system, options.detector, options.prompt, fit_folder)
+        system = RecordedSystemRequest(options.system, options.detector, options.prompt, fit_folder)
         return evaluate_recorded(order, system, say)
     keys = keys_of(request)
-    plan, notices = planned(home, request, keys)
+    plan, notices = plan_check(home, request, keys)
     for notice in notices:
         say(notice)
-    require_weighed(is_learned, [plan])
-    return evaluate(order, engine_of(home, plan, keys, is_learned=is_learned), say)
+    require_weighed_protocol(is_learned, [plan])
+    return evaluate_engine(order, build_engine(home, plan, keys, is_learned=is_learned), say)

@@ -13,21 +13,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.evaluation.files import PARTS, GoldRow, Loader, part_of, rule_lines
-from core.evaluation.sets.answers import ANSWERS, HALUAGENT
-from core.evaluation.sets.claims import CLAIMS, PICTURES
-from core.evaluation.sets.marked_texts import MARKED_TEXTS, REALMISTAKE
+from core.evaluation.files import PARTS_BY_SPLIT, GoldRow, Loader, assign_part, load_rule_lines
+from core.evaluation.sets.answers import ANSWER_LOADERS, HALUAGENT_LOADERS
+from core.evaluation.sets.claims import CLAIM_LOADERS, PICTURE_LOADERS
+from core.evaluation.sets.marked_texts import MARKED_TEXT_LOADERS, REALMISTAKE_LOADERS
 from core.runtime.errors import InputError
 
 LOADERS: Mapping[str, Loader] = {  # by set, or by set/task
-    **CLAIMS,
-    **ANSWERS,
-    **HALUAGENT,
-    **MARKED_TEXTS,
-    **PICTURES,
-    **REALMISTAKE,
+    **CLAIM_LOADERS,
+    **ANSWER_LOADERS,
+    **HALUAGENT_LOADERS,
+    **MARKED_TEXT_LOADERS,
+    **PICTURE_LOADERS,
+    **REALMISTAKE_LOADERS,
 }
-COLUMNS = ("set", "task", "unit", "labels", "group", "licence", "may be shipped", "note")
+RULE_TABLE_COLUMNS = ("set", "task", "unit", "labels", "group", "licence", "may be shipped", "note")
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class TaskRule:
 
 def _iter_rules() -> Iterator[TaskRule]:
     """Yield a rule for each task of each line; semicolons separate the tasks of a line."""
-    for line in rule_lines():
+    for line in load_rule_lines():
         cells = dict(line)
         name, recorded = cells.pop("set"), cells.pop("recorded")
         for task in cells.pop("task").split(";"):
@@ -63,11 +63,11 @@ def _iter_rules() -> Iterator[TaskRule]:
 
 
 # A set's first task is its default.
-RULES: tuple[TaskRule, ...] = tuple(_iter_rules())
-NAMES: tuple[str, ...] = tuple(sorted({rule.name for rule in RULES}))
+TASK_RULES: tuple[TaskRule, ...] = tuple(_iter_rules())
+DATASET_NAMES: tuple[str, ...] = tuple(sorted({rule.name for rule in TASK_RULES}))
 
 
-def load(
+def load_dataset_rows(
     name: str, folder: Path, *, task: str | None = None, split: str | None = None
 ) -> Iterator[GoldRow]:
     """Return the rows of a set lazily; `folder` is the one that holds the sets' folders.
@@ -76,43 +76,43 @@ def load(
     are named after, or a file's name; without it every file of the set is read. Raises InputError
     if set or task is unknown, files are missing, or (while reading) a row is invalid.
     """
-    rule = rule_of(name, task)
+    rule = get_task_rule(name, task)
     if not folder.is_dir():
         raise InputError(
             f"Expected a folder that holds the data sets' folders at {folder}, found none."
         )
-    parts = PARTS.get(split or "")
+    parts = PARTS_BY_SPLIT.get(split or "")
     if parts is None:
         return rule.loader(folder / name, rule.task, split)
     rows = rule.loader(folder / name, rule.task, None)
-    return (row for row in rows if part_of(row.group) in parts)
+    return (row for row in rows if assign_part(row.group) in parts)
 
 
-def tasks_of(name: str) -> tuple[str, ...]:
+def list_tasks(name: str) -> tuple[str, ...]:
     """Return the tasks of a set, the default first; ("",) if there is only one.
 
     Raises InputError if the set is unknown.
     """
-    tasks = tuple(rule.task for rule in RULES if rule.name == name)
+    tasks = tuple(rule.task for rule in TASK_RULES if rule.name == name)
     if not tasks:
-        raise InputError(f"Expected a data set of {', '.join(NAMES)}; found “{name}”.")
+        raise InputError(f"Expected a data set of {', '.join(DATASET_NAMES)}; found “{name}”.")
     return tasks
 
 
-def rule_of(name: str, task: str | None = None) -> TaskRule:
+def get_task_rule(name: str, task: str | None = None) -> TaskRule:
     """Return the rule of a set and a task. Raises InputError if there is no such set or task."""
-    tasks = tasks_of(name)
+    tasks = list_tasks(name)
     wanted = tasks[0] if task is None else task
-    for rule in RULES:
+    for rule in TASK_RULES:
         if (rule.name, rule.task) == (name, wanted):
             return rule
     known = ", ".join(one for one in tasks if one) or "none: leave the task out"
     raise InputError(f"Expected a task of {name} ({known}); found “{task}”.")
 
 
-def as_table(rules: Iterable[TaskRule]) -> str:
+def format_rules_table(rules: Iterable[TaskRule]) -> str:
     """Return the rules as a Markdown table, sorted by set; a set's first task is the default."""
-    lines = [_format_line(COLUMNS), _format_line("---" for _ in COLUMNS)]
+    lines = [_format_line(RULE_TABLE_COLUMNS), _format_line("---" for _ in RULE_TABLE_COLUMNS)]
     for rule in sorted(rules, key=lambda rule: rule.name):
         cells = (rule.name, rule.task, rule.unit, rule.labels, rule.group, rule.licence)
         lines.append(_format_line((*cells, rule.permits, rule.note)))
@@ -124,4 +124,4 @@ def _format_line(cells: Iterable[str]) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(as_table(RULES))
+    sys.stdout.write(format_rules_table(TASK_RULES))

@@ -31,33 +31,40 @@ from typing import Any
 
 import numpy as np
 
-from core.baseline.entailment import assessor_of, reader_in_use
+from core.baseline.entailment import load_assessor, load_reader_choice
 from core.baseline.export import load_multilingual_encoder
-from core.baseline.span_reader import between, stretches
-from core.baseline.wording import listed_plainly
-from core.debate.protocols import is_weighed, may_be_learned
+from core.baseline.span_reader import fill_gaps, merge_scored_words
+from core.baseline.wording import join_names
+from core.debate.protocols import uses_learned_weights, weighs_answers
 from core.evaluation.files import GoldRow, GoldSpan
-from core.evaluation.outcomes import FAILED, REFUSED, KeptOutcomes, Outcomes, Prediction, digest_of
-from core.learning.bench import BY, BenchHome, BenchMaterial, opened_bench
-from core.learning.metrics import Numbers
+from core.evaluation.outcomes import (
+    FAILED_CAUSE,
+    REFUSED_CAUSE,
+    Outcomes,
+    Prediction,
+    PredictionCache,
+    compute_row_digest,
+)
+from core.learning.bench import BENCH_AUTHOR, BenchHome, BenchMaterial, open_bench
+from core.learning.metrics import FloatArray
 from core.llm.keys import Keys
 from core.pipeline.jobs import warm_up
-from core.pipeline.run_factory import Payer, Staff, staffed
-from core.pipeline.span_stage import hard_places
-from core.runtime.concurrency import Stop
+from core.pipeline.run_factory import RunAgents, RunPayer, build_run_agents
+from core.pipeline.span_stage import find_hard_spans
+from core.runtime.concurrency import StopSignal
 from core.runtime.config import PROJECT_ROOT
 from core.runtime.errors import InputError, ModelError
-from core.schema.progress import RESUMABLE, Progress
-from core.schema.records import CONSENSUS, Label, Plan, Run, Stance
-from core.schema.roles import Weigher
+from core.schema.progress import RESUMABLE_CAUSES, RunState
+from core.schema.records import CONSENSUS_KIND, Label, Plan, Run, Stance
+from core.schema.roles import ConsensusPolicy
 from core.store import Store, open_store
 from core.store.sqlite import to_json
-from core.store.versions import NONE, Learned, read_body
-from core.verdict.consensus_weights import LearnedWeigher, learned_in, with_weigher
+from core.store.versions import NOTHING_LEARNED, LearnedArtefact, parse_body
+from core.verdict.consensus_weights import LearnedWeigher, add_weigher, parse_stored_weights
 
-WEIGHTS = ("uniform", "learned")
-MOST_ROWS = 1_000_000_000
-EVALUATE_WORDS = """\
+WEIGHT_CHOICES = ("uniform", "learned")
+MAX_NUMBER = 1_000_000_000
+EVALUATE_DESCRIPTION = """\
 Measure an engine on a labelled public set, and print figures with their 95 % intervals.
 
 --path is the folder that holds the sets' folders, as they lie; a set's name is its folder's name.
@@ -74,20 +81,20 @@ examples:
 
 exit code: 0 measured; 1 the engine failed or was stopped; 2 bad input or a missing key, with one
 line that says so."""
-STANCES: tuple[Stance, ...] = ("supported", "hallucinated", "unclear")
-INDEPENDENT = ("answer", "detect")
-Tell = Callable[[str], None]
-TELL_SECONDS = 5.0
-FAILURES_IN_A_ROW = 3
+COUNTED_STANCES: tuple[Stance, ...] = ("supported", "hallucinated", "unclear")
+INDEPENDENT_MANNERS = ("answer", "detect")
+ProgressWriter = Callable[[str], None]
+PROGRESS_SECONDS = 5.0
+MAX_CONSECUTIVE_FAILURES = 3
 LOGGER = logging.getLogger(__name__)
 # Measuring code and user interface are not part of the engine that is measured.
-NOT_MEASURED = ("evaluation", "__main__.py", "pipeline/doctor.py")
+UNMEASURED_PATHS = ("evaluation", "__main__.py", "pipeline/doctor.py")
 
 
-def require_weighed(is_learned: bool, plans: Sequence[Plan]) -> None:
+def require_weighed_protocol(is_learned: bool, plans: Sequence[Plan]) -> None:
     """Raise InputError if learned weights are asked for and no plan can use them."""
-    if is_learned and not any(may_be_learned(plan) for plan in plans):
-        left_out = " without weights" if any(is_weighed(plan) for plan in plans) else ""
+    if is_learned and not any(uses_learned_weights(plan) for plan in plans):
+        left_out = " without weights" if any(weighs_answers(plan) for plan in plans) else ""
         names = ", ".join(dict.fromkeys(plan.protocol for plan in plans)) + left_out
         raise InputError(
             f"Expected a protocol that weighs answers beside --weights learned, found {names}; "
@@ -95,15 +102,15 @@ def require_weighed(is_learned: bool, plans: Sequence[Plan]) -> None:
         )
 
 
-def weights_in_use(store: Store, home: Path) -> Learned:
+def load_weights_in_use(store: Store, home: Path) -> LearnedArtefact:
     """Return the debaters' weights in use in the home's first project.
 
     Raises InputError if there are none, or they are not for debaters' answers, and ConfigError if
     they were changed after learning.
     """
     project = store.projects.first()
-    learned = store.learned.in_use(CONSENSUS, project.id) if project else None
-    if learned is None or read_body(learned, learned_in) is None:
+    learned = store.learned.in_use(CONSENSUS_KIND, project.id) if project else None
+    if learned is None or parse_body(learned, parse_stored_weights) is None:
         raise InputError(
             f"Expected learned weights of debaters in use in {home}, found none; learn them there "
             "with python -m core.learning.weigh --use REASON, or leave --weights out."
@@ -111,7 +118,7 @@ def weights_in_use(store: Store, home: Path) -> Learned:
     return learned
 
 
-def weights_said(weigher: Weigher) -> str:
+def describe_weights(weigher: ConsensusPolicy) -> str:
     """Return the weigher's method, and which debaters it does not know.
 
     Raises InputError if the weights are learned, but for none of these debaters.
@@ -121,7 +128,7 @@ def weights_said(weigher: Weigher) -> str:
     unknown = weigher.unknown
     if len(unknown) == len(weigher.seats):
         raise InputError(
-            f"Expected weights of {listed_plainly(unknown)}, found none of them in "
+            f"Expected weights of {join_names(unknown)}, found none of them in "
             f"{weigher.method}; learn from checks with this roster, or leave --weights out."
         )
     return "; ".join([weigher.method, *(f"no record of {name}" for name in unknown)])
@@ -134,13 +141,13 @@ def add_commands(
     parser = commands.add_parser(
         "evaluate",
         help="measure an engine on a labelled public set",
-        description=EVALUATE_WORDS,
+        description=EVALUATE_DESCRIPTION,
         epilog=EVALUATE_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_options(parser, whole)
     add_who(parser)
-    add_weights(parser)
+    add_weights_option(parser)
     parser.add_argument("--keep", metavar="DIR", help="also write the result there, as a file")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_home(parser)
@@ -191,36 +198,36 @@ def _add_options(parser: argparse.ArgumentParser, whole: Callable[[str, int, int
 
 
 def _parse_number(whole: Callable[[str, int, int], int], least: int, text: str) -> int:
-    return whole(text, least, MOST_ROWS)
+    return whole(text, least, MAX_NUMBER)
 
 
-def add_weights(parser: argparse.ArgumentParser) -> None:
+def add_weights_option(parser: argparse.ArgumentParser) -> None:
     """Add the option that chooses the weights of debaters' answers."""
     parser.add_argument(
         "--weights",
-        choices=WEIGHTS,
-        default=WEIGHTS[0],
+        choices=WEIGHT_CHOICES,
+        default=WEIGHT_CHOICES[0],
         help="how debaters' answers count where a protocol weighs them (sc_maks): all alike, or "
         "by the weights that are in use in the home's first project (default: uniform)",
     )
 
 
-def first_answers(progress: Progress) -> tuple[Stance, ...]:
+def collect_first_answers(progress: RunState) -> tuple[Stance, ...]:
     """Return the stance of each debater's first independent answer, in the debaters' order."""
     stances: dict[str, Stance] = {}
     for turn in sorted(progress.turns, key=lambda turn: turn.number):
-        if turn.manner in INDEPENDENT and turn.assigned is None:
+        if turn.manner in INDEPENDENT_MANNERS and turn.assigned is None:
             stances.setdefault(turn.debater, turn.stance)
     return tuple(stances.values())
 
 
-def statement_labels(progress: Progress) -> tuple[Label, ...]:
+def get_statement_labels(progress: RunState) -> tuple[Label, ...]:
     """Return the judgement's label of each statement; its own label if it has no statements."""
     judgement = progress.judgement
     return (judgement.statement_labels or (judgement.label,)) if judgement is not None else ()
 
 
-def agent_rows(found: Outcomes) -> dict[str, Numbers]:
+def compute_agent_figures(found: Outcomes) -> dict[str, FloatArray]:
     """Return (n,) values by figure, NaN for rows without one; figures without any are left out."""
     figures = [_compute_row_figures(prediction) for prediction in found.said]
     columns = np.array(figures, dtype=np.float64).reshape(-1, 4).T
@@ -228,11 +235,11 @@ def agent_rows(found: Outcomes) -> dict[str, Numbers]:
     return {name: values for name, values in named_columns if not np.isnan(values).all()}
 
 
-def openings(found: Outcomes) -> Numbers:
+def count_first_answers(found: Outcomes) -> FloatArray:
     """Return (n, 3) counts of first answers by stance; zeros for rows with fewer than two."""
     rows = [one.openings if len(one.openings) > 1 else () for one in found.said]
-    counts = [[row.count(stance) for stance in STANCES] for row in rows]
-    return np.array(counts, dtype=np.float64).reshape(-1, len(STANCES))
+    counts = [[row.count(stance) for stance in COUNTED_STANCES] for row in rows]
+    return np.array(counts, dtype=np.float64).reshape(-1, len(COUNTED_STANCES))
 
 
 def _compute_row_figures(prediction: Prediction) -> tuple[float, float, float, float]:
@@ -261,11 +268,11 @@ class Engine:
     @property
     def id(self) -> str:
         """An id that changes whenever the same row could get another answer."""
-        names = (engine_digest()[:12], load_multilingual_encoder().id, self.plan.classifier)
-        return " ".join((*names, assessor_of(self.home, self.plan.reader).id))
+        names = (compute_engine_digest()[:12], load_multilingual_encoder().id, self.plan.classifier)
+        return " ".join((*names, load_assessor(self.home, self.plan.reader).id))
 
 
-def engine_of(home: Path, plan: Plan, keys: Keys, *, is_learned: bool = False) -> Engine:
+def build_engine(home: Path, plan: Plan, keys: Keys, *, is_learned: bool = False) -> Engine:
     """Return the engine with the home's settings and active classifier.
 
     All answers count equally, unless it `is_learned` and the plan's protocol weighs answers: then
@@ -273,8 +280,10 @@ def engine_of(home: Path, plan: Plan, keys: Keys, *, is_learned: bool = False) -
     """
     with open_store(home) as store:
         settings = store.projects.settings()
-        active, reader = store.versions.active(), plan.reader or reader_in_use(store)
-        learned = weights_in_use(store, home) if is_learned and may_be_learned(plan) else None
+        active, reader = store.versions.active(), plan.reader or load_reader_choice(store)
+        learned = (
+            load_weights_in_use(store, home) if is_learned and uses_learned_weights(plan) else None
+        )
     passages, turns = settings.passages, settings.max_turns
     plan = replace(plan, classifier=active, reader=reader, passages=passages, max_turns=turns)
     if learned is None:
@@ -283,10 +292,10 @@ def engine_of(home: Path, plan: Plan, keys: Keys, *, is_learned: bool = False) -
 
 
 @lru_cache(maxsize=1)
-def engine_digest() -> str:
-    """Return a digest of everything in `core` except `NOT_MEASURED`, and of the pinned packages."""
+def compute_engine_digest() -> str:
+    """Return a digest of `core` except `UNMEASURED_PATHS`, and of the pinned packages."""
     core = PROJECT_ROOT / "core"
-    excluded = {core / name for name in NOT_MEASURED}
+    excluded = {core / name for name in UNMEASURED_PATHS}
     digest = hashlib.sha256()
     for path in sorted([*core.rglob("*"), PROJECT_ROOT / "requirements.txt"]):
         if path.is_file() and path.suffix != ".pyc" and not excluded & {path, *path.parents}:
@@ -302,18 +311,18 @@ class EngineRuns:
     engine: Engine
     bench: BenchHome
     store: Store
-    kept: KeptOutcomes
-    tell: Tell
+    kept: PredictionCache
+    tell: ProgressWriter
     failed: int = 0
     in_a_row: int = 0
-    staff: Staff | None = field(default=None)
+    staff: RunAgents | None = field(default=None)
 
     def predictions(self, rows: Sequence[GoldRow], what: str) -> list[Prediction]:
         """Return a prediction for each row, in order; `what` names the rows in progress messages.
 
         Raises ModelError if a budget is spent, or several rows in a row failed; the rest is kept.
         """
-        digests = [digest_of(row) for row in rows]
+        digests = [compute_row_digest(row) for row in rows]
         predictions = {d: cached for d in digests if (cached := self.kept.get(d)) is not None}
         unknown = [(d, r) for d, r in zip(digests, rows, strict=True) if d not in predictions]
         waiting = _sort_by_documents(unknown)
@@ -323,7 +332,7 @@ class EngineRuns:
         for done, (digest, row) in enumerate(waiting, start=1):
             predictions[digest] = self._predict_row(digest, row)
             now = time.monotonic()
-            if now - last_told >= TELL_SECONDS or done == len(waiting):
+            if now - last_told >= PROGRESS_SECONDS or done == len(waiting):
                 last_told = now
                 rate = done / max(now - started, 1e-9)
                 self.tell(f"{what}: {done} of {len(waiting)} rows, {rate:.1f} a second")
@@ -334,17 +343,17 @@ class EngineRuns:
 
         Raises InputError if learned weights exist for none of this roster's debaters.
         """
-        if not is_weighed(self.engine.plan):
+        if not weighs_answers(self.engine.plan):
             return None
-        return weights_said(self.seated("weights").roster.weigher)
+        return describe_weights(self.seated("weights").roster.weigher)
 
-    def checked(self, digest: str, row: GoldRow) -> Progress:
+    def checked(self, digest: str, row: GoldRow) -> RunState:
         """Check a row and return the whole run, which is not kept.
 
         Raises InputError if the row cannot be stored as a case.
         """
         material = BenchMaterial(row.response, row.question, row.documents, row.images)
-        return self.bench.check(material, self.seated(digest), self.engine.plan, Stop())
+        return self.bench.check(material, self.seated(digest), self.engine.plan, StopSignal())
 
     def _predict_row(self, digest: str, row: GoldRow) -> Prediction:
         """Return one row's prediction; failures are not kept."""
@@ -352,16 +361,16 @@ class EngineRuns:
         try:
             progress = self.checked(digest, row)
         except InputError as error:
-            prediction = Prediction("unclear", cause=f"{REFUSED}: {error}")
+            prediction = Prediction("unclear", cause=f"{REFUSED_CAUSE}: {error}")
         except ModelError:
             raise
         except Exception as error:
             LOGGER.exception("%s: the engine broke off", row.place)
             return self._record_failure(f"an unexpected error: {error!r}", row)
         else:
-            if progress.verdict is None or progress.verdict.cause in RESUMABLE:
+            if progress.verdict is None or progress.verdict.cause in RESUMABLE_CAUSES:
                 return self._record_failure(_describe_failure(progress), row)
-            prediction = predicted(progress, round(time.monotonic() - started, 4))
+            prediction = build_prediction(progress, round(time.monotonic() - started, 4))
         self.in_a_row = 0
         self.kept.add(digest, prediction)
         return prediction
@@ -369,45 +378,47 @@ class EngineRuns:
     def _record_failure(self, why: str, row: GoldRow) -> Prediction:
         self.failed += 1
         self.in_a_row += 1
-        if why.startswith("budget_reached") or self.in_a_row >= FAILURES_IN_A_ROW:
+        if why.startswith("budget_reached") or self.in_a_row >= MAX_CONSECUTIVE_FAILURES:
             raise ModelError(
                 f"The evaluation stopped at {row.place}: {why} What is done is kept; the same "
                 "command goes on from there."
             )
         self.tell(f"{row.place}: {why}")
-        return Prediction("unclear", cause=FAILED)
+        return Prediction("unclear", cause=FAILED_CAUSE)
 
-    def seated(self, digest: str) -> Staff:
+    def seated(self, digest: str) -> RunAgents:
         """Return the staff: one for all rows if built-in; models get the same account per row."""
         if self.staff is not None:
             return self.staff
         plan = self.engine.plan
         # The bench's own project has no learned weights.
-        unweighted = replace(plan, agent_weights=NONE)
+        unweighted = replace(plan, agent_weights=NOTHING_LEARNED)
         run = Run(digest, digest, self.bench.project.id, unweighted, "running", 0.0)
-        payer = Payer(BY, self.engine.keys)
-        staff = staffed(self.store, self.engine.home, run, payer, None, sources=self.bench.home)
+        payer = RunPayer(BENCH_AUTHOR, self.engine.keys)
+        staff = build_run_agents(
+            self.store, self.engine.home, run, payer, None, sources=self.bench.home
+        )
         run = replace(run, plan=plan, project_id=self.engine.project_id)
-        staff = replace(staff, roster=with_weigher(staff.roster, self.store, run))
+        staff = replace(staff, roster=add_weigher(staff.roster, self.store, run))
         if plan.sheet is None:
             self.staff = staff
         return staff
 
 
 @contextlib.contextmanager
-def opened_runs(engine: Engine, name: str, tell: Tell) -> Iterator[EngineRuns]:
+def open_engine_runs(engine: Engine, name: str, tell: ProgressWriter) -> Iterator[EngineRuns]:
     """Open the runs of an engine on the set of that name."""
     identity = (name, engine.id, to_json(engine.plan))
     warm_up(engine.home)  # loading does not count as a row's time
-    with open_store(engine.home) as store, opened_bench(store.projects.settings()) as bench:
-        kept = KeptOutcomes(engine.home, name, identity)
+    with open_store(engine.home) as store, open_bench(store.projects.settings()) as bench:
+        kept = PredictionCache(engine.home, name, identity)
         try:
             yield EngineRuns(engine, bench, store, kept, tell)
         finally:
             kept.close()
 
 
-def predicted(progress: Progress, seconds: float = 0.0) -> Prediction:
+def build_prediction(progress: RunState, seconds: float = 0.0) -> Prediction:
     """Convert a finished run into a prediction.
 
     `spans` are the words that the span reader would mark whatever the verdict, because that is what
@@ -425,14 +436,14 @@ def predicted(progress: Progress, seconds: float = 0.0) -> Prediction:
     soft = tuple(GoldSpan(r.span.start, r.span.end, r.span.p) for r in progress.rulings)
     if progress.soft is not None and progress.case is not None:
         labels, threshold = progress.soft.labels, progress.soft.threshold
-        places = hard_places(labels, threshold, progress.case.response)
+        places = find_hard_spans(labels, threshold, progress.case.response)
         wrong = tuple(GoldSpan(start, end) for start, end in places)
         soft = tuple(GoldSpan(label.start, label.end, label.p) for label in labels)
     elif progress.words is not None and progress.case is not None:
         scores, threshold = progress.words.scores, progress.words.threshold
-        marked = stretches(scores, progress.case.response, threshold)
+        marked = merge_scored_words(scores, progress.case.response, threshold)
         wrong = tuple(GoldSpan(stretch.start, stretch.end, stretch.p) for stretch in marked)
-        soft = tuple(GoldSpan(word.start, word.end, word.p) for word in between(scores))
+        soft = tuple(GoldSpan(word.start, word.end, word.p) for word in fill_gaps(scores))
     return Prediction(
         verdict.label,
         p,
@@ -441,13 +452,13 @@ def predicted(progress: Progress, seconds: float = 0.0) -> Prediction:
         cause=verdict.cause or "",
         seconds=seconds,
         shown=shown,
-        openings=first_answers(progress),
-        statements=statement_labels(progress),
+        openings=collect_first_answers(progress),
+        statements=get_statement_labels(progress),
         turns=len(progress.turns),
     )
 
 
-def _describe_failure(progress: Progress) -> str:
+def _describe_failure(progress: RunState) -> str:
     if progress.verdict is not None:
         return f"{progress.verdict.cause}: {progress.verdict.cause_words}"
     ending = progress.ending

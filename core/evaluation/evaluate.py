@@ -22,21 +22,39 @@ from types import MappingProxyType
 from typing import Any
 
 from core.debate.protocols import PROTOCOLS
-from core.evaluation.datasets import load, rule_of
-from core.evaluation.engine_runs import Engine, Tell, opened_runs
-from core.evaluation.files import GoldRow, normalised
-from core.evaluation.metrics import Figure, calibrated_null, figures, measures, risk_coverage
-from core.evaluation.outcomes import Outcomes, always, mark_all, recorded
+from core.evaluation.datasets import get_task_rule, load_dataset_rows
+from core.evaluation.engine_runs import Engine, ProgressWriter, open_engine_runs
+from core.evaluation.files import GoldRow, normalize_key
+from core.evaluation.metrics import (
+    Figure,
+    build_measures,
+    compute_risk_coverage,
+    estimate_calibrated_ece,
+    estimate_figures,
+)
+from core.evaluation.outcomes import (
+    Outcomes,
+    build_recorded_outcomes,
+    predict_all_marked,
+    predict_constant,
+)
 from core.runtime.errors import InputError
-from core.schema.rosters import AS_IS, DEBATE_NAMES, MOST_ROUNDS, PARTS, STYLES, DebateOptions
+from core.schema.rosters import (
+    ABLATION_PARTS,
+    DEBATE_PROTOCOL_NAMES,
+    DEFAULT_OPTIONS,
+    JUDGE_STYLES,
+    MAX_ROUNDS,
+    DebateOptions,
+)
 
-NUMBERS = ("rounds", "samples", "seed")
-WORDS: Mapping[str, tuple[str, ...]] = {
-    "style": STYLES, "then": DEBATE_NAMES, "without": PARTS,
+NUMBER_OPTIONS = ("rounds", "samples", "seed")
+WORD_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "style": JUDGE_STYLES, "then": DEBATE_PROTOCOL_NAMES, "without": ABLATION_PARTS,
 }  # fmt: skip
-DIGITS = len(str(MOST_ROUNDS))
+MAX_DIGITS = len(str(MAX_ROUNDS))
 TRIVIAL_ROWS = 200
-RECORDED = "recorded"  # the roster of results on verdicts that a set records
+RECORDED_ROSTER = "recorded"  # the roster of results on verdicts that a set records
 Figures = dict[str, Figure]
 
 
@@ -46,10 +64,10 @@ class MeasuredWay:
 
     name: str
     protocol: str
-    options: DebateOptions = AS_IS
+    options: DebateOptions = DEFAULT_OPTIONS
 
 
-def ways_of(text: str) -> tuple[MeasuredWay, ...]:
+def parse_ways(text: str) -> tuple[MeasuredWay, ...]:
     """Parse a comma-separated list of ways; repeated ones are dropped.
 
     Raises InputError if a protocol, an option or its value is unknown.
@@ -63,7 +81,7 @@ def _parse_way(name: str) -> MeasuredWay:
     if protocol not in PROTOCOLS:
         known = ", ".join(PROTOCOLS)
         raise InputError(f"Expected protocols of {known}; found “{protocol[:80]}”.")
-    options = AS_IS
+    options = DEFAULT_OPTIONS
     for option_text in option_texts:
         key, _, value = option_text.partition("=")
         options = replace(options, **_parse_option(key, value))
@@ -73,19 +91,19 @@ def _parse_way(name: str) -> MeasuredWay:
 def _parse_option(key: str, value: str) -> dict[str, Any]:
     if key == "swap" and not value:
         return {"is_swapped": True}
-    is_number = value.isascii() and value.isdigit() and len(value) <= DIGITS
-    if key in NUMBERS and is_number and 1 <= int(value) <= MOST_ROUNDS:
+    is_number = value.isascii() and value.isdigit() and len(value) <= MAX_DIGITS
+    if key in NUMBER_OPTIONS and is_number and 1 <= int(value) <= MAX_ROUNDS:
         return {key: int(value)}
-    if key in WORDS and value in WORDS[key]:
+    if key in WORD_OPTIONS and value in WORD_OPTIONS[key]:
         return {key: value}
     raise InputError(
         "Expected an option such as rounds=1, samples=5 (at most "
-        f"{MOST_ROUNDS}), style=thought, then=ceda, without=adversary or swap, found "
+        f"{MAX_ROUNDS}), style=thought, then=ceda, without=adversary or swap, found "
         f"“{key[:40]}={value[:40]}”."
     )
 
 
-def sampled(rows: Sequence[GoldRow], limit: int | None, seed: int) -> list[GoldRow]:
+def sample_rows(rows: Sequence[GoldRow], limit: int | None, seed: int) -> list[GoldRow]:
     """Return at most `limit` rows, stratified by label, in the set's order.
 
     Shares are rounded so that they add up. Each label present gets at least one row, at the cost of
@@ -120,12 +138,12 @@ def _allot_rows(sizes: dict[str, int], limit: int) -> list[tuple[str, int]]:
     return list(counts.items())
 
 
-def without_evidence(rows: Sequence[GoldRow]) -> list[GoldRow]:
+def remove_evidence(rows: Sequence[GoldRow]) -> list[GoldRow]:
     """Return the same rows without documents and images."""
     return [replace(row, documents=(), images=()) for row in rows]
 
 
-def with_other_evidence(
+def exchange_evidence(
     rows: Sequence[GoldRow], donors: Sequence[GoldRow], seed: int
 ) -> list[GoldRow]:
     """Return the same rows, each with the documents of a row of another group.
@@ -133,10 +151,10 @@ def with_other_evidence(
     A donor in the row's language is preferred. What is still right then was read from the wording
     alone. Rows without a donor are left out.
     """
-    pool = [(normalised(row.group), row) for row in donors if row.documents or row.images]
+    pool = [(normalize_key(row.group), row) for row in donors if row.documents or row.images]
     exchanged = []
     for row in rows:
-        group = normalised(row.group)
+        group = normalize_key(row.group)
         others = [d for own, d in pool if own != group and d.documents != row.documents]
         candidates = [d for d in others if d.language == row.language] or others
         if candidates and (row.documents or row.images):
@@ -146,7 +164,7 @@ def with_other_evidence(
 
 
 @dataclass(frozen=True)
-class EvaluationOrder:
+class EvaluationRequest:
     """What to measure; `trivial_limit` bounds the rows checked again with changed evidence."""
 
     dataset: str
@@ -158,8 +176,11 @@ class EvaluationOrder:
     trivial_limit: int = TRIVIAL_ROWS
 
 
-def evaluate(
-    order: EvaluationOrder, engine: Engine, tell: Tell, clock: Callable[[], float] = time.time
+def evaluate_engine(
+    order: EvaluationRequest,
+    engine: Engine,
+    tell: ProgressWriter,
+    clock: Callable[[], float] = time.time,
 ) -> dict[str, Any]:
     """Return the object that `python -m core evaluate --json` prints.
 
@@ -168,22 +189,27 @@ def evaluate(
     is unknown, missing, invalid or without labels, and ModelError if a budget is spent or a service
     fails; finished rows are kept.
     """
-    rule = rule_of(order.dataset, order.task)
-    all_rows = labelled_rows(order)
-    rows = sampled(all_rows, order.limit, order.seed)
+    rule = get_task_rule(order.dataset, order.task)
+    all_rows = load_labelled_rows(order)
+    rows = sample_rows(all_rows, order.limit, order.seed)
     if rule.is_recorded:
         tell(f"{order.dataset} {rule.task}: recorded verdicts are measured, no engine is run")
-        measured = Measurement(recorded(rows), answers(rows))
+        measured = Measurement(build_recorded_outcomes(rows), build_trivial_outcomes(rows))
     else:
         measured = _run_engine(rows, all_rows, order, engine, tell)
-    by: dict[str, Any] = {"roster": RECORDED, "protocol": None, "options": {}, "weights": None}
+    by: dict[str, Any] = {
+        "roster": RECORDED_ROSTER,
+        "protocol": None,
+        "options": {},
+        "weights": None,
+    }
     if not rule.is_recorded:
         plan = engine.plan
         by = {"roster": plan.roster, "protocol": plan.protocol, "options": plan.options.chosen}
         by["weights"] = measured.weights
     by["engine"] = None if rule.is_recorded else engine.id
-    extra_figures = {"risk_coverage": risk_coverage(measured.found)}
-    return result_of(order, measured, beside=extra_figures, by=by, now=clock())
+    extra_figures = {"risk_coverage": compute_risk_coverage(measured.found)}
+    return build_result(order, measured, beside=extra_figures, by=by, now=clock())
 
 
 @dataclass(frozen=True)
@@ -220,8 +246,8 @@ def _count_rows(measured: Measurement) -> dict[str, Any]:
     }
 
 
-def result_of(
-    order: EvaluationOrder,
+def build_result(
+    order: EvaluationRequest,
     measured: Measurement,
     *,
     by: Mapping[str, Any],
@@ -235,25 +261,25 @@ def result_of(
     """
     return {
         "dataset": order.dataset,
-        "task": rule_of(order.dataset, order.task).task or None,
+        "task": get_task_rule(order.dataset, order.task).task or None,
         **{name: getattr(order, name) for name in ("split", "limit", "seed")},
         **asked,
         **_count_rows(measured),
-        "metrics": figures_of(measured.found, order.seed),
+        "metrics": compute_figures(measured.found, order.seed),
         **beside,
-        "trivial": {n: figures_of(one, order.seed) for n, one in measured.trivial.items()},
+        "trivial": {n: compute_figures(one, order.seed) for n, one in measured.trivial.items()},
         "trivial_rows": {name: len(one.rows) for name, one in measured.trivial.items()},
         **by,
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now)),
     }
 
 
-def labelled_rows(order: EvaluationOrder) -> list[GoldRow]:
+def load_labelled_rows(order: EvaluationRequest) -> list[GoldRow]:
     """Return the set's rows that people labelled.
 
     Raises InputError if there is no row, or none has a label.
     """
-    rows = list(load(order.dataset, order.folder, task=order.task, split=order.split))
+    rows = list(load_dataset_rows(order.dataset, order.folder, task=order.task, split=order.split))
     source = f"{order.dataset} in {order.folder}"
     if not rows:
         raise InputError(f"Expected rows of {source}, found none; try another --split or --task.")
@@ -266,10 +292,10 @@ def labelled_rows(order: EvaluationOrder) -> list[GoldRow]:
     return labelled
 
 
-def figures_of(found: Outcomes, seed: int) -> Figures:
+def compute_figures(found: Outcomes, seed: int) -> Figures:
     """Return all figures of the outcomes, with `ece_null` (a calibrated model's ECE) by `ece`."""
-    by_name = figures(measures(found), found.groups, seed)
-    calibrated = calibrated_null(found, seed)
+    by_name = estimate_figures(build_measures(found), found.groups, seed)
+    calibrated = estimate_calibrated_ece(found, seed)
     if calibrated is not None:
         by_name["ece_null"] = calibrated
     return {name: by_name[name] for name in sorted(by_name)}
@@ -278,19 +304,19 @@ def figures_of(found: Outcomes, seed: int) -> Figures:
 def _run_engine(
     rows: Sequence[GoldRow],
     all_rows: Sequence[GoldRow],
-    order: EvaluationOrder,
+    order: EvaluationRequest,
     engine: Engine,
-    tell: Tell,
+    tell: ProgressWriter,
 ) -> Measurement:
     """Run the engine on the rows, and on a sample with evidence removed or exchanged."""
-    trivial = answers(rows)
-    sample = sampled(rows, order.trivial_limit, order.seed)
+    trivial = build_trivial_outcomes(rows)
+    sample = sample_rows(rows, order.trivial_limit, order.seed)
     changed_rows: Mapping[str, Sequence[GoldRow]] = {
-        "claim_only": without_evidence(sample),
-        "other_evidence": with_other_evidence(sample, all_rows, order.seed),
+        "claim_only": remove_evidence(sample),
+        "other_evidence": exchange_evidence(sample, all_rows, order.seed),
     }
-    task = rule_of(order.dataset, order.task).task
-    with opened_runs(engine, f"{order.dataset}-{task or 'all'}", tell) as runs:
+    task = get_task_rule(order.dataset, order.task).task
+    with open_engine_runs(engine, f"{order.dataset}-{task or 'all'}", tell) as runs:
         weights = runs.weights()
         if weights is not None:
             tell(f"{order.dataset}: weights of answers: {weights}")
@@ -303,10 +329,10 @@ def _run_engine(
         return Measurement(outcomes, trivial, failed, runs.failed - failed, weights)
 
 
-def answers(rows: Sequence[GoldRow]) -> dict[str, Outcomes]:
+def build_trivial_outcomes(rows: Sequence[GoldRow]) -> dict[str, Outcomes]:
     """Return the outcomes of answers that need no reading."""
     return {
-        "always_hallucinated": always("hallucinated", rows),
-        "always_supported": always("supported", rows),
-        "mark_all": mark_all(rows),
+        "always_hallucinated": predict_constant("hallucinated", rows),
+        "always_supported": predict_constant("supported", rows),
+        "mark_all": predict_all_marked(rows),
     }

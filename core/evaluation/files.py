@@ -25,23 +25,23 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast, get_args
 
+from core.exchange.rows import FileRecord
 from core.exchange.rows import GoldSpan as GoldSpan
-from core.exchange.rows import Record
 from core.runtime.errors import InputError
 from core.schema.records import Label
 
-Part = Literal["train", "calibration", "dev"]
+SplitPart = Literal["train", "calibration", "dev"]
 
 DEV_PERCENT = 20
 CALIBRATION_PERCENT = 10
-PARTS: dict[str, frozenset[Part]] = {
+PARTS_BY_SPLIT: dict[str, frozenset[SplitPart]] = {
     "dev20": frozenset({"dev"}),
     "calibration10": frozenset({"calibration"}),
     "train70": frozenset({"train"}),
     "train80": frozenset({"train", "calibration"}),
 }
-MOST_BYTES = 256 * 2**20  # of one file, uncompressed; the largest public file is about a tenth
-MOST_FIELD = 10 * 2**20  # characters of one field of a table
+MAX_FILE_BYTES = 256 * 2**20  # of one file, uncompressed; the largest public file is about a tenth
+MAX_FIELD_CHARS = 10 * 2**20  # characters of one field of a table
 READ_ERRORS = (
     OSError, EOFError, KeyError, RuntimeError, NotImplementedError, zlib.error, zipfile.BadZipFile,
 )  # fmt: skip
@@ -53,22 +53,22 @@ SPLIT_WORDS = (
 )
 
 
-def normalised(text: str) -> str:
+def normalize_key(text: str) -> str:
     """Return the text as the data manifest compares keys: lower case, word characters only."""
     return re.sub(r"\W+", "", text).lower()
 
 
-def part_of(group: str) -> Part:
+def assign_part(group: str) -> SplitPart:
     """Return the part of every row of this group; the same on every machine."""
-    percent = fold_of(group, 100)
+    percent = assign_fold(group, 100)
     if percent < DEV_PERCENT:
         return "dev"
     return "calibration" if percent < DEV_PERCENT + CALIBRATION_PERCENT else "train"
 
 
-def fold_of(group: str, folds: int) -> int:
+def assign_fold(group: str, folds: int) -> int:
     """Return the fold of every row of this group; the same on every machine."""
-    digest = hashlib.sha256(normalised(group).encode("utf-8", "surrogatepass")).digest()
+    digest = hashlib.sha256(normalize_key(group).encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest, "big") % folds
 
 
@@ -100,24 +100,24 @@ class GoldRow:
     recorded_by: str = ""
 
 
-def answered(
-    own: str, record: Record, question: str, response: str, label: Label | None, **more: Any
+def build_answer_row(
+    own: str, record: FileRecord, question: str, response: str, label: Label | None, **more: Any
 ) -> GoldRow:
     """Return the row of an answer, grouped by its question."""
     return GoldRow(own, record.place, response, label, question, question=question, **more)
 
 
 @lru_cache(maxsize=1)
-def rule_lines() -> tuple[dict[str, str], ...]:
+def load_rule_lines() -> tuple[dict[str, str], ...]:
     """Return the lines of `sets/rules.csv`, which define each set's rows and labels."""
     path = Path(__file__).parent / "sets" / "rules.csv"
     with path.open(encoding="utf-8", newline="") as file:
         return tuple(csv.DictReader(file))
 
 
-def meanings(name: str, task: str = "") -> dict[str, Label | None]:
+def load_label_meanings(name: str, task: str = "") -> dict[str, Label | None]:
     """Return the label of each label word by the set's first rule; None means left out."""
-    rule = next(r for r in rule_lines() if r["set"] == name and task in ("", r["task"]))
+    rule = next(r for r in load_rule_lines() if r["set"] == name and task in ("", r["task"]))
     pairs = (one.split(" → ") for one in rule["labels"].split(", "))
     known: Mapping[str, Label] = {label: label for label in get_args(Label)}
     return {word.lower(): known.get(label) for word, label in pairs}
@@ -127,7 +127,7 @@ def meanings(name: str, task: str = "") -> dict[str, Label | None]:
 Loader = Callable[[Path, str, str | None], Iterator[GoldRow]]
 
 
-def data_files(folder: Path, patterns: Sequence[str], split: str | None = None) -> list[Path]:
+def find_data_files(folder: Path, patterns: Sequence[str], split: str | None = None) -> list[Path]:
     """Return the matching files under the folder, sorted; only those of one split if it is given.
 
     Patterns match the path relative to the folder, without a final `.gz`; `*` does not cross `/`.
@@ -181,7 +181,7 @@ def read_text(path: Path) -> str:
     return _decode_text(str(path), lambda: _read_file(path))
 
 
-def read_member(path: Path, member: str, password: str = "") -> str:
+def read_zip_member(path: Path, member: str, password: str = "") -> str:
     """Return the text of one file inside a zip, read in memory.
 
     Raises InputError if the zip holds no such file, or as `read_text` does.
@@ -189,7 +189,7 @@ def read_member(path: Path, member: str, password: str = "") -> str:
     return _decode_text(f"{path}/{member}", lambda: _read_zip_member(path, member, password))
 
 
-def members(path: Path) -> tuple[str, ...]:
+def list_zip_members(path: Path) -> tuple[str, ...]:
     """Return the names of the files inside a zip, sorted. Raises InputError if it is no zip."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -210,9 +210,9 @@ def _read_zip_member(path: Path, member: str, password: str) -> bytes:
 
 
 def _read_limited(stream: BinaryIO) -> bytes:
-    data = stream.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise OSError(f"more than {MOST_BYTES // 2**20} MiB of text")
+    data = stream.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
+        raise OSError(f"more than {MAX_FILE_BYTES // 2**20} MiB of text")
     return data
 
 
@@ -225,31 +225,31 @@ def _decode_text(place: str, read: Callable[[], bytes]) -> str:
         raise InputError(f"Expected a data file at {place}, found: {error}.") from error
 
 
-def rows_in(
+def iter_rows(
     folder: Path, patterns: Sequence[str], split: str | None = None, *, delimiter: str = ""
-) -> Iterator[tuple[str, Record]]:
+) -> Iterator[tuple[str, FileRecord]]:
     """Yield (row id, record) of every record in the matching files."""
-    for path in data_files(folder, patterns, split):
-        for record in records(path, delimiter=delimiter):
-            yield row_id(path, folder, record.line), record
+    for path in find_data_files(folder, patterns, split):
+        for record in read_records(path, delimiter=delimiter):
+            yield build_row_id(path, folder, record.line), record
 
 
-def row_id(path: Path, folder: Path, line: int) -> str:
+def build_row_id(path: Path, folder: Path, line: int) -> str:
     """Return file and line as an id, which is the same whether the file is gzipped or not."""
     return f"{_relative_path(path, folder).removesuffix('.gz')}:{line}"
 
 
-def records(path: Path, *, delimiter: str = "") -> Iterator[Record]:
+def read_records(path: Path, *, delimiter: str = "") -> Iterator[FileRecord]:
     """Return a file's rows in the format that its name gives; `delimiter` overrides a table's."""
     text, name = read_text(path), path.name.removesuffix(".gz")
     if name.endswith((".tsv", ".csv")):
         separator = delimiter or ("\t" if name.endswith(".tsv") else ",")
-        return table(text, str(path), separator, quoted=name.endswith(".csv"))
+        return parse_table(text, str(path), separator, quoted=name.endswith(".csv"))
     is_list = name.endswith(".json") and text.lstrip()[:1] == "["
-    return json_list(text, str(path)) if is_list else json_lines(text, str(path))
+    return parse_json_list(text, str(path)) if is_list else parse_json_lines(text, str(path))
 
 
-def json_lines(text: str, file: str) -> Iterator[Record]:
+def parse_json_lines(text: str, file: str) -> Iterator[FileRecord]:
     """Yield one JSON object per line; blank lines are skipped."""
     for number, line in enumerate(io.StringIO(text), start=1):
         start = _skip_whitespace(line, 0)
@@ -261,19 +261,19 @@ def json_lines(text: str, file: str) -> Iterator[Record]:
         yield _build_record(value, file, number)
 
 
-def json_list(text: str, file: str) -> Iterator[Record]:
+def parse_json_list(text: str, file: str) -> Iterator[FileRecord]:
     """Return the objects of one JSON list, each with the line where it begins."""
     first = _skip_whitespace(text, text.index("[") + 1)
     return (record for _, record in _iter_objects(text, file, first, "]", is_whole=True))
 
 
-def keyed(path: Path) -> Iterator[tuple[str, Record]]:
+def read_keyed_objects(path: Path) -> Iterator[tuple[str, FileRecord]]:
     """Return the (key, object) pairs of a file that holds `{"key": {…}, …}`."""
     text, file = read_text(path), str(path)
     return _iter_objects(text, file, _skip_past(text, 0, "{", file, 1), "}")
 
 
-def listed_under(path: Path, name: str) -> Iterator[Record]:
+def read_listed_objects(path: Path, name: str) -> Iterator[FileRecord]:
     """Return the objects of the list in a file that holds `{"name": […]}`."""
     text, file = read_text(path), str(path)
     key, end = _parse_json(text, file, 1, _skip_past(text, 0, "{", file, 1))
@@ -285,7 +285,7 @@ def listed_under(path: Path, name: str) -> Iterator[Record]:
     )
 
 
-def json_object(data: bytes, file: str) -> Record:
+def parse_json_object(data: bytes, file: str) -> FileRecord:
     """Return the single object of a file."""
     text = _decode_text(file, lambda: data)
     value, _ = _parse_json(text, file, 1, _skip_whitespace(text, 0))
@@ -294,7 +294,7 @@ def json_object(data: bytes, file: str) -> Record:
 
 def _iter_objects(
     text: str, file: str, position: int, close: str, *, is_whole: bool = False
-) -> Iterator[tuple[str, Record]]:
+) -> Iterator[tuple[str, FileRecord]]:
     """Yield (key, object) up to the closing bracket; the key is "" in a list."""
     line, counted_to, key = 1, 0, ""
     while text[position : position + 1] != close:
@@ -333,15 +333,15 @@ def _parse_json(text: str, file: str, line: int, position: int) -> tuple[object,
         raise InputError(f"{file}, line {line}: expected JSON, found: {error}.") from error
 
 
-def _build_record(value: object, file: str, line: int) -> Record:
+def _build_record(value: object, file: str, line: int) -> FileRecord:
     if not isinstance(value, dict):
         raise InputError(f"{file}, line {line}: expected a JSON object, found another kind.")
-    return Record(value, file, line)
+    return FileRecord(value, file, line)
 
 
-def table(text: str, file: str, delimiter: str, *, quoted: bool) -> Iterator[Record]:
+def parse_table(text: str, file: str, delimiter: str, *, quoted: bool) -> Iterator[FileRecord]:
     """Yield the records of a table with a header, each with the line where it begins."""
-    csv.field_size_limit(MOST_FIELD)
+    csv.field_size_limit(MAX_FIELD_CHARS)
     lines = io.StringIO(text, newline="")
     if quoted:
         reader = csv.reader(lines, delimiter=delimiter)
@@ -360,9 +360,9 @@ def table(text: str, file: str, delimiter: str, *, quoted: bool) -> Iterator[Rec
         raise InputError(f"{file}, line {start_line}: expected a table, found: {error}.") from error
 
 
-def _build_line(header: Sequence[str], cells: Sequence[str], file: str, line: int) -> Record:
+def _build_line(header: Sequence[str], cells: Sequence[str], file: str, line: int) -> FileRecord:
     if len(cells) != len(header):
         raise InputError(
             f"{file}, line {line}: expected {len(header)} columns, found {len(cells)}."
         )
-    return Record(dict(zip(header, cells, strict=True)), file, line)
+    return FileRecord(dict(zip(header, cells, strict=True)), file, line)

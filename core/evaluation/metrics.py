@@ -42,24 +42,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.evaluation.engine_runs import agent_rows, openings
+from core.evaluation.engine_runs import compute_agent_figures, count_first_answers
 from core.evaluation.files import GoldRow, GoldSpan
-from core.evaluation.outcomes import PRIOR, Outcomes, Prediction
+from core.evaluation.outcomes import PRIOR_P, Outcomes, Prediction
 from core.learning.metrics import (
-    BINS,
-    RESAMPLES,
-    Flags,
+    BOOTSTRAP_RESAMPLES,
+    ECE_BINS,
+    BoolArray,
+    FloatArray,
+    IndexArray,
     Measure,
-    Numbers,
-    Places,
-    bootstrap,
-    ece_by_chance,
-    mean_of,
-    ranking,
+    bootstrap_measures,
+    estimate_chance_ece,
+    make_auroc,
+    make_mean,
 )
 
 Figure = dict[str, float]  # value, low, high
-SPAN_DIGITS = 8  # to which the official scorer rounds before it tests shares for being constant
+ROUNDING_DIGITS = 8  # to which the official scorer rounds before it tests shares for being constant
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,13 @@ class SpanScores:
     characters marked by both, by us, by people. `correlation` is None if the set gives no shares.
     """
 
-    iou: Numbers
-    iou_shown: Numbers
-    correlation: Numbers | None
-    characters: Numbers
+    iou: FloatArray
+    iou_shown: FloatArray
+    correlation: FloatArray | None
+    characters: FloatArray
 
 
-def span_scores(found: Outcomes) -> SpanScores | None:
+def score_spans(found: Outcomes) -> SpanScores | None:
     """Return the scores of every row, or None for a set that marks no words."""
     has_words = np.array([row.spans is not None for row in found.rows], dtype=bool)
     if not has_words.any():
@@ -91,7 +91,7 @@ def span_scores(found: Outcomes) -> SpanScores | None:
     return SpanScores(iou, iou_shown, np.where(has_words, correlations, np.nan), counts)
 
 
-def _compute_iou(counts: Numbers) -> Numbers:
+def _compute_iou(counts: FloatArray) -> FloatArray:
     """Return (n,) intersections over unions; 1 where neither side marks anything."""
     both, marked, gold = counts.T
     return np.asarray(np.where(marked + gold == 0, 1.0, both / np.maximum(marked + gold - both, 1)))
@@ -109,7 +109,7 @@ def _correlate_row(row: GoldRow, prediction: Prediction) -> float:
     """Return Spearman's rho over characters; constant sides count as in the official scorer."""
     length = len(row.response)
     gold, ours = _spread_shares(row.soft, length), _spread_shares(prediction.soft, length)
-    distinct_counts = [len(np.unique(np.round(side, SPAN_DIGITS))) for side in (gold, ours)]
+    distinct_counts = [len(np.unique(np.round(side, ROUNDING_DIGITS))) for side in (gold, ours)]
     if 1 in distinct_counts:
         return float(distinct_counts[0] == distinct_counts[1])
     from scipy.stats import spearmanr
@@ -117,12 +117,12 @@ def _correlate_row(row: GoldRow, prediction: Prediction) -> float:
     return float(spearmanr(gold, ours).statistic)
 
 
-def _mark_characters(spans: Sequence[GoldSpan], length: int) -> Flags:
+def _mark_characters(spans: Sequence[GoldSpan], length: int) -> BoolArray:
     """Return (length,) True where any span covers the character."""
     return _spread_shares([GoldSpan(span.start, span.end) for span in spans], length) > 0
 
 
-def _spread_shares(spans: Sequence[GoldSpan], length: int) -> Numbers:
+def _spread_shares(spans: Sequence[GoldSpan], length: int) -> FloatArray:
     """Return (length,) the highest p of the spans over each character, 0 without any."""
     shares = np.zeros(length)
     for span in spans:
@@ -131,26 +131,26 @@ def _spread_shares(spans: Sequence[GoldSpan], length: int) -> Numbers:
     return shares
 
 
-def measures(found: Outcomes) -> dict[str, Measure]:
+def build_measures(found: Outcomes) -> dict[str, Measure]:
     """Return each figure as a function of row weights (b, n) to (b,); NaN where undefined."""
     wrong, answered, p = found.wrong, found.answered, found.p
     by_name = _build_label_measures(found) | {
-        "brier": mean_of((p - wrong) ** 2),
+        "brier": make_mean((p - wrong) ** 2),
         "ece": _measure_ece(p, wrong, answered),
-        "coverage": mean_of(answered),
-        "selective_accuracy": mean_of(found.right, answered),
+        "coverage": make_mean(answered),
+        "selective_accuracy": make_mean(found.right, answered),
     }
     if found.forced.any():
         by_name |= _build_forced_measures(found)
     if found.has_both:
-        by_name["auroc"] = ranking(wrong, p)
+        by_name["auroc"] = make_auroc(wrong, p)
     if found.has_open_golds:
-        by_name["accuracy3"] = mean_of(found.exact)
-    agents = agent_rows(found)
+        by_name["accuracy3"] = make_mean(found.exact)
+    agents = compute_agent_figures(found)
     for name, values in agents.items():
-        by_name[name] = mean_of(np.nan_to_num(values), ~np.isnan(values))
+        by_name[name] = make_mean(np.nan_to_num(values), ~np.isnan(values))
     if "caar" in agents:
-        by_name["caar_chance"] = _measure_chance_agreement(openings(found))
+        by_name["caar_chance"] = _measure_chance_agreement(count_first_answers(found))
     return by_name | _build_span_measures(found)
 
 
@@ -160,7 +160,7 @@ def _build_label_measures(outcomes: Outcomes) -> dict[str, Measure]:
     columns = (wrong & said_wrong, ~wrong & said_right, wrong, ~wrong, said_wrong, said_right)
     table = np.stack(columns, axis=1).astype(np.float64)
 
-    def rates(weights: Numbers) -> dict[str, Numbers]:
+    def rates(weights: FloatArray) -> dict[str, FloatArray]:
         tp, tn, w, r, sw, sr = (weights @ table).T
         return {
             "accuracy": _divide_safely(tp + tn, w + r),
@@ -187,26 +187,26 @@ def _build_forced_measures(outcomes: Outcomes) -> dict[str, Measure]:
     """Return the figures of labels forced by probability, for every row that has evidence."""
     wrong, has_evidence = outcomes.wrong, outcomes.forced
     has_p = np.array([prediction.p is not None for prediction in outcomes.said], dtype=bool)
-    right = ((outcomes.p >= PRIOR) == wrong) & has_p
+    right = ((outcomes.p >= PRIOR_P) == wrong) & has_p
     by_name = {
-        "forced_accuracy": mean_of(right, has_evidence),
+        "forced_accuracy": make_mean(right, has_evidence),
         "forced_ece": _measure_ece(outcomes.p, wrong, has_evidence & has_p),
         "aurc": _measure_aurc(outcomes.p, right, has_evidence),
     }
     if (wrong & has_evidence).any() and (~wrong & has_evidence).any():
-        recall = mean_of(right, has_evidence & wrong)
-        specificity = mean_of(right, has_evidence & ~wrong)
+        recall = make_mean(right, has_evidence & wrong)
+        specificity = make_mean(right, has_evidence & ~wrong)
         by_name["forced_balanced_accuracy"] = lambda w: (recall(w) + specificity(w)) / 2
     return by_name
 
 
-def _measure_aurc(p: Numbers, right: Flags, has_evidence: Flags) -> Measure:
+def _measure_aurc(p: FloatArray, right: BoolArray, has_evidence: BoolArray) -> Measure:
     """Return the mean risk over all coverages, with the surest rows answered first."""
-    order = np.argsort(-np.abs(p - PRIOR), kind="stable")
+    order = np.argsort(-np.abs(p - PRIOR_P), kind="stable")
     order = order[has_evidence[order]]
     is_wrong = (~right[order]).astype(np.float64)
 
-    def measure(weights: Numbers) -> Numbers:
+    def measure(weights: FloatArray) -> FloatArray:
         ordered = weights[:, order]
         coverage = np.cumsum(ordered, axis=1)
         risks = np.cumsum(ordered * is_wrong, axis=1) / np.maximum(coverage, 1e-9)
@@ -215,11 +215,11 @@ def _measure_aurc(p: Numbers, right: Flags, has_evidence: Flags) -> Measure:
     return measure
 
 
-def risk_coverage(found: Outcomes) -> list[tuple[float, float]]:
+def compute_risk_coverage(found: Outcomes) -> list[tuple[float, float]]:
     """Return (coverage, share of wrong rows) at tenths of the rows with evidence, surest first."""
     with_evidence = np.flatnonzero(found.forced)
-    order = with_evidence[np.argsort(-np.abs(found.p[with_evidence] - PRIOR), kind="stable")]
-    is_wrong = (found.p[order] >= PRIOR) != found.wrong[order]
+    order = with_evidence[np.argsort(-np.abs(found.p[with_evidence] - PRIOR_P), kind="stable")]
+    is_wrong = (found.p[order] >= PRIOR_P) != found.wrong[order]
     sizes = [max(1, round(len(order) * tenth / 10)) for tenth in range(1, 11)]
     return [
         (round(size / len(order), 3), round(float(is_wrong[:size].mean()), 3))
@@ -229,8 +229,8 @@ def risk_coverage(found: Outcomes) -> list[tuple[float, float]]:
 
 
 def _compute_mcc(
-    tp: Numbers, tn: Numbers, w: Numbers, r: Numbers, sw: Numbers, sr: Numbers
-) -> Numbers:
+    tp: FloatArray, tn: FloatArray, w: FloatArray, r: FloatArray, sw: FloatArray, sr: FloatArray
+) -> FloatArray:
     """Return Gorodkin's R_K as in scikit-learn, for two golds and three answers; 0 if constant."""
     rows = w + r
     unclear = rows - sw - sr
@@ -241,9 +241,9 @@ def _compute_mcc(
     return np.where(constant, 0.0, covariance / np.sqrt(np.where(constant, 1.0, variance_product)))
 
 
-def _measure_ece(p: Numbers, wrong: Flags, answered: Flags) -> Measure:
-    bins = np.minimum((p * BINS).astype(np.int64), BINS - 1)
-    gaps = ((bins[:, None] == np.arange(BINS)) & answered[:, None]) * (p - wrong)[:, None]
+def _measure_ece(p: FloatArray, wrong: BoolArray, answered: BoolArray) -> Measure:
+    bins = np.minimum((p * ECE_BINS).astype(np.int64), ECE_BINS - 1)
+    gaps = ((bins[:, None] == np.arange(ECE_BINS)) & answered[:, None]) * (p - wrong)[:, None]
     answered_count = answered.astype(np.float64)
     return lambda weights: _divide_safely(
         np.abs(weights @ gaps).sum(axis=1), weights @ answered_count
@@ -251,7 +251,7 @@ def _measure_ece(p: Numbers, wrong: Flags, answered: Flags) -> Measure:
 
 
 def _build_span_measures(outcomes: Outcomes) -> dict[str, Measure]:
-    scores = span_scores(outcomes)
+    scores = score_spans(outcomes)
     if scores is None:
         return {}
     by_name = {
@@ -261,20 +261,20 @@ def _build_span_measures(outcomes: Outcomes) -> dict[str, Measure]:
     if scores.correlation is not None:
         by_name["correlation"] = _measure_mean_of_means(scores.correlation, outcomes.languages)
 
-    def pooled(weights: Numbers) -> Numbers:
+    def pooled(weights: FloatArray) -> FloatArray:
         both, marked, gold = (weights @ scores.characters).T
         return _divide_safely(2 * both, marked + gold)
 
     return by_name | {"char_f1": pooled}
 
 
-def _measure_mean_of_means(values: Numbers, parts: Places) -> Measure:
+def _measure_mean_of_means(values: FloatArray, parts: IndexArray) -> Measure:
     """Return the unweighted mean of the parts' means; rows that are NaN are left out."""
     is_defined = ~np.isnan(values)
     in_part = (parts[:, None] == np.arange(parts.max() + 1)) & is_defined[:, None]
     sums = in_part * np.where(is_defined, values, 0.0)[:, None]
 
-    def measure(weights: Numbers) -> Numbers:
+    def measure(weights: FloatArray) -> FloatArray:
         means = _divide_safely(weights @ sums, weights @ in_part.astype(np.float64))
         has_mean = ~np.isnan(means)
         total = np.where(has_mean, means, 0.0).sum(axis=1)
@@ -283,35 +283,35 @@ def _measure_mean_of_means(values: Numbers, parts: Places) -> Measure:
     return measure
 
 
-def _measure_chance_agreement(counts: Numbers) -> Measure:
+def _measure_chance_agreement(counts: FloatArray) -> Measure:
     """Return how often two random answers are equal, from (n, k) counts of each stance."""
 
-    def measure(weights: Numbers) -> Numbers:
+    def measure(weights: FloatArray) -> FloatArray:
         totals = weights @ counts
         return _divide_safely((totals**2).sum(axis=1), totals.sum(axis=1) ** 2)
 
     return measure
 
 
-def _divide_safely(part: Numbers, whole: Numbers) -> Numbers:
+def _divide_safely(part: FloatArray, whole: FloatArray) -> FloatArray:
     empty = whole == 0
     return np.where(empty, np.nan, part / np.where(empty, 1.0, whole))
 
 
-def figures(
-    named: Mapping[str, Measure], groups: Places, seed: int, draws: int = RESAMPLES
+def estimate_figures(
+    named: Mapping[str, Measure], groups: IndexArray, seed: int, draws: int = BOOTSTRAP_RESAMPLES
 ) -> dict[str, Figure]:
     """Return `{"value", "low", "high"}` by name; undefined figures are left out."""
     ones = np.ones((1, len(groups)))
     defined = {name: measure for name, measure in named.items() if not np.isnan(measure(ones)[0])}
-    estimates = bootstrap(defined, groups, seed, draws)
+    estimates = bootstrap_measures(defined, groups, seed, draws)
     return {name: estimate.rounded() for name, estimate in estimates.items()}
 
 
-def calibrated_null(found: Outcomes, seed: int) -> Figure | None:
+def estimate_calibrated_ece(found: Outcomes, seed: int) -> Figure | None:
     """Return the ECE that a perfectly calibrated model with these p would have by chance alone.
 
     None if nothing was answered. Groups are ignored: a calibrated model's errors are independent.
     """
     p = found.p[found.answered]
-    return ece_by_chance(p, seed).rounded() if len(p) else None
+    return estimate_chance_ece(p, seed).rounded() if len(p) else None

@@ -18,16 +18,16 @@ from typing import Any
 import numpy as np
 
 from core.evaluation.files import GoldRow, GoldSpan
-from core.learning.metrics import Flags, Numbers, Places, numbered
+from core.learning.metrics import BoolArray, FloatArray, IndexArray, number_names
 from core.runtime.errors import ConfigError, InputError
 from core.schema.records import Label
 
-PRIOR = 0.5
-FAILED, REFUSED = "failed", "refused"  # causes of rows without an answer
-UNREAD = "unreadable_reply"
-FOLDER = "evaluations"
-LABELS = ("supported", "hallucinated", "unclear")
-MARKED, LABELLED = ("spans", "soft", "shown"), ("openings", "statements")
+PRIOR_P = 0.5
+FAILED_CAUSE, REFUSED_CAUSE = "failed", "refused"  # causes of rows without an answer
+UNREADABLE_CAUSE = "unreadable_reply"
+EVALUATIONS_FOLDER = "evaluations"
+VALID_LABELS = ("supported", "hallucinated", "unclear")
+SPAN_FIELDS, LABEL_FIELDS = ("spans", "soft", "shown"), ("openings", "statements")
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Prediction:
     @property
     def is_failure(self) -> bool:
         """True if there is no answer: the row failed, or was refused."""
-        return self.cause.split(":")[0] in (FAILED, REFUSED)
+        return self.cause.split(":")[0] in (FAILED_CAUSE, REFUSED_CAUSE)
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Outcomes:
         return len(set(self.wrong.tolist())) == 2
 
     @property
-    def wrong(self) -> Flags:
+    def wrong(self) -> BoolArray:
         """(n,) True where the gold is not `supported`: the positive class."""
         return np.array([row.label != "supported" for row in self.rows], dtype=bool)
 
@@ -94,62 +94,62 @@ class Outcomes:
         )
 
     @property
-    def right(self) -> Flags:
+    def right(self) -> BoolArray:
         """(n,) True where the label counts as right."""
         gold_labels = ("supported", "hallucinated")
         pairs = zip(self.told, self.wrong.tolist(), strict=True)
         return np.array([label == gold_labels[is_wrong] for label, is_wrong in pairs], dtype=bool)
 
     @property
-    def exact(self) -> Flags:
+    def exact(self) -> BoolArray:
         """(n,) True where the label equals the gold, of three; never for a failure."""
         pairs = zip(self.rows, self.said, strict=True)
         return np.array([r.label == s.label and not s.is_failure for r, s in pairs], dtype=bool)
 
     @property
-    def forced(self) -> Flags:
+    def forced(self) -> BoolArray:
         """(n,) True where there is evidence, so that a label can be forced."""
         return np.array([bool(row.documents or row.images) for row in self.rows], dtype=bool)
 
     @property
-    def answered(self) -> Flags:
+    def answered(self) -> BoolArray:
         """(n,) True where the label is not `unclear`."""
         return np.array([said.label != "unclear" for said in self.said], dtype=bool)
 
     @property
-    def p(self) -> Numbers:
+    def p(self) -> FloatArray:
         """(n,) p_hallucinated; one half if the engine had none."""
-        return np.array([PRIOR if s.p is None else s.p for s in self.said], dtype=np.float64)
+        return np.array([PRIOR_P if s.p is None else s.p for s in self.said], dtype=np.float64)
 
     @property
-    def groups(self) -> Places:
+    def groups(self) -> IndexArray:
         """(n,) the group number of each row; related rows share it."""
-        return numbered([row.group for row in self.rows], is_sorted=False)
+        return number_names([row.group for row in self.rows], is_sorted=False)
 
     @property
-    def languages(self) -> Places:
+    def languages(self) -> IndexArray:
         """(n,) the language number of each row."""
-        return numbered([row.language for row in self.rows], is_sorted=False)
+        return number_names([row.language for row in self.rows], is_sorted=False)
 
 
-def always(label: Label, rows: Sequence[GoldRow]) -> Outcomes:
+def predict_constant(label: Label, rows: Sequence[GoldRow]) -> Outcomes:
     """Return the trivial outcomes in which every row surely has the label; no word is marked."""
     prediction = Prediction(label, 1.0 if label == "hallucinated" else 0.0, statements=(label,))
     return Outcomes(rows, [prediction] * len(rows))
 
 
-def recorded(rows: Sequence[GoldRow]) -> Outcomes:
+def build_recorded_outcomes(rows: Sequence[GoldRow]) -> Outcomes:
     """Return the recorded verdicts of other detectors, which give no probability and count as sure.
 
     A verdict that could not be read is `unclear`.
     """
     sure: Mapping[Label, float] = {"hallucinated": 1.0, "supported": 0.0}
     verdicts = {label: Prediction(label, p) for label, p in sure.items()}
-    verdicts["unclear"] = Prediction("unclear", cause=UNREAD)
+    verdicts["unclear"] = Prediction("unclear", cause=UNREADABLE_CAUSE)
     return Outcomes(rows, [verdicts[row.recorded or "unclear"] for row in rows])
 
 
-def mark_all(rows: Sequence[GoldRow]) -> Outcomes:
+def predict_all_marked(rows: Sequence[GoldRow]) -> Outcomes:
     """Return the trivial outcomes in which every row and every character is hallucinated."""
     predictions = []
     for row in rows:
@@ -160,7 +160,7 @@ def mark_all(rows: Sequence[GoldRow]) -> Outcomes:
     return Outcomes(rows, predictions)
 
 
-def digest_of(row: GoldRow) -> str:
+def compute_row_digest(row: GoldRow) -> str:
     """Return a digest of what an engine sees of a row, which excludes the gold label.
 
     Raises InputError if an image of the row cannot be read.
@@ -176,7 +176,7 @@ def digest_of(row: GoldRow) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-class KeptOutcomes:
+class PredictionCache:
     """Keeps the predictions of one engine on one set in a file of JSON lines."""
 
     def __init__(self, home: Path, name: str, identity: Sequence[str]) -> None:
@@ -185,7 +185,7 @@ class KeptOutcomes:
         Raises ConfigError if the home cannot be written.
         """
         digest = hashlib.sha256(json.dumps(list(identity)).encode()).hexdigest()[:16]
-        self.path = home / FOLDER / f"{name}-{digest}.jsonl"
+        self.path = home / EVALUATIONS_FOLDER / f"{name}-{digest}.jsonl"
         self._known: dict[str, Prediction] = {}
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -209,8 +209,8 @@ class KeptOutcomes:
         """Keep a prediction, written and flushed when this returns."""
         names = ("label", "p", "cause", "seconds", "turns")
         line: dict[str, object] = {"row": digest} | {name: getattr(said, name) for name in names}
-        line |= {name: getattr(said, name) for name in LABELLED if getattr(said, name)}
-        for name in MARKED:
+        line |= {name: getattr(said, name) for name in LABEL_FIELDS if getattr(said, name)}
+        for name in SPAN_FIELDS:
             if spans := getattr(said, name):
                 line[name] = [(span.start, span.end, span.p) for span in spans]
         self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
@@ -233,12 +233,12 @@ class KeptOutcomes:
 
 def _parse_prediction(entry: dict[str, Any]) -> Prediction:
     label = entry["label"]
-    labels: dict[str, Any] = {name: tuple(entry.get(name, ())) for name in LABELLED}
-    if not {label, *labels["openings"], *labels["statements"]} <= {*LABELS}:
+    labels: dict[str, Any] = {name: tuple(entry.get(name, ())) for name in LABEL_FIELDS}
+    if not {label, *labels["openings"], *labels["statements"]} <= {*VALID_LABELS}:
         raise ValueError(entry)
     spans: dict[str, Any] = {
         name: tuple(GoldSpan(int(a), int(b), float(p)) for a, b, p in entry.get(name, ()))
-        for name in MARKED
+        for name in SPAN_FIELDS
     }
     return Prediction(
         label,

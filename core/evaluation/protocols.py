@@ -20,50 +20,50 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from core.agents.rosters import SHIPPED
+from core.agents.rosters import SHIPPED_ROSTERS
 from core.debate.protocols import PROTOCOLS
-from core.evaluation.datasets import rule_of
+from core.evaluation.datasets import get_task_rule
 from core.evaluation.engine_runs import (
     Engine,
-    Tell,
-    add_weights,
-    engine_of,
-    opened_runs,
-    require_weighed,
+    ProgressWriter,
+    add_weights_option,
+    build_engine,
+    open_engine_runs,
+    require_weighed_protocol,
 )
 from core.evaluation.evaluate import (
-    EvaluationOrder,
+    EvaluationRequest,
     MeasuredWay,
-    figures_of,
-    labelled_rows,
-    sampled,
-    ways_of,
+    compute_figures,
+    load_labelled_rows,
+    parse_ways,
+    sample_rows,
 )
 from core.evaluation.files import GoldRow
-from core.evaluation.metrics import Figure, figures, measures
-from core.evaluation.outcomes import Outcomes, always
+from core.evaluation.metrics import Figure, build_measures, estimate_figures
+from core.evaluation.outcomes import Outcomes, predict_constant
 from core.learning.metrics import Measure
-from core.llm.keys import Keys, keys_here
-from core.pipeline.streaming_input import Request, planned
-from core.runtime.config import PROJECT_ROOT, home_from
+from core.llm.keys import Keys, load_keys
+from core.pipeline.streaming_input import CheckRequest, plan_check
+from core.runtime.config import PROJECT_ROOT, resolve_home
 from core.runtime.errors import InputError, ModelError, ReviewError
 from core.schema.records import Plan
-from core.schema.rosters import BUILT_IN, FOR_READERS
+from core.schema.rosters import BUILT_IN_ROSTER, READER_PROTOCOLS
 
-COMPARED = ("balanced_accuracy", "auroc")
-BESIDE = ("f1", "fcr", "hr")  # what ablations are expected to change (SC-MAKS table 4)
-DECIDES = "balanced_accuracy"
-NOT_THERE = "–"
-TITLES = {"single": "a single judge"}
-SINGLE = MeasuredWay("single", "single")
-OF_AGENTS = ("caar", "caar_chance", "caar_all", *BESIDE)
-BAD_INPUT = 2
-LABELS = ("supported", "hallucinated", "unclear")
+COMPARED_FIGURES = ("balanced_accuracy", "auroc")
+ABLATION_FIGURES = ("f1", "fcr", "hr")  # what ablations are expected to change (SC-MAKS table 4)
+DECIDING_FIGURE = "balanced_accuracy"
+MISSING_CELL = "–"
+BASELINE_TITLES = {"single": "a single judge"}
+SINGLE_JUDGE_WAY = MeasuredWay("single", "single")
+AGENT_FIGURES = ("caar", "caar_chance", "caar_all", *ABLATION_FIGURES)
+EXIT_BAD_INPUT = 2
+GOLD_LABELS = ("supported", "hallucinated", "unclear")
 _Measured = tuple[Outcomes, str | None]  # outcomes of a way, and its weights, if any
 
 
 @dataclass(frozen=True)
-class Paired:
+class PairedComparison:
     """The differences of one engine's figures from another's, with 95 % intervals.
 
     `righted` rows are right here and wrong there, `wronged` the reverse. `words` interpret the
@@ -78,7 +78,7 @@ class Paired:
     @property
     def words(self) -> str:
         """The result of the comparison in words."""
-        figure = self.figures.get(DECIDES)
+        figure = self.figures.get(DECIDING_FIGURE)
         if self.is_same:
             return "the same answer on every row"
         if figure is None or figure["low"] <= 0 <= figure["high"]:
@@ -86,22 +86,22 @@ class Paired:
         return "better" if figure["low"] > 0 else "worse"
 
 
-def against(found: Outcomes, other: Outcomes, seed: int) -> Paired:
+def compare_outcomes(found: Outcomes, other: Outcomes, seed: int) -> PairedComparison:
     """Return the comparison of `found` with `other`.
 
     Raises ValueError if they do not hold the same rows in the same order.
     """
     if [row.id for row in found.rows] != [row.id for row in other.rows]:
         raise ValueError("paired figures need the same rows")
-    found_measures, other_measures = measures(found), measures(other)
+    found_measures, other_measures = build_measures(found), build_measures(other)
     differences = {
         name: _subtract_measures(found_measures[name], other_measures[name])
-        for name in (*COMPARED, *BESIDE)
+        for name in (*COMPARED_FIGURES, *ABLATION_FIGURES)
         if name in found_measures and name in other_measures
     }
     right, other_right = found.right, other.right
-    return Paired(
-        figures(differences, found.groups, seed),
+    return PairedComparison(
+        estimate_figures(differences, found.groups, seed),
         int((right & ~other_right).sum()),
         int((~right & other_right).sum()),
         found.told == other.told,
@@ -112,7 +112,7 @@ def _subtract_measures(one: Measure, other: Measure) -> Measure:
     return lambda weights: one(weights) - other(weights)
 
 
-def as_table(result: Mapping[str, Any]) -> str:
+def format_comparison(result: Mapping[str, Any]) -> str:
     """Return the result as Markdown: a summary, and a row for each protocol in two tables."""
     source = " ".join(str(result[key]) for key in ("dataset", "task", "split") if result[key])
     baseline = str(result["baseline"])
@@ -121,9 +121,9 @@ def as_table(result: Mapping[str, Any]) -> str:
         f"{source}: {result['rows']:,} rows in {result['groups']:,} groups, seed {result['seed']}; "
         f"roster {result['roster']}, {result['debaters']} debaters",
         "",
-        *_format_verdict_table(result, TITLES.get(baseline, baseline)),
+        *_format_verdict_table(result, BASELINE_TITLES.get(baseline, baseline)),
         "",
-        *_format_agent_table(result, TITLES.get(baseline, baseline)),
+        *_format_agent_table(result, BASELINE_TITLES.get(baseline, baseline)),
         *([""] if weighted else []),
         *(f"{one['protocol']}: weights of answers: {one['weights']}" for one in weighted),
     ]
@@ -135,10 +135,12 @@ def _format_verdict_table(result: Mapping[str, Any], baseline: str) -> list[str]
         "Protocol", "Balanced accuracy", "AUROC", "Answered", "Turns taken", "Calls at most",
         "Seconds", f"Against {baseline}", "Righted / wronged",
     )  # fmt: skip
-    constant = [_format_figure(result["always_hallucinated"].get(name)) for name in COMPARED]
+    constant = [
+        _format_figure(result["always_hallucinated"].get(name)) for name in COMPARED_FIGURES
+    ]
     return [
         *_format_header(titles),
-        _format_line(["always hallucinated", *constant, *[NOT_THERE] * 6]),
+        _format_line(["always hallucinated", *constant, *[MISSING_CELL] * 6]),
         *(_format_line(_build_verdict_cells(protocol)) for protocol in result["protocols"]),
     ]
 
@@ -151,25 +153,27 @@ def _format_agent_table(result: Mapping[str, Any], baseline: str) -> list[str]:
     )  # fmt: skip
     golds, rows = result["golds"], result["rows"]
     shares = [f"{golds[label] / rows:.3f}" for label in ("supported", "hallucinated")]
-    constant = [_format_figure(result["always_hallucinated"].get(name)) for name in BESIDE]
+    constant = [
+        _format_figure(result["always_hallucinated"].get(name)) for name in ABLATION_FIGURES
+    ]
     return [
         *_format_header(titles),
-        _format_line(["the set's labels", *[NOT_THERE] * 4, *shares, *[NOT_THERE] * 3]),
-        _format_line(["always hallucinated", *[NOT_THERE] * 3, *constant, *[NOT_THERE] * 3]),
+        _format_line(["the set's labels", *[MISSING_CELL] * 4, *shares, *[MISSING_CELL] * 3]),
+        _format_line(["always hallucinated", *[MISSING_CELL] * 3, *constant, *[MISSING_CELL] * 3]),
         *(_format_line(_build_agent_cells(protocol)) for protocol in result["protocols"]),
     ]
 
 
 def _build_verdict_cells(protocol: Mapping[str, Any]) -> list[str]:
     paired, calls = protocol["against"], protocol["calls"]
-    shown = ["the baseline", NOT_THERE]
+    shown = ["the baseline", MISSING_CELL]
     if paired:
-        figure = paired.get(COMPARED[0])
+        figure = paired.get(COMPARED_FIGURES[0])
         amount = f": {_format_figure(figure, signed=True)}" if figure else ""
         shown = [f"{paired['words']}{amount}", f"{paired['righted']} / {paired['wronged']}"]
     return [
         str(protocol["protocol"]),
-        *(_format_figure(protocol.get(name)) for name in COMPARED),
+        *(_format_figure(protocol.get(name)) for name in COMPARED_FIGURES),
         f"{protocol['coverage']['value']:.0%}",
         f"{protocol['turns']:.1f}",
         f"{calls['total']} ({calls['chain']} in a row)",
@@ -182,14 +186,14 @@ def _build_agent_cells(protocol: Mapping[str, Any]) -> list[str]:
     difference = protocol["against"] or {}
     return [
         str(protocol["protocol"]),
-        *(_format_figure(protocol.get(name)) for name in OF_AGENTS),
-        *(_format_figure(difference.get(name), signed=True) for name in BESIDE),
+        *(_format_figure(protocol.get(name)) for name in AGENT_FIGURES),
+        *(_format_figure(difference.get(name), signed=True) for name in ABLATION_FIGURES),
     ]
 
 
 def _format_figure(figure: Mapping[str, float] | None, *, signed: bool = False) -> str:
     if figure is None:
-        return NOT_THERE
+        return MISSING_CELL
     form = "{:+.3f}" if signed else "{:.3f}"
     value, low, high = (form.format(figure[key]) for key in ("value", "low", "high"))
     return f"{value} ({low} to {high})"
@@ -210,18 +214,18 @@ class ProtocolComparison:
     Every way is compared with the `baseline`. If `is_learned`, the weights in use apply.
     """
 
-    order: EvaluationOrder
+    order: EvaluationRequest
     ways: tuple[MeasuredWay, ...]
-    roster: str = BUILT_IN
+    roster: str = BUILT_IN_ROSTER
     model: str = ""
     api_base: str = ""
     token_cap: int = 0
-    baseline: MeasuredWay = SINGLE
+    baseline: MeasuredWay = SINGLE_JUDGE_WAY
     is_learned: bool = False
 
-    def request(self, way: MeasuredWay) -> Request:
+    def request(self, way: MeasuredWay) -> CheckRequest:
         """Return the request that `check` would get for this way."""
-        return Request(
+        return CheckRequest(
             "",
             protocol=way.protocol,
             options=way.options,
@@ -232,40 +236,44 @@ class ProtocolComparison:
         )
 
 
-def compare(wanted: ProtocolComparison, home: Path, keys: Keys, tell: Tell) -> dict[str, Any]:
+def compare_protocols(
+    wanted: ProtocolComparison, home: Path, keys: Keys, tell: ProgressWriter
+) -> dict[str, Any]:
     """Measure all protocols on the same rows; the baseline comes first, even if it is not listed.
 
     Raises InputError if a set, roster or protocol is unknown, or there are no labelled rows, and
     ModelError if a budget is spent or a service fails; finished rows are kept.
     """
     order = wanted.order
-    if rule_of(order.dataset, order.task).is_recorded:
+    if get_task_rule(order.dataset, order.task).is_recorded:
         raise InputError(f"Expected rows that can be checked, found recorded ones: {order.task}.")
-    rows = sampled(labelled_rows(order), order.limit, order.seed)
+    rows = sample_rows(load_labelled_rows(order), order.limit, order.seed)
     baseline = wanted.baseline
     ways = [baseline, *(way for way in wanted.ways if way.name != baseline.name)]
-    plans = {way.name: planned(home, wanted.request(way), keys)[0] for way in ways}
-    require_weighed(wanted.is_learned, list(plans.values()))
+    plans = {way.name: plan_check(home, wanted.request(way), keys)[0] for way in ways}
+    require_weighed_protocol(wanted.is_learned, list(plans.values()))
     engines = {
-        name: engine_of(home, plan, keys, is_learned=wanted.is_learned)
+        name: build_engine(home, plan, keys, is_learned=wanted.is_learned)
         for name, plan in plans.items()
     }
     measured = {
         name: _run_engine(engine, rows, order, tell, name) for name, engine in engines.items()
     }
     plan = engines[baseline.name].plan
-    constant = figures_of(always("hallucinated", rows), order.seed)
+    constant = compute_figures(predict_constant("hallucinated", rows), order.seed)
     return {
         **{key: getattr(order, key) for key in ("dataset", "task", "split", "limit", "seed")},
         "rows": len(rows),
         "groups": int(measured[baseline.name][0].groups.max()) + 1,
-        "golds": {label: sum(row.label == label for row in rows) for label in LABELS},
+        "golds": {label: sum(row.label == label for row in rows) for label in GOLD_LABELS},
         "roster": plan.roster,
-        "debaters": debaters_of(plan),
+        "debaters": count_debaters(plan),
         "baseline": baseline.name,
         "engine": engines[baseline.name].id,
         "always_hallucinated": {
-            name: constant[name] for name in (*COMPARED, *BESIDE) if name in constant
+            name: constant[name]
+            for name in (*COMPARED_FIGURES, *ABLATION_FIGURES)
+            if name in constant
         },
         "protocols": [
             _summarize_protocol(name, measured, baseline.name, engine.plan, order.seed)
@@ -274,16 +282,20 @@ def compare(wanted: ProtocolComparison, home: Path, keys: Keys, tell: Tell) -> d
     }
 
 
-def debaters_of(plan: Plan) -> int:
+def count_debaters(plan: Plan) -> int:
     """Return the number of debaters in the plan's roster."""
-    return len((plan.sheet or SHIPPED[BUILT_IN]).debaters)
+    return len((plan.sheet or SHIPPED_ROSTERS[BUILT_IN_ROSTER]).debaters)
 
 
 def _run_engine(
-    engine: Engine, rows: Sequence[GoldRow], order: EvaluationOrder, tell: Tell, name: str
+    engine: Engine,
+    rows: Sequence[GoldRow],
+    order: EvaluationRequest,
+    tell: ProgressWriter,
+    name: str,
 ) -> _Measured:
-    task = rule_of(order.dataset, order.task).task
-    with opened_runs(engine, f"{order.dataset}-{task or 'all'}", tell) as runs:
+    task = get_task_rule(order.dataset, order.task).task
+    with open_engine_runs(engine, f"{order.dataset}-{task or 'all'}", tell) as runs:
         weights = runs.weights()
         return Outcomes(rows, runs.predictions(rows, name)), weights
 
@@ -293,13 +305,18 @@ def _summarize_protocol(
 ) -> dict[str, Any]:
     """Return one protocol's figures; `turns` is the mean over the rows, `seconds` the median."""
     outcomes, weights = checked[name]
-    by_name = figures_of(outcomes, seed)
-    calls = PROTOCOLS[plan.protocol].calls(debaters_of(plan), plan)
-    difference = None if name == baseline else against(outcomes, checked[baseline][0], seed)
+    by_name = compute_figures(outcomes, seed)
+    calls = PROTOCOLS[plan.protocol].calls(count_debaters(plan), plan)
+    difference = (
+        None if name == baseline else compare_outcomes(outcomes, checked[baseline][0], seed)
+    )
     count = len(outcomes.rows)
     return {
         "protocol": name,
-        **{figure: by_name.get(figure) for figure in (*COMPARED, "coverage", *OF_AGENTS)},
+        **{
+            figure: by_name.get(figure)
+            for figure in (*COMPARED_FIGURES, "coverage", *AGENT_FIGURES)
+        },
         "weights": weights,
         "failed": sum(prediction.is_failure for prediction in outcomes.said),
         "turns": round(sum(prediction.turns for prediction in outcomes.said) / count, 2),
@@ -330,10 +347,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="default: all that the roster can do; an option as in colmad:rounds=1 or copmad:swap",
     )
     parser.add_argument(
-        "--against", default=SINGLE.name, metavar="WAY", help="the way that all are laid beside"
+        "--against",
+        default=SINGLE_JUDGE_WAY.name,
+        metavar="WAY",
+        help="the way that all are laid beside",
     )
-    add_weights(parser)
-    parser.add_argument("--roster", default=BUILT_IN)
+    add_weights_option(parser)
+    parser.add_argument("--roster", default=BUILT_IN_ROSTER)
     parser.add_argument("--model", default="", help="a model for every speaking role")
     parser.add_argument("--api-base", default="")
     parser.add_argument("--token-cap", type=int, default=0)
@@ -342,10 +362,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         comparison = _parse_comparison(given)
-        home = home_from(os.environ, given.home)
-        needs_keys = comparison.model or comparison.roster != BUILT_IN
-        keys = keys_here(os.environ, PROJECT_ROOT) if needs_keys else Keys({})
-        result = compare(comparison, home, keys, _print_message)
+        home = resolve_home(os.environ, given.home)
+        needs_keys = comparison.model or comparison.roster != BUILT_IN_ROSTER
+        keys = load_keys(os.environ, PROJECT_ROOT) if needs_keys else Keys({})
+        result = compare_protocols(comparison, home, keys, _print_message)
     except ModelError as error:
         _print_message(str(error))
         return 1
@@ -354,16 +374,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except ReviewError as error:
         _print_message(str(error))
-        return BAD_INPUT
-    sys.stdout.write(json.dumps(result) + "\n" if given.json else as_table(result))
+        return EXIT_BAD_INPUT
+    sys.stdout.write(json.dumps(result) + "\n" if given.json else format_comparison(result))
     return 0
 
 
 def _parse_comparison(options: argparse.Namespace) -> ProtocolComparison:
     """Return the comparison that the arguments ask for."""
-    is_built_in = not options.model and options.roster == BUILT_IN
-    names = ",".join(FOR_READERS if is_built_in else PROTOCOLS)
-    ways, (baseline, *others) = ways_of(options.protocols or names), ways_of(options.against)
+    is_built_in = not options.model and options.roster == BUILT_IN_ROSTER
+    names = ",".join(READER_PROTOCOLS if is_built_in else PROTOCOLS)
+    ways, (baseline, *others) = parse_ways(options.protocols or names), parse_ways(options.against)
     if others:
         raise InputError(
             f"Expected one way in --against, found {1 + len(others)}; leave the rest out."
@@ -373,7 +393,7 @@ def _parse_comparison(options: argparse.Namespace) -> ProtocolComparison:
         if number is not None and number < least:
             name = option.replace("_", "-")
             raise InputError(f"Expected --{name} from {least} on, found {number}.")
-    order = EvaluationOrder(
+    order = EvaluationRequest(
         options.dataset,
         Path(options.path),
         options.task,

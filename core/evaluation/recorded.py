@@ -1,6 +1,7 @@
 """Measure systems that decide from recorded verdicts: `evaluate --task recorded --system …`.
 
-`own_answer` is one detector's verdict, `majority` the most frequent one; both learn nothing.
+`predict_own_answer` is one detector's verdict, `majority` the most frequent one; both learn
+nothing.
 `classifier` reads one detector's reasoning and the answer it is about (CEDA 3.4), `consensus` reads
 all verdicts, all reasonings and the answer (SC-MAKS 3.5). Both stack cross-fitted scores
 (`core/learning/answer_weights.py`) and predict hallucinated if that is likelier than among the
@@ -18,45 +19,53 @@ from typing import Any
 import numpy as np
 
 from core.evaluation.evaluate import (
-    EvaluationOrder,
+    EvaluationRequest,
     Measurement,
-    answers,
-    figures_of,
-    result_of,
-    sampled,
+    build_result,
+    build_trivial_outcomes,
+    compute_figures,
+    sample_rows,
 )
-from core.evaluation.files import PARTS, part_of
+from core.evaluation.files import PARTS_BY_SPLIT, assign_part
 from core.evaluation.outcomes import Outcomes, Prediction
-from core.evaluation.sets.marked_texts import Detector, RecordedCase, load_cases
-from core.learning.consensus import Votes, Weighting
-from core.learning.consensus import fit as fit_weights
+from core.evaluation.sets.marked_texts import Detector, RecordedCase, load_recorded_cases
+from core.learning.consensus import VoteMatrix, Weighting
+from core.learning.consensus import fit_weighting as fit_weights
 from core.learning.head_fit import (
+    CaseScorer,
     CaseTexts,
-    CountedWords,
-    Scorer,
-    counted,
-    cross_fitted,
+    NgramCounts,
+    count_ngrams,
+    cross_fit_scores,
+    fit_ngram_model,
     fit_stack,
-    fit_words,
 )
-from core.learning.metrics import Flags, Numbers, Places, grouped_folds, numbered
+from core.learning.metrics import (
+    BoolArray,
+    FloatArray,
+    IndexArray,
+    iter_grouped_folds,
+    number_names,
+)
 from core.runtime.errors import InputError
 
 SYSTEMS = ("own_answer", "classifier", "majority", "consensus")
-LEARNED = ("classifier", "consensus")
-WHOLE = ""  # the variant that is the whole system
-VERDICTS = {"hallucinated": 1.0, "supported": -1.0, "unclear": 0.0}
-FEWEST_OF_LABEL = 10
+LEARNED_SYSTEMS = ("classifier", "consensus")
+WHOLE_SYSTEM = ""  # the variant that is the whole system
+VERDICT_VALUES = {"hallucinated": 1.0, "supported": -1.0, "unclear": 0.0}
+MIN_CASES_PER_LABEL = 10
 VOTE_REGULARISATION = 0.03  # scikit-learn's C, strong because dozens of verdicts are similar
-Predictions = dict[str, list[Prediction]]
-Tell = Callable[[str], None]
+PredictionsByVariant = dict[str, list[Prediction]]
+ProgressWriter = Callable[[str], None]
 # Sets that record several detectors' verdicts on each case.
-RECORDED_SETS: dict[str, Callable[[Path], list[RecordedCase]]] = {"realmistake": load_cases}
-MARKS = "mark_all"  # a trivial answer about words, which does not apply here
-OF_ONE = ("own_answer", "classifier")
+RECORDED_CASE_LOADERS: dict[str, Callable[[Path], list[RecordedCase]]] = {
+    "realmistake": load_recorded_cases
+}
+MARK_ALL_NAME = "mark_all"  # a trivial answer about words, which does not apply here
+SINGLE_DETECTOR_SYSTEMS = ("own_answer", "classifier")
 
 
-def detectors_of(
+def find_detectors(
     cases: Sequence[RecordedCase], name: str | None = None, prompt: str | None = None
 ) -> list[Detector]:
     """Return the sorted detectors with a verdict on every case, optionally by name and prompt.
@@ -76,54 +85,56 @@ def detectors_of(
 
 
 @dataclass(frozen=True)
-class Fitting:
+class FittingPlan:
     """Cases with the positions to train on and those to decide, by fold."""
 
     cases: Sequence[RecordedCase]
-    folds: Sequence[tuple[Places, Places]]
+    folds: Sequence[tuple[IndexArray, IndexArray]]
     seed: int
 
     @property
-    def is_wrong(self) -> Flags:
+    def is_wrong(self) -> BoolArray:
         """(cases,) True where people's label is hallucinated."""
         return np.array([case.row.label == "hallucinated" for case in self.cases], dtype=bool)
 
     @property
-    def groups(self) -> Places:
+    def groups(self) -> IndexArray:
         """(cases,) group numbers; a group is on one side of a fold."""
-        return numbered([case.row.group for case in self.cases], is_sorted=False)
+        return number_names([case.row.group for case in self.cases], is_sorted=False)
 
 
 @dataclass(frozen=True)
-class System:
-    """Scorers by name, and the names that each variant stacks; `WHOLE` is the system itself."""
+class StackedSystem:
+    """Scorers by name, and the names each variant stacks; `WHOLE_SYSTEM` is the system."""
 
-    scorers: Mapping[str, Scorer]
+    scorers: Mapping[str, CaseScorer]
     variants: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def five_folds(cases: Sequence[RecordedCase], seed: int) -> Fitting:
+def plan_five_folds(cases: Sequence[RecordedCase], seed: int) -> FittingPlan:
     """Plan five folds: each fifth is decided by a model of the other four."""
-    unsplit = Fitting(cases, (), seed)
+    unsplit = FittingPlan(cases, (), seed)
     _require_labels(unsplit)
-    return Fitting(cases, tuple(grouped_folds(unsplit.is_wrong, unsplit.groups, seed)), seed)
+    return FittingPlan(
+        cases, tuple(iter_grouped_folds(unsplit.is_wrong, unsplit.groups, seed)), seed
+    )
 
 
-def fitted_elsewhere(
+def plan_external_fit(
     learned: Sequence[RecordedCase], cases: Sequence[RecordedCase], seed: int
-) -> Fitting:
+) -> FittingPlan:
     """Plan to decide `cases` by a model of the `learned` cases that share no group with them.
 
     `cases` come last in the plan's cases.
     """
     groups = {case.row.group for case in cases}
     training = [case for case in learned if case.row.group not in groups]
-    _require_labels(Fitting(training, (), seed))
+    _require_labels(FittingPlan(training, (), seed))
     fold = np.arange(len(training)), np.arange(len(training), len(training) + len(cases))
-    return Fitting([*training, *cases], (fold,), seed)
+    return FittingPlan([*training, *cases], (fold,), seed)
 
 
-def _require_labels(fitting: Fitting) -> None:
+def _require_labels(fitting: FittingPlan) -> None:
     """Raise InputError unless both labels have enough cases for nested five-fold cross-fitting.
 
     Of ten cases of a label at least eight are trained on; with groups it may be somewhat fewer.
@@ -135,20 +146,23 @@ def _require_labels(fitting: Fitting) -> None:
             f"{len(labels)} labels."
         )
     wrong = int(fitting.is_wrong.sum())
-    if min(wrong, total - wrong) < FEWEST_OF_LABEL:
+    if min(wrong, total - wrong) < MIN_CASES_PER_LABEL:
         raise InputError(
-            f"Expected at least {FEWEST_OF_LABEL} supported and {FEWEST_OF_LABEL} hallucinated "
+            f"Expected at least {MIN_CASES_PER_LABEL} supported and {MIN_CASES_PER_LABEL} "
+            f"hallucinated "
             f"cases to learn from, found {total - wrong} and {wrong}; take more."
         )
 
 
-def own_answer(cases: Sequence[RecordedCase], detector: Detector) -> list[Prediction]:
+def predict_own_answer(cases: Sequence[RecordedCase], detector: Detector) -> list[Prediction]:
     """Return one detector's verdicts as sure predictions, since it gives no probability."""
     labels = [case.said[detector].label for case in cases]
-    return [_build_sure_prediction(label, (1.0 + VERDICTS[label]) / 2.0) for label in labels]
+    return [_build_sure_prediction(label, (1.0 + VERDICT_VALUES[label]) / 2.0) for label in labels]
 
 
-def majority(cases: Sequence[RecordedCase], detectors: Sequence[Detector]) -> list[Prediction]:
+def predict_majority(
+    cases: Sequence[RecordedCase], detectors: Sequence[Detector]
+) -> list[Prediction]:
     """Return the most frequent label, unclear on a draw; p is the share of hallucinated."""
     predictions = []
     for case in cases:
@@ -168,26 +182,30 @@ def _build_sure_prediction(label: str, p: float) -> Prediction:
     return Prediction("hallucinated" if label == "hallucinated" else "supported", p)
 
 
-def classifier(fitting: Fitting, detector: Detector) -> System:
+def build_classifier(fitting: FittingPlan, detector: Detector) -> StackedSystem:
     """Return the system that reads one detector's reasoning and the answer it is about."""
     views = (((c.said[detector].reasoning,), (c.row.response,)) for c in fitting.cases)
-    words = counted([CaseTexts(v, c.kind) for v, c in zip(views, fitting.cases, strict=True)])
+    words = count_ngrams([CaseTexts(v, c.kind) for v, c in zip(views, fitting.cases, strict=True)])
     wrong = fitting.is_wrong
     scorers = {
         "reasoning": _make_word_scorer(words.of_views([0]), wrong),
         "answer": _make_word_scorer(words.of_views([1]), wrong),
         "both": _make_word_scorer(words, wrong),
     }
-    variants = {WHOLE: ("both",), "reasoning alone": ("reasoning",), "answer alone": ("answer",)}
-    return System(scorers, variants)
+    variants = {
+        WHOLE_SYSTEM: ("both",),
+        "reasoning alone": ("reasoning",),
+        "answer alone": ("answer",),
+    }
+    return StackedSystem(scorers, variants)
 
 
-def consensus(fitting: Fitting, detectors: Sequence[Detector]) -> System:
+def build_consensus(fitting: FittingPlan, detectors: Sequence[Detector]) -> StackedSystem:
     """Return the system that weighs all verdicts, each detector's reasonings and the answer."""
     names = sorted({detector.name for detector in detectors})
-    words = counted([_collect_words(case, names, detectors) for case in fitting.cases])
+    words = count_ngrams([_collect_words(case, names, detectors) for case in fitting.cases])
     wrong = fitting.is_wrong
-    scorers: dict[str, Scorer] = {"verdicts": _make_verdict_scorer(fitting, detectors)}
+    scorers: dict[str, CaseScorer] = {"verdicts": _make_verdict_scorer(fitting, detectors)}
     for place, name in enumerate(names):
         scorers[f"reasonings of {name}"] = _make_word_scorer(words.of_views([place]), wrong)
     reasonings = tuple(name for name in scorers if name != "verdicts")
@@ -199,17 +217,19 @@ def consensus(fitting: Fitting, detectors: Sequence[Detector]) -> System:
         "by record": _make_weighted_scorer(votes, "history"),
     }
     variants = {
-        WHOLE: learned,
+        WHOLE_SYSTEM: learned,
         "verdicts alone": ("verdicts",),
         "verdicts, all alike": ("all alike",),
         "verdicts, by record": ("by record",),
         "verdicts and reasonings": ("verdicts", *reasonings),
         "verdicts and answer": ("verdicts", "answer"),
     }
-    return System(scorers, variants)
+    return StackedSystem(scorers, variants)
 
 
-def decided(fitting: Fitting, system: System, tell: Tell) -> Predictions:
+def decide_cases(
+    fitting: FittingPlan, system: StackedSystem, tell: ProgressWriter
+) -> PredictionsByVariant:
     """Return each variant's predictions on the decided cases, in the order of the cases."""
     wrong, groups = fitting.is_wrong, fitting.groups
     scorers = list(system.scorers.values())
@@ -217,7 +237,7 @@ def decided(fitting: Fitting, system: System, tell: Tell) -> Predictions:
     predictions: dict[str, dict[int, Prediction]] = {variant: {} for variant in system.variants}
     for number, (fit, test) in enumerate(fitting.folds, 1):
         tell(f"Learning from {len(fit):,} cases ({number} of {len(fitting.folds)})")
-        inner = cross_fitted(scorers, fit, wrong[fit], groups[fit], fitting.seed)
+        inner = cross_fit_scores(scorers, fit, wrong[fit], groups[fit], fitting.seed)
         outer = np.stack([scorer(fit, test) for scorer in scorers], axis=1)
         for variant, scorer_names in system.variants.items():
             columns = [names.index(part) for part in scorer_names]
@@ -234,8 +254,8 @@ def _predict_likelier(p: float, share: float) -> Prediction:
     return Prediction("hallucinated" if p >= share else "supported", p)
 
 
-def _make_word_scorer(words: CountedWords, is_wrong: Flags) -> Scorer:
-    return lambda fit, test: fit_words(words, fit, is_wrong[fit]).scores(words, test)
+def _make_word_scorer(words: NgramCounts, is_wrong: BoolArray) -> CaseScorer:
+    return lambda fit, test: fit_ngram_model(words, fit, is_wrong[fit]).scores(words, test)
 
 
 def _collect_words(
@@ -246,10 +266,12 @@ def _collect_words(
     return CaseTexts((*views, (case.row.response,)), case.kind)
 
 
-def _build_votes(fitting: Fitting, detectors: Sequence[Detector]) -> Votes:
+def _build_votes(fitting: FittingPlan, detectors: Sequence[Detector]) -> VoteMatrix:
     cases = fitting.cases
-    values = [[(1.0 + VERDICTS[case.said[d].label]) / 2.0 for d in detectors] for case in cases]
-    return Votes(
+    values = [
+        [(1.0 + VERDICT_VALUES[case.said[d].label]) / 2.0 for d in detectors] for case in cases
+    ]
+    return VoteMatrix(
         tuple(f"{d.name} {d.prompt}" for d in detectors),
         np.array(values),
         tuple(case.kind for case in cases),
@@ -258,10 +280,10 @@ def _build_votes(fitting: Fitting, detectors: Sequence[Detector]) -> Votes:
     )
 
 
-def _make_weighted_scorer(votes: Votes, weighting: Weighting) -> Scorer:
+def _make_weighted_scorer(votes: VoteMatrix, weighting: Weighting) -> CaseScorer:
     """Score by log odds from agents' weights, fitted as in core/learning/consensus.py."""
 
-    def score(fit: Places, test: Places) -> Numbers:
+    def score(fit: IndexArray, test: IndexArray) -> FloatArray:
         test_votes = votes.rows(test)
         p = fit_weights(votes.rows(fit), weighting).p(test_votes.said, test_votes.kinds)
         return np.asarray(np.log(p / (1.0 - p)))
@@ -269,19 +291,21 @@ def _make_weighted_scorer(votes: Votes, weighting: Weighting) -> Scorer:
     return score
 
 
-def _make_verdict_scorer(fitting: Fitting, detectors: Sequence[Detector]) -> Scorer:
+def _make_verdict_scorer(fitting: FittingPlan, detectors: Sequence[Detector]) -> CaseScorer:
     """Score by a logistic regression over the verdicts, with separate weights by kind of case."""
     kinds = sorted({case.kind for case in fitting.cases})
     kind_columns = np.array(
         [[case.kind == kind for kind in kinds] for case in fitting.cases], dtype=float
     )
-    votes = np.array([[VERDICTS[case.said[d].label] for d in detectors] for case in fitting.cases])
+    votes = np.array(
+        [[VERDICT_VALUES[case.said[d].label] for d in detectors] for case in fitting.cases]
+    )
     table = np.hstack(
         [votes, kind_columns, *(votes * kind_columns[:, [kind]] for kind in range(len(kinds)))]
     )
     wrong = fitting.is_wrong
 
-    def score(fit: Places, test: Places) -> Numbers:
+    def score(fit: IndexArray, test: IndexArray) -> FloatArray:
         from sklearn.linear_model import LogisticRegression
 
         model = LogisticRegression(C=VOTE_REGULARISATION, class_weight="balanced", max_iter=3000)
@@ -291,7 +315,7 @@ def _make_verdict_scorer(fitting: Fitting, detectors: Sequence[Detector]) -> Sco
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RecordedSystemRequest:
     """The system and its detectors; `fit` is the folder to learn from, None for five folds.
 
     Like an order's folder, it is the one that holds the sets' folders.
@@ -304,7 +328,10 @@ class Wanted:
 
 
 def evaluate_recorded(
-    order: EvaluationOrder, wanted: Wanted, tell: Tell, clock: Callable[[], float] = time.time
+    order: EvaluationRequest,
+    wanted: RecordedSystemRequest,
+    tell: ProgressWriter,
+    clock: Callable[[], float] = time.time,
 ) -> dict[str, Any]:
     """Return the object that `python -m core evaluate --system … --json` prints.
 
@@ -319,10 +346,14 @@ def evaluate_recorded(
     fitting = _plan_fitting(order, wanted, cases)
     predictions = _predict_cases(fitting, wanted, cases, tell)
     rows = [case.row for case in cases]
-    trivial = {name: outcomes for name, outcomes in answers(rows).items() if name != MARKS}
-    measured = Measurement(Outcomes(rows, predictions[WHOLE]), trivial)
+    trivial = {
+        name: outcomes
+        for name, outcomes in build_trivial_outcomes(rows).items()
+        if name != MARK_ALL_NAME
+    }
+    measured = Measurement(Outcomes(rows, predictions[WHOLE_SYSTEM]), trivial)
     figures = {
-        name: figures_of(Outcomes(rows, own), order.seed)
+        name: compute_figures(Outcomes(rows, own), order.seed)
         for name, own in predictions.items()
         if name
     }
@@ -335,58 +366,63 @@ def evaluate_recorded(
             request_fields["fit"] = f"{len(fitting.folds[0][0]):,} cases of {wanted.fit}"
     by |= {"seconds": round(clock() - started, 3)}
     beside = {"variants": figures}
-    return result_of(order, measured, asked=request_fields, beside=beside, by=by, now=clock())
+    return build_result(order, measured, asked=request_fields, beside=beside, by=by, now=clock())
 
 
-def _require_valid(order: EvaluationOrder, wanted: Wanted) -> None:
-    if order.dataset not in RECORDED_SETS or order.task != "recorded":
-        known = " or ".join(f"--dataset {name} --task recorded" for name in RECORDED_SETS)
+def _require_valid(order: EvaluationRequest, wanted: RecordedSystemRequest) -> None:
+    if order.dataset not in RECORDED_CASE_LOADERS or order.task != "recorded":
+        known = " or ".join(f"--dataset {name} --task recorded" for name in RECORDED_CASE_LOADERS)
         raise InputError(f"Expected {known} with --system; found --dataset {order.dataset}.")
     if wanted.system not in SYSTEMS:
         raise InputError(f"Expected a system of {', '.join(SYSTEMS)}; found “{wanted.system}”.")
-    if wanted.system in OF_ONE and not (wanted.detector and wanted.prompt):
+    if wanted.system in SINGLE_DETECTOR_SYSTEMS and not (wanted.detector and wanted.prompt):
         raise InputError(f"Expected --detector and --prompt with --system {wanted.system}.")
-    if wanted.fit is not None and wanted.system not in LEARNED:
+    if wanted.fit is not None and wanted.system not in LEARNED_SYSTEMS:
         raise InputError(f"--system {wanted.system} learns nothing: leave --fit out.")
 
 
-def _load_cases(order: EvaluationOrder, folder: Path) -> list[RecordedCase]:
+def _load_cases(order: EvaluationRequest, folder: Path) -> list[RecordedCase]:
     if not folder.is_dir():
         raise InputError(
             f"Expected a folder that holds the data sets' folders at {folder}, found none."
         )
-    parts = PARTS.get(order.split or "")
+    parts = PARTS_BY_SPLIT.get(order.split or "")
     if order.split and parts is None:
-        raise InputError(f"Expected a split of {', '.join(PARTS)}; found “{order.split}”.")
-    all_cases = RECORDED_SETS[order.dataset](folder / order.dataset)
-    in_split = [case for case in all_cases if parts is None or part_of(case.row.group) in parts]
-    chosen = {row.id for row in sampled([case.row for case in in_split], order.limit, order.seed)}
+        raise InputError(f"Expected a split of {', '.join(PARTS_BY_SPLIT)}; found “{order.split}”.")
+    all_cases = RECORDED_CASE_LOADERS[order.dataset](folder / order.dataset)
+    in_split = [case for case in all_cases if parts is None or assign_part(case.row.group) in parts]
+    chosen = {
+        row.id for row in sample_rows([case.row for case in in_split], order.limit, order.seed)
+    }
     return [case for case in in_split if case.row.id in chosen]
 
 
 def _plan_fitting(
-    order: EvaluationOrder, wanted: Wanted, cases: Sequence[RecordedCase]
-) -> Fitting | None:
-    if wanted.system not in LEARNED:
+    order: EvaluationRequest, wanted: RecordedSystemRequest, cases: Sequence[RecordedCase]
+) -> FittingPlan | None:
+    if wanted.system not in LEARNED_SYSTEMS:
         return None
     if wanted.fit is None:
-        return five_folds(cases, order.seed)
-    fit_order = EvaluationOrder(order.dataset, wanted.fit, order.task, None, None, order.seed)
-    return fitted_elsewhere(_load_cases(fit_order, wanted.fit), cases, order.seed)
+        return plan_five_folds(cases, order.seed)
+    fit_order = EvaluationRequest(order.dataset, wanted.fit, order.task, None, None, order.seed)
+    return plan_external_fit(_load_cases(fit_order, wanted.fit), cases, order.seed)
 
 
 def _predict_cases(
-    fitting: Fitting | None, wanted: Wanted, cases: Sequence[RecordedCase], tell: Tell
+    fitting: FittingPlan | None,
+    wanted: RecordedSystemRequest,
+    cases: Sequence[RecordedCase],
+    tell: ProgressWriter,
 ) -> dict[str, list[Prediction]]:
-    """Return each variant's predictions on the cases, in order; `WHOLE` is the system itself."""
+    """Return each variant's predictions on the cases; `WHOLE_SYSTEM` is the system itself."""
     known = cases if fitting is None else fitting.cases
-    detectors = detectors_of(known, wanted.detector, wanted.prompt)
+    detectors = find_detectors(known, wanted.detector, wanted.prompt)
     if fitting is None:
         if wanted.system == "own_answer":
-            return {WHOLE: own_answer(cases, detectors[0])}
-        return {WHOLE: majority(cases, detectors)}
+            return {WHOLE_SYSTEM: predict_own_answer(cases, detectors[0])}
+        return {WHOLE_SYSTEM: predict_majority(cases, detectors)}
     if wanted.system == "classifier":
-        system = classifier(fitting, detectors[0])
+        system = build_classifier(fitting, detectors[0])
     else:
-        system = consensus(fitting, detectors)
-    return decided(fitting, system, tell)
+        system = build_consensus(fitting, detectors)
+    return decide_cases(fitting, system, tell)

@@ -16,26 +16,26 @@ from typing import Any
 from core.runtime.config import PROJECT_ROOT
 from core.runtime.errors import InputError, ReviewError
 
-RESULTS = PROJECT_ROOT / "docs" / "measurements"
-PAGE = PROJECT_ROOT / "docs" / "researchers.md"
-BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
-NONE = "–"
-Result = Mapping[str, Any]
-Cell = Callable[[Result], str]
+RESULTS_FOLDER = PROJECT_ROOT / "docs" / "measurements"
+RESULTS_PAGE = PROJECT_ROOT / "docs" / "researchers.md"
+BEGIN_MARKER, END_MARKER = "<!-- measured: begin -->", "<!-- measured: end -->"
+MISSING_CELL = "–"
+EvaluationResult = Mapping[str, Any]
+CellFormatter = Callable[[EvaluationResult], str]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print or write the tables; return 2 if a result or the place for them is missing."""
     parser = argparse.ArgumentParser(prog="python -m core.evaluation.table", description=__doc__)
     parser.add_argument("--write", action="store_true", help="put the tables into the page")
-    parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
-    parser.add_argument("--page", type=Path, default=PAGE, metavar="FILE")
+    parser.add_argument("--results", type=Path, default=RESULTS_FOLDER, metavar="DIR")
+    parser.add_argument("--page", type=Path, default=RESULTS_PAGE, metavar="FILE")
     given = parser.parse_args(arguments)
     try:
-        tables = tables_of(stored_results(given.results))
+        tables = format_tables(load_results(given.results))
         if given.write:
             text = given.page.read_text(encoding="utf-8")
-            given.page.write_text(with_tables(text, tables), encoding="utf-8")
+            given.page.write_text(insert_result_tables(text, tables), encoding="utf-8")
         else:
             sys.stdout.write(tables)
     except (ReviewError, OSError) as error:
@@ -44,12 +44,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def stored_results(folder: Path) -> list[Result]:
+def load_results(folder: Path) -> list[EvaluationResult]:
     """Return all results in the folder, sorted by set, task and split.
 
     Raises InputError if a file is not what `evaluate --keep` writes.
     """
-    results: list[Result] = []
+    results: list[EvaluationResult] = []
     for path in sorted(folder.glob("*.json")):
         try:
             result = json.loads(path.read_text(encoding="utf-8"))
@@ -63,7 +63,7 @@ def stored_results(folder: Path) -> list[Result]:
     return sorted(results, key=_build_name)
 
 
-def tables_of(results: Sequence[Result]) -> str:
+def format_tables(results: Sequence[EvaluationResult]) -> str:
     """Return one table for labels and one for marked words."""
     labels = [result for result in results if not _marks_words(result)]
     words = [result for result in results if _marks_words(result)]
@@ -71,22 +71,23 @@ def tables_of(results: Sequence[Result]) -> str:
     return "\n".join(_format_table(rows, columns) for rows, columns in tables if rows)
 
 
-def with_tables(text: str, tables: str) -> str:
+def insert_result_tables(text: str, tables: str) -> str:
     """Return the page with the tables between its markers.
 
     Raises InputError unless each marker is there exactly once, in the right order.
     """
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end or BEGIN in rest or END in before or END in after:
+    before, begin, rest = text.partition(BEGIN_MARKER)
+    _, end, after = rest.partition(END_MARKER)
+    if not begin or not end or BEGIN_MARKER in rest or END_MARKER in before or END_MARKER in after:
         raise InputError(
-            f"Expected the lines {BEGIN} and {END} once each in the page, in this order, found "
+            f"Expected the lines {BEGIN_MARKER} and {END_MARKER} once each in the page, in this "
+            f"order, found "
             "something else; put them where the tables belong."
         )
     return f"{before}{begin}\n{tables}{end}{after}"
 
 
-def _format_table(results: Sequence[Result], columns: Mapping[str, Cell]) -> str:
+def _format_table(results: Sequence[EvaluationResult], columns: Mapping[str, CellFormatter]) -> str:
     lines = [
         "| " + " | ".join(columns) + " |",
         "|" + "---|" * len(columns),
@@ -95,15 +96,15 @@ def _format_table(results: Sequence[Result], columns: Mapping[str, Cell]) -> str
     return "\n".join(lines) + "\n"
 
 
-def _build_cells(result: Result, columns: Mapping[str, Cell]) -> list[str]:
+def _build_cells(result: EvaluationResult, columns: Mapping[str, CellFormatter]) -> list[str]:
     return [cell(result) for cell in columns.values()]
 
 
-def _marks_words(result: Result) -> bool:
+def _marks_words(result: EvaluationResult) -> bool:
     return "iou" in result["metrics"]
 
 
-def _build_name(result: Result) -> str:
+def _build_name(result: EvaluationResult) -> str:
     parts = [result["dataset"], result["task"] or "", result["split"] or ""]
     name = " ".join(part for part in parts if part)
     if result["limit"] is not None and result["rows"] >= result["limit"]:
@@ -111,13 +112,13 @@ def _build_name(result: Result) -> str:
     return name if result["roster"] == "builtin" else f"{name}, {result['roster']}"
 
 
-def _read_figure(name: str, trivial: str = "", *, interval: bool = False) -> Cell:
+def _read_figure(name: str, trivial: str = "", *, interval: bool = False) -> CellFormatter:
 
-    def cell(result: Result) -> str:
+    def cell(result: EvaluationResult) -> str:
         figures = result["trivial"].get(trivial, {}) if trivial else result["metrics"]
         figure = figures.get(name)
         if figure is None:
-            return NONE
+            return MISSING_CELL
         if not interval:
             return f"{figure['value']:.3f}"
         return f"{figure['value']:.3f} ({figure['low']:.2f}–{figure['high']:.2f})"
@@ -125,16 +126,16 @@ def _read_figure(name: str, trivial: str = "", *, interval: bool = False) -> Cel
     return cell
 
 
-def _join_cells(first: Cell, second: Cell) -> Cell:
+def _join_cells(first: CellFormatter, second: CellFormatter) -> CellFormatter:
 
-    def cell(result: Result) -> str:
+    def cell(result: EvaluationResult) -> str:
         cells = first(result), second(result)
-        return NONE if cells == (NONE, NONE) else " / ".join(cells)
+        return MISSING_CELL if cells == (MISSING_CELL, MISSING_CELL) else " / ".join(cells)
 
     return cell
 
 
-LABEL_COLUMNS: Mapping[str, Cell] = {
+LABEL_COLUMNS: Mapping[str, CellFormatter] = {
     "set": _build_name,
     "rows": lambda result: f"{result['rows']:,}",
     "forced balanced accuracy": _read_figure("forced_balanced_accuracy", interval=True),
@@ -155,7 +156,7 @@ LABEL_COLUMNS: Mapping[str, Cell] = {
     ),
     "other evidence: AUROC": _read_figure("auroc", "other_evidence"),
 }
-WORD_COLUMNS: Mapping[str, Cell] = {
+WORD_COLUMNS: Mapping[str, CellFormatter] = {
     "set": _build_name,
     "rows": lambda result: f"{result['rows']:,}",
     "IoU": _read_figure("iou", interval=True),

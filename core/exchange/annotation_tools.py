@@ -23,49 +23,54 @@ from typing import Any
 from xml.sax.saxutils import quoteattr
 
 from core.exchange.fields import (
-    LABELS,
-    case_id,
-    json_list,
-    label_of,
-    others_of,
-    plain_others,
-    plain_soft,
-    plain_suggestion,
-    plain_text,
-    probability,
-    read_of,
-    said,
-    share,
-    soft_of,
-    spans_of,
-    suggestions_of,
+    LABEL_BY_WORD,
+    collect_extra_columns,
+    dump_json_list,
+    dump_soft_labels,
+    dump_suggestion,
+    expand_extra_columns,
+    get_text,
+    infer_label,
+    parse_case_id,
+    parse_items,
+    parse_label,
+    parse_probability,
+    parse_share,
+    parse_soft_labels,
+    parse_spans,
+    parse_suggestions,
 )
-from core.exchange.packed import json_items, text_of
+from core.exchange.packed import decode_file_text, iter_json_items
 from core.exchange.rows import (
-    UNKNOWN,
-    UNSPECIFIED,
-    Document,
+    UNKNOWN_LANGUAGES,
+    UNSPECIFIED_CATEGORY,
+    ExchangeDocument,
     ExchangeRow,
-    Place,
-    Problem,
-    Read,
-    Record,
-    Unit,
-    correction_of,
-    gold_of,
-    placed,
-    unit_of,
+    FileRecord,
+    OffsetUnit,
+    ParsedFile,
+    RawSpan,
+    RowProblem,
+    build_correction,
+    build_gold,
+    detect_offset_unit,
+    locate_span,
 )
 from core.schema.records import Label, Span
-from core.schema.reviews import Correction, Gold, Suggestion
+from core.schema.reviews import Correction, GoldAnswer, Suggestion
 
-NAMES = uuid.UUID("6f1d1a0e-5f0b-4b53-9a35-0c6a5e1f7b21")
-ARGILLA_TEXTS = ("response", "text", "answer", "claim")
-FIELDS = (*ARGILLA_TEXTS, "question", "context")
-WORDS = ("reason", "corrected_answer")
-QUESTIONS = ("label", "spans", *WORDS)
-USER, GOLD, LANGUAGE, MORE = "user.", "gold", "language", "counterpoint"
-CONFIG = Template("""\
+ANNOTATOR_NAMESPACE = uuid.UUID("6f1d1a0e-5f0b-4b53-9a35-0c6a5e1f7b21")
+ARGILLA_RESPONSE_FIELDS = ("response", "text", "answer", "claim")
+ARGILLA_FIELDS = (*ARGILLA_RESPONSE_FIELDS, "question", "context")
+TEXT_QUESTIONS = ("reason", "corrected_answer")
+ARGILLA_QUESTIONS = ("label", "spans", *TEXT_QUESTIONS)
+USER_PREFIX, GOLD_KEY, LANGUAGE_KEY, METADATA_EXTENSION_KEY = (
+    "user.",
+    "gold",
+    "language",
+    "counterpoint",
+)
+LABELING_CONFIG = Template("""\
 <View>
   <Text name="question" value="$$question"/>
   <Labels name="wrong" toName="text">
@@ -78,44 +83,48 @@ $labels
   <TextArea name="corrected_answer" toName="text"/>
 </View>
 """)
-TEXTS = ("text", "response", "answer", "claim")
-SOFT = "soft_labels"  # Label Studio has no place for the share of people who marked a word
-KNOWN = ("id", *TEXTS, "question", "language", "documents", SOFT)
-MARKS = ("labels", "hypertextlabels")
-NOBODY = "unknown"
+RESPONSE_FIELDS = ("text", "response", "answer", "claim")
+SOFT_LABELS_KEY = (
+    "soft_labels"  # Label Studio has no place for the share of people who marked a word
+)
+KNOWN_TASK_FIELDS = ("id", *RESPONSE_FIELDS, "question", "language", "documents", SOFT_LABELS_KEY)
+LABEL_RESULT_TYPES = ("labels", "hypertextlabels")
+UNKNOWN_PERSON = "unknown"
 
 
-def read_argilla(name: str, data: bytes) -> Read:
+def read_argilla(name: str, data: bytes) -> ParsedFile:
     """Read a file of Argilla records. Raises InputError if nothing in it can be read."""
-    return read_of(json_items(text_of(name, data)), _parse_argilla_row, "row")
+    return parse_items(iter_json_items(decode_file_text(name, data)), _parse_argilla_row, "row")
 
 
-def _parse_argilla_row(record: Record) -> ExchangeRow:
+def _parse_argilla_row(record: FileRecord) -> ExchangeRow:
     fields = record.inner("fields")
-    response = fields.text(*ARGILLA_TEXTS)
+    response = fields.text(*ARGILLA_RESPONSE_FIELDS)
     metadata = _get_mapping(record, "metadata")
     golds, corrections = _parse_argilla_people(record, response, metadata)
-    context = plain_text(fields, "context")
-    earlier = suggestions_of(response, _get_extension(metadata).get("suggestions"))
-    metadata_columns = {k: v for k, v in metadata.items() if not k.startswith(USER)}
+    context = get_text(fields, "context")
+    earlier = parse_suggestions(response, _get_extension(metadata).get("suggestions"))
+    metadata_columns = {k: v for k, v in metadata.items() if not k.startswith(USER_PREFIX)}
     return ExchangeRow(
-        id=case_id(record.fields.get("id")),
+        id=parse_case_id(record.fields.get("id")),
         response=response,
-        question=plain_text(fields, "question"),
-        language=plain_text(Record(metadata, "", record.line), LANGUAGE),
-        documents=(Document("context.txt", context),) if context.strip() else (),
+        question=get_text(fields, "question"),
+        language=get_text(FileRecord(metadata, "", record.line), LANGUAGE_KEY),
+        documents=(ExchangeDocument("context.txt", context),) if context.strip() else (),
         golds=golds,
         corrections=corrections,
         suggestions=(*earlier, *_parse_suggestions(record, response)),
         others=(
-            *others_of(metadata_columns, (GOLD, LANGUAGE, MORE)),
-            *others_of(fields.fields, FIELDS),
+            *collect_extra_columns(
+                metadata_columns, (GOLD_KEY, LANGUAGE_KEY, METADATA_EXTENSION_KEY)
+            ),
+            *collect_extra_columns(fields.fields, ARGILLA_FIELDS),
         ),
         place=record.line,
     )
 
 
-def _get_mapping(record: Record, name: str) -> dict[str, Any]:
+def _get_mapping(record: FileRecord, name: str) -> dict[str, Any]:
     value = record.fields.get(name)
     if value is None:
         return {}
@@ -125,43 +134,43 @@ def _get_mapping(record: Record, name: str) -> dict[str, Any]:
 
 
 def _parse_argilla_people(
-    record: Record, response: str, metadata: dict[str, Any]
-) -> tuple[tuple[Gold, ...], tuple[Correction, ...]]:
+    record: FileRecord, response: str, metadata: dict[str, Any]
+) -> tuple[tuple[GoldAnswer, ...], tuple[Correction, ...]]:
     by_user: dict[str, dict[str, Any]] = {}
     for question, values in _get_mapping(record, "responses").items():
-        if question not in QUESTIONS or not isinstance(values, list):
+        if question not in ARGILLA_QUESTIONS or not isinstance(values, list):
             continue
         for value in values:
             if not isinstance(value, dict):
                 raise record.broken(f"responses to {question} with value and user_id", value)
             by_user.setdefault(str(value.get("user_id")), {})[question] = value.get("value")
     only = next(iter(by_user)) if len(by_user) == 1 else ""
-    gold_user = str(metadata.get(GOLD) or only)
-    golds: list[Gold] = []
+    gold_user = str(metadata.get(GOLD_KEY) or only)
+    golds: list[GoldAnswer] = []
     corrections: list[Correction] = []
     for user, answers in by_user.items():
         label, spans, texts = _parse_answer(record, response, answers)
-        name = str(metadata.get(USER + user) or user)[:60]
+        name = str(metadata.get(USER_PREFIX + user) or user)[:60]
         if user == gold_user:
-            gold = replace(gold_of(label, spans, author=name), **texts)
+            gold = replace(build_gold(label, spans, author=name), **texts)
             golds.append(_apply_extension(gold, metadata, response))
         else:
-            corrections.append(replace(correction_of(name, label, spans), **texts))
+            corrections.append(replace(build_correction(name, label, spans), **texts))
     return tuple(golds), tuple(corrections)
 
 
-def _apply_extension(gold: Gold, metadata: dict[str, Any], response: str) -> Gold:
+def _apply_extension(gold: GoldAnswer, metadata: dict[str, Any], response: str) -> GoldAnswer:
     """Return the gold with the details kept under `counterpoint`, if its spans are the same."""
     extension = _get_extension(metadata)
-    spans = spans_of(response, extension.get("spans"))
+    spans = parse_spans(response, extension.get("spans"))
     marks, gold_marks = ([(s.start, s.end, s.category) for s in one] for one in (spans, gold.spans))
-    soft = soft_of(response, extension.get("soft"))
+    soft = parse_soft_labels(response, extension.get("soft"))
     return replace(gold, spans=spans if marks == gold_marks else gold.spans, soft=soft)
 
 
 def _get_extension(metadata: dict[str, Any]) -> dict[str, Any]:
     """Return the object kept under `counterpoint`; {} if it is not as it was written."""
-    text = metadata.get(MORE)
+    text = metadata.get(METADATA_EXTENSION_KEY)
     try:
         extension = json.loads(text) if isinstance(text, str) else None
     except (ValueError, RecursionError):
@@ -170,18 +179,18 @@ def _get_extension(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def _parse_answer(
-    record: Record, response: str, answers: dict[str, Any]
+    record: FileRecord, response: str, answers: dict[str, Any]
 ) -> tuple[Label, tuple[Span, ...], dict[str, Any]]:
-    spans = spans_of(response, answers.get("spans"))
-    label = said(label_of(answers.get("label")), spans, is_marked=True)
-    texts = {n: "" if answers.get(n) is None else answers[n] for n in WORDS}
+    spans = parse_spans(response, answers.get("spans"))
+    label = infer_label(parse_label(answers.get("label")), spans, is_marked=True)
+    texts = {n: "" if answers.get(n) is None else answers[n] for n in TEXT_QUESTIONS}
     for name, value in texts.items():
         if not isinstance(value, str):
             raise record.broken(f"a text as the response to {name}", value)
     return label or "supported", spans, texts
 
 
-def _parse_suggestions(record: Record, response: str) -> tuple[Suggestion, ...]:
+def _parse_suggestions(record: FileRecord, response: str) -> tuple[Suggestion, ...]:
     by_agent: dict[str, dict[str, Any]] = {}
     for question, value in _get_mapping(record, "suggestions").items():
         if question not in ("label", "spans") or value is None:
@@ -192,15 +201,15 @@ def _parse_suggestions(record: Record, response: str) -> tuple[Suggestion, ...]:
     suggestions = []
     for agent, answers in by_agent.items():
         choice = answers.get("label", {})
-        label, p = label_of(choice.get("value")), probability(choice.get("score"))
-        spans = spans_of(response, answers.get("spans", {}).get("value"))
+        label, p = parse_label(choice.get("value")), parse_probability(choice.get("score"))
+        spans = parse_spans(response, answers.get("spans", {}).get("value"))
         suggestions.append(Suggestion("", "", agent, 0.0, label, p, spans))
     return tuple(suggestions)
 
 
 def write_argilla(rows: Sequence[ExchangeRow]) -> bytes:
     """Return the rows as the bytes of a file of Argilla records."""
-    return json_list(map(_dump_record, rows))
+    return dump_json_list(map(_dump_record, rows))
 
 
 def _dump_record(row: ExchangeRow) -> dict[str, Any]:
@@ -209,20 +218,21 @@ def _dump_record(row: ExchangeRow) -> dict[str, Any]:
     fields |= {"context": "\n\n".join(texts)} if texts else {}
     metadata = {
         name: value
-        for name, value in plain_others(row.others).items()
-        if name not in (GOLD, LANGUAGE, MORE) and not name.startswith(USER)
+        for name, value in expand_extra_columns(row.others).items()
+        if name not in (GOLD_KEY, LANGUAGE_KEY, METADATA_EXTENSION_KEY)
+        and not name.startswith(USER_PREFIX)
     }
-    metadata |= {LANGUAGE: row.language} if row.language not in UNKNOWN else {}
+    metadata |= {LANGUAGE_KEY: row.language} if row.language not in UNKNOWN_LANGUAGES else {}
     answer = row.settled
     responses: dict[str, list[dict[str, Any]]] = {}
     for person in _list_answers(row):
-        role = "gold" if isinstance(person, Gold) else "person"  # one may be both
-        user = str(uuid.uuid5(NAMES, f"{role}\n{person.author}"))
-        metadata[USER + user] = person.author
+        role = "gold" if isinstance(person, GoldAnswer) else "person"  # one may be both
+        user = str(uuid.uuid5(ANNOTATOR_NAMESPACE, f"{role}\n{person.author}"))
+        metadata[USER_PREFIX + user] = person.author
         if person is answer:
-            metadata[GOLD] = user
+            metadata[GOLD_KEY] = user
         values: dict[str, Any] = {"label": person.label, "spans": _dump_marks(person.spans)}
-        values |= {name: getattr(person, name) for name in WORDS if getattr(person, name)}
+        values |= {name: getattr(person, name) for name in TEXT_QUESTIONS if getattr(person, name)}
         for question, value in values.items():
             responses.setdefault(question, []).append({"value": value, "user_id": user})
     metadata |= _dump_extension(row)
@@ -236,7 +246,7 @@ def _dump_record(row: ExchangeRow) -> dict[str, Any]:
     }
 
 
-def _list_answers(row: ExchangeRow) -> list[Gold | Correction]:
+def _list_answers(row: ExchangeRow) -> list[GoldAnswer | Correction]:
     """Return the answer that counts, if any, then the other people's."""
     answer = row.settled
     return [*([answer] if answer else ()), *(one for one in row.people if one is not answer)]
@@ -253,10 +263,10 @@ def _dump_extension(row: ExchangeRow) -> dict[str, str]:
         names = ("start", "end", "text", "category", "p", "instead")
         extension["spans"] = [{name: getattr(s, name) for name in names} for s in answer.spans]
     if row.soft:
-        extension["soft"] = plain_soft(row)
+        extension["soft"] = dump_soft_labels(row)
     if row.suggestions[1:]:
-        extension["suggestions"] = [plain_suggestion(one) for one in row.suggestions[:-1]]
-    return {MORE: json.dumps(extension, ensure_ascii=False)} if extension else {}
+        extension["suggestions"] = [dump_suggestion(one) for one in row.suggestions[:-1]]
+    return {METADATA_EXTENSION_KEY: json.dumps(extension, ensure_ascii=False)} if extension else {}
 
 
 def _dump_suggestions(row: ExchangeRow) -> dict[str, Any]:
@@ -270,31 +280,31 @@ def _dump_suggestions(row: ExchangeRow) -> dict[str, Any]:
     )
 
 
-def config_of(categories: Sequence[str]) -> str:
+def build_labeling_config(categories: Sequence[str]) -> str:
     """Return the labelling configuration for a project with these categories of wrong words."""
     labels = "\n".join(f"    <Label value={quoteattr(name)}/>" for name in categories)
-    return CONFIG.substitute(labels=labels)
+    return LABELING_CONFIG.substitute(labels=labels)
 
 
-def read_label_studio(name: str, data: bytes) -> Read:
+def read_label_studio(name: str, data: bytes) -> ParsedFile:
     """Read a file of Label Studio tasks. Raises InputError if nothing in it can be read."""
-    items = list(json_items(text_of(name, data)))
-    return read_of(items, partial(_parse_task, _detect_file_unit(items)), "row")
+    items = list(iter_json_items(decode_file_text(name, data)))
+    return parse_items(items, partial(_parse_task, _detect_file_unit(items)), "row")
 
 
-def _detect_file_unit(items: Iterable[tuple[int, object] | Problem]) -> Unit | None:
+def _detect_file_unit(items: Iterable[tuple[int, object] | RowProblem]) -> OffsetUnit | None:
     """Return the unit for annotations that do not reveal theirs: the one all others agree on."""
-    tasks = (item[1] for item in items if not isinstance(item, Problem))
-    units = {unit_of(*answer) for task in tasks for answer in _iter_raw_spans(task)}
+    tasks = (item[1] for item in items if not isinstance(item, RowProblem))
+    units = {detect_offset_unit(*answer) for task in tasks for answer in _iter_raw_spans(task)}
     return "utf-16" if units - {None} == {"utf-16"} else None
 
 
-def _iter_raw_spans(task: object) -> Iterator[tuple[str, list[Place]]]:
+def _iter_raw_spans(task: object) -> Iterator[tuple[str, list[RawSpan]]]:
     """Yield (response, raw spans) of each annotation and prediction; skip malformed ones."""
     task_data = task.get("data") if isinstance(task, dict) else None
     if not isinstance(task, dict) or not isinstance(task_data, dict):
         return
-    response = next((task_data[name] for name in TEXTS if name in task_data), None)
+    response = next((task_data[name] for name in RESPONSE_FIELDS if name in task_data), None)
     for name in ("annotations", "predictions") if isinstance(response, str) else ():
         entries = task.get(name)
         for entry in entries if isinstance(entries, list) else ():
@@ -302,58 +312,60 @@ def _iter_raw_spans(task: object) -> Iterator[tuple[str, list[Place]]]:
             yield str(response), _get_raw_spans(result if isinstance(result, list) else [])
 
 
-def _get_raw_spans(result: Sequence[object]) -> list[Place]:
-    marks = (one for one in result if isinstance(one, dict) and one.get("type") in MARKS)
+def _get_raw_spans(result: Sequence[object]) -> list[RawSpan]:
+    marks = (
+        one for one in result if isinstance(one, dict) and one.get("type") in LABEL_RESULT_TYPES
+    )
     return [_get_raw_span(one["value"]) for one in marks if isinstance(one.get("value"), dict)]
 
 
-def _get_raw_span(value: dict[str, Any]) -> Place:
+def _get_raw_span(value: dict[str, Any]) -> RawSpan:
     """Return start, end and quote; for HTML, `start` and `end` are paths, so use globalOffsets."""
     global_offsets = value.get("globalOffsets")
     offsets = global_offsets if isinstance(global_offsets, dict) else value
     return offsets.get("start"), offsets.get("end"), value.get("text")
 
 
-def _parse_task(unit: Unit | None, record: Record) -> ExchangeRow:
+def _parse_task(unit: OffsetUnit | None, record: FileRecord) -> ExchangeRow:
     task_data = record.inner("data")
-    response = task_data.text(*TEXTS)
+    response = task_data.text(*RESPONSE_FIELDS)
     own_id = task_data.fields.get("id")
     golds, corrections = _parse_people(record, response, unit)
-    soft = soft_of(response, task_data.fields.get(SOFT))
+    soft = parse_soft_labels(response, task_data.fields.get(SOFT_LABELS_KEY))
     golds = tuple(replace(gold, soft=soft) for gold in golds)
     return ExchangeRow(
-        id=case_id(own_id) or case_id(record.fields.get("id")),
+        id=parse_case_id(own_id) or parse_case_id(record.fields.get("id")),
         response=response,
-        question=plain_text(task_data, "question"),
-        language=plain_text(task_data, "language"),
+        question=get_text(task_data, "question"),
+        language=get_text(task_data, "language"),
         documents=_parse_documents(task_data),
         golds=golds,
         corrections=corrections,
         suggestions=tuple(
             _parse_suggestion(response, p, unit) for p in _get_records(record, "predictions")
         ),
-        others=others_of(task_data.fields, KNOWN),
+        others=collect_extra_columns(task_data.fields, KNOWN_TASK_FIELDS),
         place=record.line,
     )
 
 
-def _parse_documents(record: Record) -> tuple[Document, ...]:
+def _parse_documents(record: FileRecord) -> tuple[ExchangeDocument, ...]:
     items = record.fields.get("documents")
     documents = []
     for number, item in enumerate(items if isinstance(items, list) else [], start=1):
-        document = Record(item if isinstance(item, dict) else {"text": item}, "", record.line)
-        name = plain_text(document, "name") or f"source {number}.txt"
-        documents.append(Document(name, document.text("text")))
+        document = FileRecord(item if isinstance(item, dict) else {"text": item}, "", record.line)
+        name = get_text(document, "name") or f"source {number}.txt"
+        documents.append(ExchangeDocument(name, document.text("text")))
     return tuple(documents)
 
 
-def _get_records(record: Record, name: str) -> list[Record]:
+def _get_records(record: FileRecord, name: str) -> list[FileRecord]:
     return record.records(name) if record.fields.get(name) is not None else []
 
 
 def _parse_people(
-    record: Record, response: str, unit: Unit | None
-) -> tuple[tuple[Gold, ...], tuple[Correction, ...]]:
+    record: FileRecord, response: str, unit: OffsetUnit | None
+) -> tuple[tuple[GoldAnswer, ...], tuple[Correction, ...]]:
     listed = _get_records(record, "annotations")
     annotations = [one for one in listed if not one.fields.get("was_cancelled")]
     truths = [one for one in annotations if one.fields.get("ground_truth") is True]
@@ -363,14 +375,14 @@ def _parse_people(
     for annotation in annotations:
         label, spans, texts = _parse_result(response, annotation, unit)
         if annotation in truths:
-            golds.append(replace(gold_of(label, spans, author=_get_person(annotation)), **texts))
+            golds.append(replace(build_gold(label, spans, author=_get_person(annotation)), **texts))
         else:
-            answer = correction_of(_get_person(annotation) or NOBODY, label, spans)
+            answer = build_correction(_get_person(annotation) or UNKNOWN_PERSON, label, spans)
             answers.append(replace(answer, **texts))
     return tuple(golds), tuple(answers)
 
 
-def _get_person(annotation: Record) -> str:
+def _get_person(annotation: FileRecord) -> str:
     username = annotation.fields.get("created_username")
     if isinstance(username, str) and username.strip():
         return username.strip()
@@ -380,36 +392,36 @@ def _get_person(annotation: Record) -> str:
     return "" if person is None or isinstance(person, bool) else str(person)[:60]
 
 
-def _parse_suggestion(response: str, prediction: Record, unit: Unit | None) -> Suggestion:
+def _parse_suggestion(response: str, prediction: FileRecord, unit: OffsetUnit | None) -> Suggestion:
     label, spans, _ = _parse_result(response, prediction, unit)
-    agent = plain_text(prediction, "model_version") or NOBODY
-    p = probability(prediction.fields.get("score"))
+    agent = get_text(prediction, "model_version") or UNKNOWN_PERSON
+    p = parse_probability(prediction.fields.get("score"))
     return Suggestion("", "", agent, 0.0, label, p, spans)
 
 
 def _parse_result(
-    response: str, annotation: Record, unit: Unit | None
+    response: str, annotation: FileRecord, unit: OffsetUnit | None
 ) -> tuple[Label, tuple[Span, ...], dict[str, Any]]:
     """Return label, spans and texts of an annotation; without a choice any mark is hallucinated."""
     label: Label | None = None
     spans: list[Span] = []
     texts: dict[str, Any] = {}
     items = _get_records(annotation, "result")
-    unit = unit_of(response, _get_raw_spans([item.fields for item in items])) or unit
+    unit = detect_offset_unit(response, _get_raw_spans([item.fields for item in items])) or unit
     for item in items:
         value = item.fields.get("value")
         kind, name = item.fields.get("type"), item.fields.get("from_name")
         if not isinstance(value, dict):
             continue
-        if kind in MARKS:
+        if kind in LABEL_RESULT_TYPES:
             spans.append(_parse_span(response, item, value, unit))
         elif kind == "choices":
             label = _parse_choice(value, name) or label
-        elif kind == "textarea" and name in WORDS:
+        elif kind == "textarea" and name in TEXT_QUESTIONS:
             value_text = value.get("text")
             parts = value_text if isinstance(value_text, list) else [value_text]
             texts[str(name)] = "\n".join(word for word in parts if isinstance(word, str))
-    inferred = said(label, spans, is_marked=True)
+    inferred = infer_label(label, spans, is_marked=True)
     return inferred or "supported", tuple(spans), texts
 
 
@@ -417,37 +429,39 @@ def _parse_choice(value: dict[str, Any], name: object) -> Label | None:
     choices = value.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     is_verdict = name in ("verdict", "label")
-    is_known = isinstance(first, str) and first.strip().lower() in LABELS
-    return label_of(first) if is_verdict or is_known else None
+    is_known = isinstance(first, str) and first.strip().lower() in LABEL_BY_WORD
+    return parse_label(first) if is_verdict or is_known else None
 
 
-def _parse_span(response: str, item: Record, value: dict[str, Any], unit: Unit | None) -> Span:
-    start, end = placed(response, *_get_raw_span(value), unit)
+def _parse_span(
+    response: str, item: FileRecord, value: dict[str, Any], unit: OffsetUnit | None
+) -> Span:
+    start, end = locate_span(response, *_get_raw_span(value), unit)
     names: list[Any] = next(
-        (value[kind] for kind in MARKS if isinstance(value.get(kind), list)), []
+        (value[kind] for kind in LABEL_RESULT_TYPES if isinstance(value.get(kind), list)), []
     )
     category = "; ".join(name for name in names if isinstance(name, str))
     meta = item.fields.get("meta")
     instead = meta.get("text") if isinstance(meta, dict) else None
     first = instead[0] if isinstance(instead, list) and instead else ""
-    p, quote = share(item.fields.get("score"), 1.0), response[start:end]
+    p, quote = parse_share(item.fields.get("score"), 1.0), response[start:end]
     replacement = first if isinstance(first, str) else ""
-    return Span(start, end, quote, p, category or UNSPECIFIED, "", replacement)
+    return Span(start, end, quote, p, category or UNSPECIFIED_CATEGORY, "", replacement)
 
 
 def write_label_studio(rows: Sequence[ExchangeRow]) -> bytes:
     """Return the rows as the bytes of a file of Label Studio tasks."""
-    return json_list(_dump_task(number, row) for number, row in enumerate(rows, start=1))
+    return dump_json_list(_dump_task(number, row) for number, row in enumerate(rows, start=1))
 
 
 def _dump_task(number: int, row: ExchangeRow) -> dict[str, Any]:
     data: dict[str, Any] = {"id": row.id, "text": row.response, "question": row.question}
-    data |= {"language": row.language} if row.language not in UNKNOWN else {}
+    data |= {"language": row.language} if row.language not in UNKNOWN_LANGUAGES else {}
     texts = [{"name": d.name, "text": d.text} for d in row.documents if d.text is not None]
     data |= {"documents": texts} if texts else {}
-    data |= {SOFT: plain_soft(row)} if row.soft else {}
-    others = plain_others(row.others)
-    data |= {name: value for name, value in others.items() if name not in KNOWN}
+    data |= {SOFT_LABELS_KEY: dump_soft_labels(row)} if row.soft else {}
+    others = expand_extra_columns(row.others)
+    data |= {name: value for name, value in others.items() if name not in KNOWN_TASK_FIELDS}
     answer = row.settled
     annotations = [
         {
@@ -469,7 +483,7 @@ def _dump_task(number: int, row: ExchangeRow) -> dict[str, Any]:
     return {"id": number, "data": data, "annotations": annotations, "predictions": predictions}
 
 
-def _dump_items(source: Gold | Correction | Suggestion) -> list[dict[str, Any]]:
+def _dump_items(source: GoldAnswer | Correction | Suggestion) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
     for span in source.spans:
         place = {"start": span.start, "end": span.end, "text": span.text}
@@ -481,7 +495,7 @@ def _dump_items(source: Gold | Correction | Suggestion) -> list[dict[str, Any]]:
     if source.label is not None:
         choice = {"choices": [source.label]}
         items.append({"from_name": "verdict", "type": "choices", "value": choice})
-    for name in WORDS:
+    for name in TEXT_QUESTIONS:
         if text := getattr(source, name, ""):
             items.append({"from_name": name, "type": "textarea", "value": {"text": [text]}})
     return [{"id": f"r{n}", "to_name": "text", **item} for n, item in enumerate(items, start=1)]

@@ -21,42 +21,50 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from core.debate.protocols import require_options
-from core.documents.library import file_bytes, store_file
-from core.documents.segmentation import terms
-from core.exchange.fields import LONGEST_ID
-from core.exchange.packed import json_lines
-from core.exchange.rows import Problem
-from core.review.queue_ranking import require_rate
+from core.documents.library import load_file_bytes, store_file
+from core.documents.segmentation import extract_terms
+from core.exchange.fields import MAX_ID_CHARS
+from core.exchange.packed import iter_json_lines
+from core.exchange.rows import RowProblem
+from core.review.queue_ranking import check_error_rate
 from core.runtime.config import MEGABYTE
 from core.runtime.errors import ConflictError, InputError
 from core.schema.records import Case, LibraryEntry, Member, Plan, Project, Run
-from core.schema.reviews import Assignment, Correction, Gold, Handling, Item, Suggestion
+from core.schema.reviews import (
+    Assignment,
+    Correction,
+    GoldAnswer,
+    QueueEvent,
+    QueueItem,
+    Suggestion,
+)
 from core.store import Store
 from core.store.cases import Batch, BatchRow
 from core.store.projects import PromptEdit
-from core.store.queue import EVERYTHING
+from core.store.queue import NO_ITEM_FILTER
 from core.store.sqlite import from_plain, to_plain
 from core.store.traces import export_trace, restore_trace
 
-FORMAT = "counterpoint-archive"
-VERSION = 2  # archives of version 1 hold no prompts and tables
-MANIFEST = "manifest.json"
-MOST_ARCHIVE = 1024 * MEGABYTE  # bytes, packed as well as unpacked
-MOST_MEMBERS = 100_000
-LISTS: dict[str, type[Any]] = {
+ARCHIVE_FORMAT = "counterpoint-archive"
+ARCHIVE_VERSION = 2  # archives of version 1 hold no prompts and tables
+MANIFEST_NAME = "manifest.json"
+MAX_ARCHIVE_BYTES = 1024 * MEGABYTE  # bytes, packed as well as unpacked
+MAX_ARCHIVE_FILES = 100_000
+RECORD_TYPES: dict[str, type[Any]] = {
     "members": Member, "library": LibraryEntry, "cases": Case, "runs": Run,
-    "corrections": Correction, "golds": Gold, "suggestions": Suggestion, "handlings": Handling,
-    "items": Item, "assignments": Assignment, "prompts": PromptEdit, "batches": Batch,
-    "batch_rows": BatchRow,
+    "corrections": Correction, "golds": GoldAnswer, "suggestions": Suggestion,
+    "handlings": QueueEvent, 
+    "items": QueueItem, "assignments": Assignment,
+    "prompts": PromptEdit, "batches": Batch, "batch_rows": BatchRow,
 }  # fmt: skip
-SINCE_2 = ("prompts", "batches", "batch_rows")
-MEMBER = re.compile(
-    rf"project\.json|(?:{'|'.join(LISTS)})\.jsonl|documents/[0-9a-f]{{64}}|traces/[\w-]{{1,64}}\.json"
+LISTS_SINCE_VERSION_2 = ("prompts", "batches", "batch_rows")
+MEMBER_PATTERN = re.compile(
+    rf"project\.json|(?:{'|'.join(RECORD_TYPES)})\.jsonl|documents/[0-9a-f]{{64}}|traces/[\w-]{{1,64}}\.json"
 )
-WRITTEN_AT = (1980, 1, 1, 0, 0, 0)  # the same project gives the same bytes
+ZIP_TIMESTAMP = (1980, 1, 1, 0, 0, 0)  # the same project gives the same bytes
 T = TypeVar("T")
 # The errors that zipfile raises for a file that was changed or was never a zip.
-DAMAGE = (
+ZIP_ERRORS = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, ValueError,
     NotImplementedError, RuntimeError,
 )  # fmt: skip
@@ -72,10 +80,10 @@ class ArchiveContent:
     cases: Sequence[Case]
     runs: Sequence[Run]
     corrections: Sequence[Correction]
-    golds: Sequence[Gold]
+    golds: Sequence[GoldAnswer]
     suggestions: Sequence[Suggestion]
-    handlings: Sequence[Handling]
-    items: Sequence[Item]
+    handlings: Sequence[QueueEvent]
+    items: Sequence[QueueItem]
     assignments: Sequence[Assignment]
     prompts: Sequence[PromptEdit]
     batches: Sequence[Batch]
@@ -84,7 +92,7 @@ class ArchiveContent:
     traces: Mapping[str, bytes]
 
 
-def restore(
+def restore_project(
     store: Store, home: Path, content: ArchiveContent, by: str, now: float
 ) -> tuple[Project, bool]:
     """Store the content; return its project and whether it is new.
@@ -121,12 +129,12 @@ def _require_consistent(content: ArchiveContent) -> None:
     """Raise InputError unless every record belongs to a case and a run of the archive itself."""
     project = content.project.id
     if content.project.error_rate is not None:
-        require_rate(content.project.error_rate)
+        check_error_rate(content.project.error_rate)
     require_options(Plan(content.project.protocol, options=content.project.options))
     for case in content.cases:
-        if not 0 < len(case.id) <= LONGEST_ID or not case.id.isprintable():
+        if not 0 < len(case.id) <= MAX_ID_CHARS or not case.id.isprintable():
             raise InputError(
-                f"Expected ids of 1 to {LONGEST_ID} characters that can be shown, found one of "
+                f"Expected ids of 1 to {MAX_ID_CHARS} characters that can be shown, found one of "
                 f"{len(case.id):,}; nothing was stored."
             )
     cases = {case.id for case in content.cases}
@@ -189,7 +197,7 @@ def _store_people_and_files(
 def _store_cases(store: Store, project: Project, content: ArchiveContent) -> None:
     responses = {case.id: case for case in content.cases}
     for case in content.cases:
-        words = terms(f"{case.question} {case.response}", case.language)
+        words = extract_terms(f"{case.question} {case.response}", case.language)
         store.cases.add(replace(case, project_id=project.id), list(words))
     for run in content.runs:
         if run.id in content.traces:
@@ -212,7 +220,7 @@ def _store_cases(store: Store, project: Project, content: ArchiveContent) -> Non
         store.queue.restore(item, people.get(item.case_id, ()))
 
 
-def give(store: Store, home: Path, project: Project, stream: BinaryIO) -> dict[str, int]:
+def write_archive(store: Store, home: Path, project: Project, stream: BinaryIO) -> dict[str, int]:
     """Write the project to the stream and return the number of records of each kind."""
     with store.reading():
         lists = _collect_records(store, project)
@@ -222,7 +230,7 @@ def give(store: Store, home: Path, project: Project, stream: BinaryIO) -> dict[s
 
         def add(name: str, data: bytes) -> None:
             digests[name] = hashlib.sha256(data).hexdigest()
-            info = zipfile.ZipInfo(name, WRITTEN_AT)
+            info = zipfile.ZipInfo(name, ZIP_TIMESTAMP)
             info.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(info, data)
 
@@ -233,9 +241,14 @@ def give(store: Store, home: Path, project: Project, stream: BinaryIO) -> dict[s
             if trace:
                 add(f"traces/{run_id}.json", trace)
         for entry in lists["library"]:
-            add(f"documents/{entry.id}", file_bytes(home, entry.id))
-        manifest = {"format": FORMAT, "version": VERSION, "project": project.name, "files": digests}
-        archive.writestr(zipfile.ZipInfo(MANIFEST, WRITTEN_AT), _encode_json(manifest))
+            add(f"documents/{entry.id}", load_file_bytes(home, entry.id))
+        manifest = {
+            "format": ARCHIVE_FORMAT,
+            "version": ARCHIVE_VERSION,
+            "project": project.name,
+            "files": digests,
+        }
+        archive.writestr(zipfile.ZipInfo(MANIFEST_NAME, ZIP_TIMESTAMP), _encode_json(manifest))
     return _count_records(lists)
 
 
@@ -248,7 +261,7 @@ def _collect_records(store: Store, project: Project) -> dict[str, list[Any]]:
     now, lease = 0.0, 0.0
     ids = [case.id for case in cases]
     items, _ = store.queue.page(
-        project.id, EVERYTHING, ("open", "flagged", "adjudicated"), limit=-1, offset=0, now=now
+        project.id, NO_ITEM_FILTER, ("open", "flagged", "adjudicated"), limit=-1, offset=0, now=now
     )
     batches = store.batches.all(project.id)[::-1]
     runs = [run for case_id in ids for run in store.runs.of_case(case_id, now, lease)]
@@ -277,13 +290,21 @@ def _export_trace(store: Store, run: Run) -> bytes:
 
 
 def _count_records(lists: dict[str, list[Any]]) -> dict[str, int]:
-    names = ("cases", "library", "runs", "corrections", "golds", "suggestions", *SINCE_2[:2])
+    names = (
+        "cases",
+        "library",
+        "runs",
+        "corrections",
+        "golds",
+        "suggestions",
+        *LISTS_SINCE_VERSION_2[:2],
+    )
     titles = {"library": "files", "golds": "gold answers", "prompts": "prompt edits",
              "batches": "tables"}  # fmt: skip
     return {titles.get(name, name): len(lists[name]) for name in names}
 
 
-def counted_words(counts: dict[str, int]) -> str:
+def format_archive_counts(counts: dict[str, int]) -> str:
     """Return the counts from `give` in words."""
     return ", ".join(
         f"{count} {name.removesuffix('s') if count == 1 else name}"
@@ -292,7 +313,7 @@ def counted_words(counts: dict[str, int]) -> str:
 
 
 @dataclass(frozen=True)
-class Taken:
+class ImportedArchive:
     """An imported archive: its project, and how many records of each kind were stored."""
 
     project: Project
@@ -305,10 +326,12 @@ class Taken:
         title = f"“{self.project.name}”"
         if not self.is_new:
             return f"{title} was here before, so nothing was stored."
-        return f"{title} is here with {counted_words(self.counts)}."
+        return f"{title} is here with {format_archive_counts(self.counts)}."
 
 
-def take(store: Store, home: Path, stream: BinaryIO, by: str, now: float) -> Taken:
+def import_archive(
+    store: Store, home: Path, stream: BinaryIO, by: str, now: float
+) -> ImportedArchive:
     """Store an archive's project; `by` becomes its admin.
 
     A project that exists here with all its cases is left unchanged. Raises NotAllowed if `by` may
@@ -317,14 +340,14 @@ def take(store: Store, home: Path, stream: BinaryIO, by: str, now: float) -> Tak
     """
     content, lists = _read_archive(stream)
     try:
-        project, is_new = restore(store, home, content, by, now)
+        project, is_new = restore_project(store, home, content, by, now)
     except sqlite3.IntegrityError as error:
         raise InputError(
             f"Expected records with ids of their own in the archive, found one twice ({error}); "
             "nothing was stored. Export it again."
         ) from error
     counts = _count_records(lists)
-    return Taken(project, counts if is_new else dict.fromkeys(counts, 0), is_new)
+    return ImportedArchive(project, counts if is_new else dict.fromkeys(counts, 0), is_new)
 
 
 def _read_archive(stream: BinaryIO) -> tuple[ArchiveContent, dict[str, list[Any]]]:
@@ -333,16 +356,18 @@ def _read_archive(stream: BinaryIO) -> tuple[ArchiveContent, dict[str, list[Any]
             _require_bounds(archive)
             version, digests = _read_manifest(archive)
             files = {name: _read_member(archive, name, digest) for name, digest in digests.items()}
-    except DAMAGE as error:
+    except ZIP_ERRORS as error:
         raise InputError(
             f"Expected a whole archive of Counterpoint (zip), found: {error}; copy it again."
         ) from error
     if version == 1:
-        files |= {f"{name}.jsonl": b"" for name in SINCE_2}
-    missing = [n for n in ("project.json", *(f"{n}.jsonl" for n in LISTS)) if n not in files]
+        files |= {f"{name}.jsonl": b"" for name in LISTS_SINCE_VERSION_2}
+    missing = [n for n in ("project.json", *(f"{n}.jsonl" for n in RECORD_TYPES)) if n not in files]
     if missing:
         raise InputError(f"Expected {missing[0]} in the archive, found none; export it again.")
-    lists = {name: _parse_records(f"{name}.jsonl", files, kind) for name, kind in LISTS.items()}
+    lists = {
+        name: _parse_records(f"{name}.jsonl", files, kind) for name, kind in RECORD_TYPES.items()
+    }
     project = _parse_record("project.json", _decode_json(files["project.json"]), Project)
     documents = {n[10:]: d for n, d in files.items() if n.startswith("documents/")}
     for source, data in documents.items():
@@ -356,36 +381,38 @@ def _read_archive(stream: BinaryIO) -> tuple[ArchiveContent, dict[str, list[Any]
 
 def _require_bounds(archive: zipfile.ZipFile) -> None:
     infos = archive.infolist()
-    if len(infos) > MOST_MEMBERS or sum(info.file_size for info in infos) > MOST_ARCHIVE:
+    if len(infos) > MAX_ARCHIVE_FILES or sum(info.file_size for info in infos) > MAX_ARCHIVE_BYTES:
         raise InputError(
-            f"Expected an archive of at most {MOST_ARCHIVE // MEGABYTE} MB and {MOST_MEMBERS:,} "
+            f"Expected an archive of at most {MAX_ARCHIVE_BYTES // MEGABYTE} MB and "
+            f"{MAX_ARCHIVE_FILES:,} "
             "files when unpacked, found more; it was left unread."
         )
     names = [info.filename for info in infos]
     unexpected = next(
-        (name for name in names if name != MANIFEST and not MEMBER.fullmatch(name)), None
+        (name for name in names if name != MANIFEST_NAME and not MEMBER_PATTERN.fullmatch(name)),
+        None,
     )
     if unexpected is not None or len(set(names)) < len(names):
         finding = f"“{unexpected[:60]}”" if unexpected is not None else "a name twice"
         raise InputError(
             f"Expected the files that Counterpoint puts into an archive, found {finding}."
         )
-    if MANIFEST not in names:
+    if MANIFEST_NAME not in names:
         raise InputError("Expected an archive that Counterpoint exported, found another zip file.")
 
 
 def _read_manifest(archive: zipfile.ZipFile) -> tuple[int, dict[str, str]]:
-    manifest = _decode_json(archive.read(MANIFEST))
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+    manifest = _decode_json(archive.read(MANIFEST_NAME))
+    if not isinstance(manifest, dict) or manifest.get("format") != ARCHIVE_FORMAT:
         raise InputError("Expected an archive that Counterpoint exported, found another zip file.")
     version = manifest.get("version")
-    if version not in (1, VERSION):
+    if version not in (1, ARCHIVE_VERSION):
         raise InputError(
-            f"Expected an archive of version 1 or {VERSION}, found {str(version)[:20]}; "
+            f"Expected an archive of version 1 or {ARCHIVE_VERSION}, found {str(version)[:20]}; "
             "open it with the Counterpoint that wrote it."
         )
     digests = manifest.get("files")
-    members = {name for name in archive.namelist() if name != MANIFEST}
+    members = {name for name in archive.namelist() if name != MANIFEST_NAME}
     if not isinstance(digests, dict) or set(digests) != members:
         raise InputError("Expected the files that the manifest lists, found others; export again.")
     return version, digests
@@ -415,11 +442,11 @@ def _parse_records(name: str, files: dict[str, bytes], kind: type[T]) -> list[T]
         text = files[name].decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"Expected UTF-8 text in {name}, found: {error}.") from error
-    return [_parse_item(name, item, kind) for item in json_lines(text)]
+    return [_parse_item(name, item, kind) for item in iter_json_lines(text)]
 
 
-def _parse_item(name: str, item: tuple[int, object] | Problem, kind: type[T]) -> T:
-    if isinstance(item, Problem):
+def _parse_item(name: str, item: tuple[int, object] | RowProblem, kind: type[T]) -> T:
+    if isinstance(item, RowProblem):
         raise InputError(f"Expected records in {name}, line {item.place}: {item.reason}")
     return _parse_record(f"{name}, line {item[0]}", item[1], kind)
 

@@ -12,24 +12,29 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from core.baseline.wording import counted
-from core.exchange.annotation_tools import config_of
-from core.exchange.archive import MOST_ARCHIVE, counted_words, give, take
-from core.exchange.incoming import ImportOrder, take_in
-from core.exchange.outgoing import rows_of, sorted_out
-from core.exchange.packed import MOST_MEGABYTES
-from core.exchange.registry import FORMATS, ONLY_READ, WRITTEN, joined_sources
-from core.pipeline.streaming_input import read_whole
-from core.review.people import first_project, person_here
-from core.runtime.config import MEGABYTE, shown_safely
+from core.baseline.wording import format_count
+from core.exchange.annotation_tools import build_labeling_config
+from core.exchange.archive import (
+    MAX_ARCHIVE_BYTES,
+    format_archive_counts,
+    import_archive,
+    write_archive,
+)
+from core.exchange.incoming import ImportRequest, import_rows
+from core.exchange.outgoing import export_trajectories, load_project_rows
+from core.exchange.packed import MAX_FILE_MEGABYTES
+from core.exchange.registry import FORMATS, READ_ONLY_FORMATS, WRITABLE_FORMATS, join_sources
+from core.pipeline.streaming_input import read_file_bytes
+from core.review.people import current_person, ensure_project
+from core.runtime.config import MEGABYTE, replace_invalid_bytes
 from core.runtime.errors import InputError
 from core.schema.records import Project
 from core.store import Store, open_store
 
 ARCHIVE = "archive"
 TRAJECTORIES = "trajectories"
-WHICH = ("all", "reviewed")
-IMPORT_WORDS = """\
+CASE_SELECTIONS = ("all", "reviewed")
+IMPORT_DESCRIPTION = """\
 Bring cases with their labels into a project: gold answers, suggestions of an agent, or cases alone.
 
 A row keeps its id; the same id with the same texts is the same case, so importing a file again
@@ -45,7 +50,7 @@ examples:
 
 exit code: 0 something came in or was there already; 1 the result could not be written; 2 nothing
 could be read, with the reason."""
-EXPORT_WORDS = """\
+EXPORT_DESCRIPTION = """\
 Write a project's cases with the answers that count: a settled one, else the newest correction, else
 the gold that was imported. An archive holds the whole project with documents, runs and history.
 Trajectories are finished audits, step by step, to train an agent on: those that people found right,
@@ -59,10 +64,10 @@ examples:
   python -m core export --format trajectories --out trajectories.jsonl --balanced
 
 exit code: 0 written; 1 the file could not be written; 2 bad input, with one line that says so."""
-MOST_SHOWN = 50
-FAILED_ENDING = ".failed.jsonl"
-Say = Callable[[str], None]
-Out = Callable[[str | bytes], None]
+MAX_PROBLEMS_SHOWN = 50
+FAILED_SUFFIX = ".failed.jsonl"
+MessageWriter = Callable[[str], None]
+OutputWriter = Callable[[str | bytes], None]
 
 
 def add_commands(commands: Any, add_home: Any) -> None:
@@ -70,12 +75,14 @@ def add_commands(commands: Any, add_home: Any) -> None:
     import_parser = commands.add_parser(
         "import",
         help="bring cases, gold answers or suggestions in from a file",
-        description=IMPORT_WORDS,
+        description=IMPORT_DESCRIPTION,
         epilog=IMPORT_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     import_parser.add_argument("file", metavar="FILE", help="the file, or - for standard input")
-    import_parser.add_argument("--format", required=True, choices=(*WRITTEN, *ONLY_READ, ARCHIVE))
+    import_parser.add_argument(
+        "--format", required=True, choices=(*WRITABLE_FORMATS, *READ_ONLY_FORMATS, ARCHIVE)
+    )
     import_parser.add_argument(
         "--as",
         dest="labels",
@@ -92,16 +99,21 @@ def add_commands(commands: Any, add_home: Any) -> None:
     export_parser = commands.add_parser(
         "export",
         help="write cases and their answers, or a whole project",
-        description=EXPORT_WORDS,
+        description=EXPORT_DESCRIPTION,
         epilog=EXPORT_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    export_parser.add_argument("--format", required=True, choices=(*WRITTEN, ARCHIVE, TRAJECTORIES))
+    export_parser.add_argument(
+        "--format", required=True, choices=(*WRITABLE_FORMATS, ARCHIVE, TRAJECTORIES)
+    )
     export_parser.add_argument(
         "--out", required=True, metavar="FILE", help="the file, or - for stdout"
     )
     export_parser.add_argument(
-        "--only", choices=WHICH, default="all", help="all cases (default), or those with an answer"
+        "--only",
+        choices=CASE_SELECTIONS,
+        default="all",
+        help="all cases (default), or those with an answer",
     )
     export_parser.add_argument(
         "--balanced",
@@ -115,39 +127,39 @@ def add_commands(commands: Any, add_home: Any) -> None:
         add_home(parser)
 
 
-def run_import(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int:
+def run_import(given: argparse.Namespace, home: Path, say: MessageWriter, out: OutputWriter) -> int:
     """Import a file; return 0 if any row was imported or known already, else 2.
 
     Raises InputError if the file cannot be read at all, or there is no such project.
     """
-    name = shown_safely(Path(given.file).name if given.file != "-" else "standard input")
+    name = replace_invalid_bytes(Path(given.file).name if given.file != "-" else "standard input")
     if given.format == ARCHIVE:
         return _import_archive(given, home, say, out)
     data = _read_bytes(given.file)
     with open_store(home) as store:
-        person = person_here(store)
-        project = project_named(store, given.project, person)
+        person = current_person(store)
+        project = find_project_by_name(store, given.project, person)
         file_format = FORMATS[given.format]
         read = file_format.read(name, data)
         if given.sources is not None:
-            read = joined_sources(read, _read_bytes(given.sources), given.format)
-        order = ImportOrder(
+            read = join_sources(read, _read_bytes(given.sources), given.format)
+        order = ImportRequest(
             project, person, time.time(), name, given.labels, given.agent.strip()[:80]
         )
-        outcome = take_in(store, home, read, order)
-    for problem in outcome.problems[:MOST_SHOWN]:
+        outcome = import_rows(store, home, read, order)
+    for problem in outcome.problems[:MAX_PROBLEMS_SHOWN]:
         say(f"{outcome.unit} {problem.place}: {' '.join(problem.reason.split())}")
-    more = len(outcome.problems) - MOST_SHOWN
+    more = len(outcome.problems) - MAX_PROBLEMS_SHOWN
     if more > 0:
         say(f"… and {more} more.")
-    say(f"{counted(outcome.rows, 'row')} into “{project.name}”: {outcome.words}.")
+    say(f"{format_count(outcome.rows, 'row')} into “{project.name}”: {outcome.words}.")
     if given.json:
         summary = {"format": given.format, "file": name, "project": project.name}
         out(json.dumps(summary | outcome.as_dict(), ensure_ascii=False) + "\n")
     return 0 if outcome.new + outcome.known else 2
 
 
-def run_export(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int:
+def run_export(given: argparse.Namespace, home: Path, say: MessageWriter, out: OutputWriter) -> int:
     """Write a project's cases and return 0.
 
     Raises InputError if there is no such project, the file cannot be written, or --balanced is
@@ -156,31 +168,34 @@ def run_export(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int
     if given.balanced and given.format != TRAJECTORIES:
         raise InputError("Expected --balanced only with --format trajectories; leave it out.")
     with open_store(home) as store:
-        project = project_named(store, given.project, person_here(store))
+        project = find_project_by_name(store, given.project, current_person(store))
         if given.format == ARCHIVE:
             stream = io.BytesIO()
-            counts = give(store, home, project, stream)
+            counts = write_archive(store, home, project, stream)
             _write_output(given.out, stream.getvalue(), out)
-            say(f"Wrote “{project.name}” with {counted_words(counts)}.")
+            say(f"Wrote “{project.name}” with {format_archive_counts(counts)}.")
             _report_summary({"format": ARCHIVE, "project": project.name, **counts}, given, say, out)
             return 0
         if given.format == TRAJECTORIES:
             return _export_trajectories(store, project, given, say, out)
-        rows = rows_of(store, home, project, given.only)
+        rows = load_project_rows(store, home, project, given.only)
     write = FORMATS[given.format].write
     _write_output(given.out, write(rows) if write else b"", out)
     answered = sum(row.answer is not None for row in rows)
     if given.format == "label-studio":
-        config = config_of(project.categories)
+        config = build_labeling_config(project.categories)
         say(f"The labelling configuration that fits these tasks:\n{config}")
-    say(f"Wrote {counted(len(rows), 'case')} of “{project.name}”, {answered} with an answer.")
+    say(f"Wrote {format_count(len(rows), 'case')} of “{project.name}”, {answered} with an answer.")
     summary = {"format": given.format, "rows": len(rows), "answered": answered}
     _report_summary(summary | {"project": project.name}, given, say, out)
     return 0
 
 
 def _report_summary(
-    summary: Mapping[str, object], options: argparse.Namespace, say: Say, out: Out
+    summary: Mapping[str, object],
+    options: argparse.Namespace,
+    say: MessageWriter,
+    out: OutputWriter,
 ) -> None:
     line = json.dumps(summary, ensure_ascii=False)
     if options.json and options.out == "-":
@@ -189,20 +204,24 @@ def _report_summary(
         out(line + "\n")
 
 
-def _write_output(path: str, data: bytes, out: Out) -> None:
+def _write_output(path: str, data: bytes, out: OutputWriter) -> None:
     if path == "-":
         out(data)
     else:
-        write_whole(Path(path), data)
+        write_file_atomically(Path(path), data)
 
 
 def _export_trajectories(
-    store: Store, project: Project, options: argparse.Namespace, say: Say, out: Out
+    store: Store,
+    project: Project,
+    options: argparse.Namespace,
+    say: MessageWriter,
+    out: OutputWriter,
 ) -> int:
-    trajectories = sorted_out(store, project, options.only, balance=options.balanced)
+    trajectories = export_trajectories(store, project, options.only, balance=options.balanced)
     _write_output(options.out, trajectories.kept_file, out)
     if options.out != "-":
-        write_whole(Path(f"{options.out}{FAILED_ENDING}"), trajectories.failed_file)
+        write_file_atomically(Path(f"{options.out}{FAILED_SUFFIX}"), trajectories.failed_file)
     say(f"Trajectories of “{project.name}”: {trajectories.words}.")
     counts = {"kept": len(trajectories.kept), "failed": len(trajectories.failed)}
     summary = {"format": TRAJECTORIES, "project": project.name, **counts}
@@ -210,13 +229,19 @@ def _export_trajectories(
     return 0
 
 
-def _import_archive(options: argparse.Namespace, home: Path, say: Say, out: Out) -> int:
+def _import_archive(
+    options: argparse.Namespace, home: Path, say: MessageWriter, out: OutputWriter
+) -> int:
     if options.project is not None or options.labels != "gold":
         raise InputError("An archive brings its own project; leave --project and --as out.")
-    data = read_whole(Path(options.file), MOST_ARCHIVE // MEGABYTE) if options.file != "-" else b""
-    stream = io.BytesIO(data or sys.stdin.buffer.read(MOST_ARCHIVE + 1))
+    data = (
+        read_file_bytes(Path(options.file), MAX_ARCHIVE_BYTES // MEGABYTE)
+        if options.file != "-"
+        else b""
+    )
+    stream = io.BytesIO(data or sys.stdin.buffer.read(MAX_ARCHIVE_BYTES + 1))
     with open_store(home) as store:
-        imported = take(store, home, stream, person_here(store), time.time())
+        imported = import_archive(store, home, stream, current_person(store), time.time())
     say(imported.words)
     if options.json:
         summary = {"format": ARCHIVE, "project": imported.project.name} | imported.counts
@@ -224,10 +249,10 @@ def _import_archive(options: argparse.Namespace, home: Path, say: Say, out: Out)
     return 0
 
 
-def project_named(store: Store, name: str | None, person: str) -> Project:
+def find_project_by_name(store: Store, name: str | None, person: str) -> Project:
     """Return the project of that name, or the first. Raises InputError if none has that name."""
     if name is None:
-        return first_project(store, person, time.time())
+        return ensure_project(store, person, time.time())
     projects = store.projects.all()
     match = next((project for project in projects if project.name == name), None)
     if match is None:
@@ -236,7 +261,7 @@ def project_named(store: Store, name: str | None, person: str) -> Project:
     return match
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_file_atomically(path: Path, data: bytes) -> None:
     """Write a file atomically: it appears complete or not at all.
 
     Raises InputError if it cannot be written there.
@@ -255,13 +280,14 @@ def write_whole(path: Path, data: bytes) -> None:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
         raise InputError(
-            f"Expected a file that can be written at {shown_safely(str(path))}, found: {error}."
+            f"Expected a file that can be written at {replace_invalid_bytes(str(path))}, found: "
+            f"{error}."
         ) from error
 
 
 def _read_bytes(file: str) -> bytes:
     if file != "-":
-        return read_whole(Path(file), MOST_MEGABYTES)
+        return read_file_bytes(Path(file), MAX_FILE_MEGABYTES)
     if sys.stdin is None:
         raise InputError("Expected the rows on standard input, found it closed.")
-    return sys.stdin.buffer.read(MOST_MEGABYTES * MEGABYTE + 1)
+    return sys.stdin.buffer.read(MAX_FILE_MEGABYTES * MEGABYTE + 1)

@@ -12,27 +12,27 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from core.exchange.packed import MOST_ROWS
+from core.exchange.packed import MAX_ROWS
 from core.exchange.rows import (
-    OTHER_JSON,
-    UNSPECIFIED,
+    JSON_COLUMN_SUFFIX,
+    UNSPECIFIED_CATEGORY,
     ExchangeRow,
-    Others,
-    Place,
-    Problem,
-    Read,
-    Record,
-    Unit,
-    gold_of,
-    placed,
-    unit_of,
+    ExtraColumns,
+    FileRecord,
+    OffsetUnit,
+    ParsedFile,
+    RawSpan,
+    RowProblem,
+    build_gold,
+    detect_offset_unit,
+    locate_span,
 )
-from core.runtime.errors import InputError, shown
+from core.runtime.errors import InputError, make_printable
 from core.schema.records import Label, Span, WordScore
 from core.schema.reviews import Suggestion
 
-LONGEST_ID = 200
-WORDS: Mapping[Label, str] = {
+MAX_ID_CHARS = 200
+LABEL_SYNONYMS: Mapping[Label, str] = {
     "supported": "supported, supports, support, faithful, consistent, factual, correct, "
     "entailment, entailed, not hallucinated, not_hallucinated, no_error",
     "hallucinated": "hallucinated, hallucination, refuted, refutes, contradicted, contradiction, "
@@ -40,54 +40,56 @@ WORDS: Mapping[Label, str] = {
     "unclear": "unclear, unsure, neutral, unverifiable, not enough info, not_enough_info, "
     "questionable",
 }
-LABELS = {word: label for label, words in WORDS.items() for word in words.split(", ")}
+LABEL_BY_WORD = {
+    word: label for label, words in LABEL_SYNONYMS.items() for word in words.split(", ")
+}
 T = TypeVar("T")
-OWN = "counterpoint"
+EXTENSION_KEY = "counterpoint"
 
 
-def rows_of(
-    items: Iterable[tuple[int, object] | Problem], row_of: Callable[[Record], T | None]
-) -> tuple[list[T], list[Problem]]:
+def parse_rows(
+    items: Iterable[tuple[int, object] | RowProblem], row_of: Callable[[FileRecord], T | None]
+) -> tuple[list[T], list[RowProblem]]:
     """Parse each item with `row_of` into a row or a problem; skip items that give None."""
     rows: list[T] = []
-    problems: list[Problem] = []
+    problems: list[RowProblem] = []
     for item in items:
-        if isinstance(item, Problem):
+        if isinstance(item, RowProblem):
             problems.append(item)
             continue
         place, item_value = item
-        if len(rows) >= MOST_ROWS:
-            problems.append(Problem(place, f"expected at most {MOST_ROWS:,} rows, found more."))
+        if len(rows) >= MAX_ROWS:
+            problems.append(RowProblem(place, f"expected at most {MAX_ROWS:,} rows, found more."))
             break
         try:
             if not isinstance(item_value, dict):
                 raise InputError("expected a JSON object, found another kind of value.")
-            row = row_of(Record(item_value, "", place))
+            row = row_of(FileRecord(item_value, "", place))
         except InputError as error:
-            problems.append(Problem(place, reason(error)))
+            problems.append(RowProblem(place, describe_row_error(error)))
         else:
             if row is not None:
                 rows.append(row)
     return rows, problems
 
 
-def read_of(
-    items: Iterable[tuple[int, object] | Problem],
-    row_of: Callable[[Record], ExchangeRow | None],
+def parse_items(
+    items: Iterable[tuple[int, object] | RowProblem],
+    row_of: Callable[[FileRecord], ExchangeRow | None],
     unit: str = "line",
-) -> Read:
+) -> ParsedFile:
     """Parse the items of a file and return its rows and problems."""
-    rows, problems = rows_of(items, row_of)
-    return Read(tuple(rows), tuple(problems), unit)
+    rows, problems = parse_rows(items, row_of)
+    return ParsedFile(tuple(rows), tuple(problems), unit)
 
 
-def reason(error: InputError) -> str:
+def describe_row_error(error: InputError) -> str:
     """Return the error's message, safe to show, without the place, which is shown beside it."""
-    message = shown(error)
+    message = make_printable(error)
     return message.split(": ", 1)[1] if message.startswith(", line ") else message
 
 
-def case_id(value: object) -> str:
+def parse_case_id(value: object) -> str:
     """Return the case's own id, or "" if there is none.
 
     Raises InputError if it is neither a text nor a number, too long, or not printable.
@@ -96,15 +98,15 @@ def case_id(value: object) -> str:
         return ""
     is_valid_type = isinstance(value, str | int | float) and not isinstance(value, bool)
     text = str(value)
-    if not is_valid_type or len(text) > LONGEST_ID or not text.isprintable() or not text.strip():
+    if not is_valid_type or len(text) > MAX_ID_CHARS or not text.isprintable() or not text.strip():
         raise InputError(
-            f"expected an id of at most {LONGEST_ID} printable characters, found "
+            f"expected an id of at most {MAX_ID_CHARS} printable characters, found "
             f"“{ascii(text)[1:61]}”; give another, or none."
         )
     return text
 
 
-def plain_text(record: Record, *names: str) -> str:
+def get_text(record: FileRecord, *names: str) -> str:
     """Return the first of these fields that is not null, unchanged; "" if there is none."""
     for name in names:
         value = record.fields.get(name)
@@ -116,7 +118,7 @@ def plain_text(record: Record, *names: str) -> str:
     return ""
 
 
-def label_of(value: object) -> Label | None:
+def parse_label(value: object) -> Label | None:
     """Return the label that a word stands for, or None if there is no word.
 
     Raises InputError if the word is unknown. Bare numbers are unknown, because they mean opposite
@@ -124,7 +126,7 @@ def label_of(value: object) -> Label | None:
     """
     if value is None or value == "":
         return None
-    label = LABELS.get(value.strip().lower()) if isinstance(value, str) else None
+    label = LABEL_BY_WORD.get(value.strip().lower()) if isinstance(value, str) else None
     if label is None:
         raise InputError(
             "expected a label of supported, hallucinated or unclear, found "
@@ -133,7 +135,7 @@ def label_of(value: object) -> Label | None:
     return label
 
 
-def spans_of(response: str, items: object, source: str = "") -> tuple[Span, ...]:
+def parse_spans(response: str, items: object, source: str = "") -> tuple[Span, ...]:
     """Parse spans written as objects with start and end, or as pairs.
 
     Raises InputError if one lies outside the response, or its text is not found there.
@@ -142,33 +144,35 @@ def spans_of(response: str, items: object, source: str = "") -> tuple[Span, ...]
         return ()
     if not isinstance(items, list):
         raise InputError("expected a list of spans, found another kind of value; write a list.")
-    unit = unit_of(response, (_get_raw_span(item) for item in items if isinstance(item, dict)))
+    unit = detect_offset_unit(
+        response, (_get_raw_span(item) for item in items if isinstance(item, dict))
+    )
     return tuple(_parse_span(response, item, source, unit) for item in items)
 
 
-def _get_raw_span(item: dict[str, Any]) -> Place:
+def _get_raw_span(item: dict[str, Any]) -> RawSpan:
     return item.get("start"), item.get("end"), item.get("text")
 
 
-def _parse_span(response: str, item: object, source: str, unit: Unit | None) -> Span:
+def _parse_span(response: str, item: object, source: str, unit: OffsetUnit | None) -> Span:
     if isinstance(item, list) and len(item) == 2:
         item = {"start": item[0], "end": item[1]}
     if not isinstance(item, dict):
         raise InputError("expected a span with start and end, found another kind of value.")
-    start, end = placed(response, *_get_raw_span(item), unit)
+    start, end = locate_span(response, *_get_raw_span(item), unit)
     names = ("category", "label", "label_type", "type")
     categories = (
         item[name] for name in names if isinstance(item.get(name), str) and item[name].strip()
     )
     instead = item.get("instead")
-    p = share(item.get("p", item.get("prob")), 1.0)
-    category = next(categories, UNSPECIFIED)
+    p = parse_share(item.get("p", item.get("prob")), 1.0)
+    category = next(categories, UNSPECIFIED_CATEGORY)
     span_source = item["source"] if isinstance(item.get("source"), str) else source
     replacement = instead if isinstance(instead, str) else ""
     return Span(start, end, response[start:end], p, category, span_source, replacement)
 
 
-def soft_of(response: str, items: object) -> tuple[WordScore, ...]:
+def parse_soft_labels(response: str, items: object) -> tuple[WordScore, ...]:
     """Parse stretches of the response with the share of people who marked them.
 
     Raises InputError if one lies outside the response, or its share is not a probability.
@@ -181,12 +185,12 @@ def soft_of(response: str, items: object) -> tuple[WordScore, ...]:
     for item in items:
         if not isinstance(item, dict):
             raise InputError("expected a soft label with start, end and prob, found another value.")
-        start, end = placed(response, item.get("start"), item.get("end"))
-        scores.append(WordScore(start, end, share(item.get("prob", item.get("p")), 1.0)))
+        start, end = locate_span(response, item.get("start"), item.get("end"))
+        scores.append(WordScore(start, end, parse_share(item.get("prob", item.get("p")), 1.0)))
     return tuple(scores)
 
 
-def share(value: object, otherwise: float) -> float:
+def parse_share(value: object, otherwise: float) -> float:
     """Return the probability from 0 to 1, or `otherwise` if the value is None.
 
     Raises InputError for any other value.
@@ -200,34 +204,36 @@ def share(value: object, otherwise: float) -> float:
     return float(value)
 
 
-def probability(value: object) -> float | None:
+def parse_probability(value: object) -> float | None:
     """Return the probability from 0 to 1, or None. Raises InputError for any other value."""
-    return None if value is None else share(value, 0.0)
+    return None if value is None else parse_share(value, 0.0)
 
 
-def said(label: Label | None, spans: Sequence[Span], is_marked: bool) -> Label | None:
+def infer_label(label: Label | None, spans: Sequence[Span], is_marked: bool) -> Label | None:
     """Return the label; if there is none, any mark means hallucinated and no mark supported."""
     if label is not None or not is_marked:
         return label
     return "hallucinated" if spans else "supported"
 
 
-def others_of(fields: Mapping[str, object], known: Iterable[str]) -> Others:
+def collect_extra_columns(fields: Mapping[str, object], known: Iterable[str]) -> ExtraColumns:
     """Return the columns that are not `known`, as texts; other values are kept as JSON."""
     names = set(known)
     return tuple(
         (name, value)
-        if isinstance(value, str) and not name.endswith(OTHER_JSON)
-        else (name + OTHER_JSON, json.dumps(value, ensure_ascii=False))
+        if isinstance(value, str) and not name.endswith(JSON_COLUMN_SUFFIX)
+        else (name + JSON_COLUMN_SUFFIX, json.dumps(value, ensure_ascii=False))
         for name, value in fields.items()
         if name not in names
     )
 
 
-def plain_others(others: Others) -> dict[str, Any]:
+def expand_extra_columns(others: ExtraColumns) -> dict[str, Any]:
     """Return the extra columns with the values that they had in JSON."""
     return {
-        name.removesuffix(OTHER_JSON): _parse_json_cell(text) if name.endswith(OTHER_JSON) else text
+        name.removesuffix(JSON_COLUMN_SUFFIX): _parse_json_cell(text)
+        if name.endswith(JSON_COLUMN_SUFFIX)
+        else text
         for name, text in others
     }
 
@@ -239,20 +245,20 @@ def _parse_json_cell(cell: str) -> Any:
         return cell
 
 
-def plain_span(span: Span) -> dict[str, Any]:
+def dump_span(span: Span) -> dict[str, Any]:
     """Return a span as JSON formats write it."""
     plain = {name: getattr(span, name) for name in ("start", "end", "text", "category")}
     plain |= {"p": span.p} if span.p != 1.0 else {}
     return plain | ({"instead": span.instead} if span.instead else {})
 
 
-def plain_soft(row: ExchangeRow) -> list[dict[str, Any]]:
+def dump_soft_labels(row: ExchangeRow) -> list[dict[str, Any]]:
     """Return the share of people who marked each stretch, as JSON formats write it."""
     return [{"start": s.start, "end": s.end, "prob": s.p} for s in row.soft]
 
 
-def suggestions_of(response: str, items: object) -> tuple[Suggestion, ...]:
-    """Parse agents' suggestions as `plain_suggestion` writes them.
+def parse_suggestions(response: str, items: object) -> tuple[Suggestion, ...]:
+    """Parse agents' suggestions as `dump_suggestion` writes them.
 
     Raises InputError if one names no agent, or has an invalid label, probability or span.
     """
@@ -265,30 +271,30 @@ def suggestions_of(response: str, items: object) -> tuple[Suggestion, ...]:
         agent = item.get("agent") if isinstance(item, dict) else None
         if not isinstance(item, dict) or not isinstance(agent, str) or not agent.strip():
             raise InputError("expected a suggestion with the name of its agent, found none.")
-        label, p = label_of(item.get("label")), probability(item.get("p"))
-        spans = spans_of(response, item.get("spans"))
+        label, p = parse_label(item.get("label")), parse_probability(item.get("p"))
+        spans = parse_spans(response, item.get("spans"))
         suggestions.append(Suggestion("", "", agent, 0.0, label, p, spans))
     return tuple(suggestions)
 
 
-def plain_suggestion(suggestion: Suggestion) -> dict[str, Any]:
+def dump_suggestion(suggestion: Suggestion) -> dict[str, Any]:
     """Return a suggestion as JSON, for a layout that has no place of its own for it."""
     plain = {name: getattr(suggestion, name) for name in ("agent", "label", "p")}
-    return plain | {"spans": [plain_span(span) for span in suggestion.spans]}
+    return plain | {"spans": [dump_span(span) for span in suggestion.spans]}
 
 
-def lines(rows: Iterator[dict[str, Any]]) -> bytes:
+def dump_json_lines(rows: Iterator[dict[str, Any]]) -> bytes:
     """Return the objects as the bytes of JSON lines."""
     return b"".join(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows)
 
 
-def json_list(rows: Iterable[dict[str, Any]]) -> bytes:
+def dump_json_list(rows: Iterable[dict[str, Any]]) -> bytes:
     """Return the objects as the bytes of a JSON list, one object a line."""
     encoded = [json.dumps(row, ensure_ascii=False).encode() for row in rows]
     return b"[" + b",\n".join(encoded) + b"]\n"
 
 
-def own_words(
+def build_extension(
     row: ExchangeRow,
     told: Label | None,
     *,
@@ -303,22 +309,24 @@ def own_words(
     if answer is None:
         return {}
     is_plain = all(
-        span.p == 1.0 and not span.instead and (tells_categories or span.category == UNSPECIFIED)
+        span.p == 1.0
+        and not span.instead
+        and (tells_categories or span.category == UNSPECIFIED_CATEGORY)
         for span in answer.spans
     )
     extension: dict[str, Any] = {} if answer.label == told else {"label": answer.label}
-    extension |= {} if is_plain else {"spans": [plain_span(span) for span in answer.spans]}
+    extension |= {} if is_plain else {"spans": [dump_span(span) for span in answer.spans]}
     if row.soft and not tells_shares:
-        extension["soft"] = plain_soft(row)
+        extension["soft"] = dump_soft_labels(row)
     texts = {name: getattr(answer, name) for name in ("reason", "corrected_answer")}
     extension |= {name: text for name, text in texts.items() if text}
     if extension:
         extension["label"] = answer.label
         extension["of"] = [[span.start, span.end] for span in answer.spans]
-    return {OWN: extension} if extension else {}
+    return {EXTENSION_KEY: extension} if extension else {}
 
 
-def with_own_words(row: ExchangeRow, own: object) -> ExchangeRow:
+def apply_extension(row: ExchangeRow, own: object) -> ExchangeRow:
     """Return the row with what the object adds to its gold, if both mark the same words."""
     if not isinstance(own, Mapping) or not row.golds:
         return row
@@ -326,12 +334,12 @@ def with_own_words(row: ExchangeRow, own: object) -> ExchangeRow:
     if own.get("of") != [[span.start, span.end] for span in gold.spans]:
         return row
     try:
-        label = label_of(own.get("label")) or gold.label
-        spans = spans_of(row.response, own.get("spans")) or gold.spans
-        soft = soft_of(row.response, own.get("soft")) or gold.soft
+        label = parse_label(own.get("label")) or gold.label
+        spans = parse_spans(row.response, own.get("spans")) or gold.spans
+        soft = parse_soft_labels(row.response, own.get("soft")) or gold.soft
     except InputError:
         return row
     texts = {name: own.get(name) for name in ("reason", "corrected_answer")}
     present_texts = {name: text for name, text in texts.items() if isinstance(text, str)}
-    updated = replace(gold_of(label, spans, soft=soft), **present_texts)  # type: ignore[arg-type]
+    updated = replace(build_gold(label, spans, soft=soft), **present_texts)  # type: ignore[arg-type]
     return replace(row, golds=(*row.golds[:-1], updated))

@@ -17,43 +17,43 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from core.baseline.wording import counted
+from core.baseline.wording import format_count
 from core.documents.library import store_file
-from core.documents.readers import type_of_name
-from core.exchange.outgoing import stored_row
+from core.documents.readers import guess_file_type
+from core.exchange.outgoing import build_row
 from core.exchange.rows import (
-    IMPORTED,
-    Document,
+    IMPORTED_SUFFIX,
+    ExchangeDocument,
     ExchangeRow,
     MachineVerdict,
-    Problem,
-    Read,
+    ParsedFile,
     RecordedRun,
-    imported_name,
-    imported_row,
-    standing,
+    RowProblem,
+    exclude_withdrawn,
+    mark_name_imported,
+    mark_row_imported,
 )
 from core.pipeline.streaming_input import CaseDraft, store_case
-from core.review.adjudication import differ
-from core.review.queue_ranking import imported_item
+from core.review.adjudication import rate_difference
+from core.review.queue_ranking import build_imported_item
 from core.runtime.errors import InputError, ReviewError
 from core.schema.events import Event, RunFinished, RunStarted
 from core.schema.records import Case, Plan, Project, Run, Span, WordScore
-from core.schema.reviews import Correction, Gold, Handling, Suggestion
+from core.schema.reviews import Correction, GoldAnswer, QueueEvent, Suggestion
 from core.store import Store
-from core.store.corrections import counting
+from core.store.corrections import choose_counting_gold
 from core.store.sqlite import to_json
 
-As = Literal["gold", "suggestions", "cases"]
-Key = tuple[object, ...]
-R = TypeVar("R", Gold, Correction, Suggestion)
-AT_ONCE = 200  # rows per transaction, so that other writers do not wait longer
-LONGEST_NAME = 120
-NO_NAME = "source.txt"
+LabelUse = Literal["gold", "suggestions", "cases"]
+RecordKey = tuple[object, ...]
+R = TypeVar("R", GoldAnswer, Correction, Suggestion)
+ROWS_PER_TRANSACTION = 200  # rows per transaction, so that other writers do not wait longer
+MAX_FILE_NAME_CHARS = 120
+DEFAULT_FILE_NAME = "source.txt"
 
 
 @dataclass
-class Outcome:
+class ImportOutcome:
     """The result of an import. `known` cases existed before; `problems` are rows left out."""
 
     unit: str = "line"
@@ -66,23 +66,25 @@ class Outcome:
     documents: int = 0
     runs: int = 0
     missing: int = 0
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[RowProblem] = field(default_factory=list)
     sources: dict[str, str] = field(default_factory=dict)
 
     @property
     def words(self) -> str:
         """The outcome in one line for a person."""
         parts = [
-            f"{counted(self.new, 'new case')}, {self.known} known",
-            counted(self.golds, "gold answer"),
-            f"{counted(self.corrections, 'answer')} of people",
-            counted(self.suggestions, "suggestion"),
-            counted(self.documents, "document"),
+            f"{format_count(self.new, 'new case')}, {self.known} known",
+            format_count(self.golds, "gold answer"),
+            f"{format_count(self.corrections, 'answer')} of people",
+            format_count(self.suggestions, "suggestion"),
+            format_count(self.documents, "document"),
         ]
-        parts += [counted(self.runs, "recorded debate")] if self.runs else []
+        parts += [format_count(self.runs, "recorded debate")] if self.runs else []
         left_out = len(self.problems)
-        left_out_words = f"; {counted(left_out, 'row')} left out" if left_out else ""
-        missing_words = f"; {counted(self.missing, 'document')} not here" if self.missing else ""
+        left_out_words = f"; {format_count(left_out, 'row')} left out" if left_out else ""
+        missing_words = (
+            f"; {format_count(self.missing, 'document')} not here" if self.missing else ""
+        )
         return f"{', '.join(parts)}{left_out_words}{missing_words}"
 
     def as_dict(self) -> dict[str, object]:
@@ -93,18 +95,20 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class ImportOrder:
+class ImportRequest:
     """An import: the target project, who imports when, from which file, and how labels are used."""
 
     project: Project
     by: str
     now: float
     file: str
-    labels: As = "gold"
+    labels: LabelUse = "gold"
     agent: str = ""
 
 
-def new_golds(golds: Sequence[Gold], before: ExchangeRow, by: str, now: float) -> list[Gold]:
+def select_new_golds(
+    golds: Sequence[GoldAnswer], before: ExchangeRow, by: str, now: float
+) -> list[GoldAnswer]:
     """Return the golds that add something to the case."""
     ids, keys = {one.id for one in before.golds}, {_make_key(one) for one in before.golds}
     new = []
@@ -118,32 +122,32 @@ def new_golds(golds: Sequence[Gold], before: ExchangeRow, by: str, now: float) -
     return new
 
 
-def _is_redundant_gold(gold: Gold, answer: Gold | Correction | None) -> bool:
+def _is_redundant_gold(gold: GoldAnswer, answer: GoldAnswer | Correction | None) -> bool:
     if answer is None or gold.label != answer.label:
         return False
     if _list_marks(gold.spans) != _list_marks(answer.spans):
         return False
     texts = (gold.reason, answer.reason), (gold.corrected_answer, answer.corrected_answer)
-    has_new_shares = isinstance(answer, Gold) and gold.soft not in ((), answer.soft)
+    has_new_shares = isinstance(answer, GoldAnswer) and gold.soft not in ((), answer.soft)
     return all(text in ("", known_text) for text, known_text in texts) and not has_new_shares
 
 
-def new_corrections(
+def select_new_corrections(
     corrections: Sequence[Correction], before: ExchangeRow, now: float
 ) -> list[Correction]:
     """Return the people's answers that the case does not have, under names that no member has."""
     ids = {one.id for one in before.corrections}
-    keys = {_make_key(one) for one in standing(before.corrections)}
+    keys = {_make_key(one) for one in exclude_withdrawn(before.corrections)}
     new = []
     for one in corrections:
         if one.id not in ids and (one.id or _make_key(one) not in keys):
             keys.add(_make_key(one))
-            renamed = replace(one, author=imported_name(one.author))
+            renamed = replace(one, author=mark_name_imported(one.author))
             new.append(_assign_to_case(renamed, one, before, now, "correction", renamed.author))
     return new
 
 
-def new_suggestions(
+def select_new_suggestions(
     suggestions: Sequence[Suggestion], before: ExchangeRow, now: float
 ) -> list[Suggestion]:
     """Return the suggestions that the case does not have."""
@@ -162,13 +166,13 @@ def _assign_to_case(record: R, source: R, before: ExchangeRow, now: float, *what
 
     Without an id it gets one derived from `source`, the record as the file has it, less its time.
     """
-    record_id = source.id or digest(before.id, *what, to_json(replace(source, at=0.0)))
+    record_id = source.id or compute_digest(before.id, *what, to_json(replace(source, at=0.0)))
     return replace(record, id=record_id, case_id=before.id, at=min(source.at or now, now))
 
 
-def is_said(row: ExchangeRow, agent: str) -> list[Suggestion]:
+def convert_labels_to_suggestions(row: ExchangeRow, agent: str) -> list[Suggestion]:
     """Return a row's labels as suggestions: its gold by the agent, each answer by its person."""
-    gold = counting(row.golds)
+    gold = choose_counting_gold(row.golds)
     answers = [(one.author, one.label, one.spans) for one in row.people]
     if gold:  # a span's probability is the share of people who marked it
         spans = tuple(replace(span, p=_compute_mean_share(span, gold.soft)) for span in gold.spans)
@@ -176,7 +180,7 @@ def is_said(row: ExchangeRow, agent: str) -> list[Suggestion]:
     return [Suggestion("", "", person, 0.0, label, None, spans) for person, label, spans in answers]
 
 
-def judged_elsewhere(verdict: MachineVerdict) -> list[Suggestion]:
+def convert_verdict_to_suggestions(verdict: MachineVerdict) -> list[Suggestion]:
     """Return the verdict of another home's run as a suggestion: the run itself is not here."""
     p = verdict.p_hallucinated
     agent = f"Counterpoint (run {verdict.run_id[:8]})"
@@ -195,30 +199,36 @@ def _compute_mean_share(span: Span, soft: Sequence[WordScore]) -> float:
     return min(1.0, sum(width * p for width, p in overlaps) / (span.end - span.start))
 
 
-def digest(*parts: str) -> str:
+def compute_digest(*parts: str) -> str:
     """Return an id derived from the parts; equal parts give the same id."""
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 
-def _list_marks(spans: Sequence[Span]) -> Key:
+def _list_marks(spans: Sequence[Span]) -> RecordKey:
     return tuple((span.start, span.end, span.category) for span in spans)
 
 
-def _make_key(record: Gold | Correction | Suggestion) -> Key:
+def _make_key(record: GoldAnswer | Correction | Suggestion) -> RecordKey:
     """Return the record's content for comparison, without who imported it."""
     if isinstance(record, Suggestion):
         return record.agent, record.label, record.p, _list_marks(record.spans)
-    origin = record.soft if isinstance(record, Gold) else record.author.removesuffix(IMPORTED)
+    origin = (
+        record.soft
+        if isinstance(record, GoldAnswer)
+        else record.author.removesuffix(IMPORTED_SUFFIX)
+    )
     return (origin, record.label, _list_marks(record.spans), record.reason, record.corrected_answer)
 
 
-def store_recorded(store: Store, recorded: RecordedRun, case: Case, order: ImportOrder) -> bool:
+def store_recorded_run(
+    store: Store, recorded: RecordedRun, case: Case, order: ImportRequest
+) -> bool:
     """Store the run unless the case has it already; return True if it is new.
 
     The record does not say when the debate took place, so the run gets the time of the import.
     """
     event_texts = [to_json(event) for event in recorded.events]
-    run_id = digest(case.id, "recorded run", recorded.roster, *event_texts)
+    run_id = compute_digest(case.id, "recorded run", recorded.roster, *event_texts)
     if store.runs.get(run_id, 0.0, 0.0) is not None:
         return False
     plan, now = Plan(recorded.protocol, recorded.roster), order.now
@@ -234,22 +244,22 @@ def store_recorded(store: Store, recorded: RecordedRun, case: Case, order: Impor
     return True
 
 
-def take_in(
+def import_rows(
     store: Store,
     home: Path,
-    read: Read,
-    order: ImportOrder,
+    read: ParsedFile,
+    order: ImportRequest,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Outcome:
+) -> ImportOutcome:
     """Store a file's rows; `on_progress` receives the number of rows done and of all rows.
 
     Raises NotAllowed if the importing person is not, or no longer, a lead of the project.
     """
-    outcome = Outcome(read.unit, len(read.rows) + len(read.problems))
+    outcome = ImportOutcome(read.unit, len(read.rows) + len(read.problems))
     outcome.problems += read.problems
     rows = iter(_assign_ids(read.rows, order.project))
     done = 0
-    while batch := list(islice(rows, AT_ONCE)):
+    while batch := list(islice(rows, ROWS_PER_TRANSACTION)):
         _require_lead(store, order)
         prepared = [_store_files(store, home, row, order, outcome) for row in batch]
         with store.writing():
@@ -263,19 +273,21 @@ def take_in(
     return outcome
 
 
-def _require_lead(store: Store, order: ImportOrder) -> None:
+def _require_lead(store: Store, order: ImportRequest) -> None:
     store.projects.require(order.project.id, order.by, "lead", "import cases")
 
 
-def foreseen(store: Store, read: Read, project: Project) -> tuple[int, int, list[Problem]]:
+def preview_import(
+    store: Store, read: ParsedFile, project: Project
+) -> tuple[int, int, list[RowProblem]]:
     """Return (new cases, known cases, rows whose id names another case); nothing is stored."""
     known = 0
-    problems: list[Problem] = []
+    problems: list[RowProblem] = []
     for row in _assign_ids(read.rows, project):
         try:
             known += _find_known_case(store, row, project) is not None
         except InputError as error:
-            problems.append(Problem(row.place, str(error)))
+            problems.append(RowProblem(row.place, str(error)))
     return len(read.rows) - known - len(problems), known, problems
 
 
@@ -287,13 +299,13 @@ def _assign_ids(rows: Sequence[ExchangeRow], project: Project) -> list[ExchangeR
             document_texts = "\n".join(d.text or d.id for d in row.documents)
             key = "\n".join((project.id, row.question, row.response, document_texts))
             occurrences[key] += 1
-            row = replace(row, id=digest(str(occurrences[key]), key))
+            row = replace(row, id=compute_digest(str(occurrences[key]), key))
         identified.append(row)
     return identified
 
 
 def _store_files(
-    store: Store, home: Path, row: ExchangeRow, order: ImportOrder, outcome: Outcome
+    store: Store, home: Path, row: ExchangeRow, order: ImportRequest, outcome: ImportOutcome
 ) -> ExchangeRow | None:
     """Add the row's files to the library and return the row with their ids; None for a bad row."""
     try:
@@ -309,23 +321,23 @@ def _store_files(
         ]
         images = [_store_document(store, home, one, row, order, outcome) for one in row.images]
     except ReviewError as error:
-        outcome.problems.append(Problem(row.place, str(error)))
+        outcome.problems.append(RowProblem(row.place, str(error)))
         return None
     outcome.missing += sum(not one for one in (*documents, *images))
     return replace(
         row,
-        documents=tuple(Document("", None, one) for one in documents if one),
-        images=tuple(Document("", None, one) for one in images if one),
+        documents=tuple(ExchangeDocument("", None, one) for one in documents if one),
+        images=tuple(ExchangeDocument("", None, one) for one in images if one),
     )
 
 
 def _store_document(
     store: Store,
     home: Path,
-    document: Document,
+    document: ExchangeDocument,
     row: ExchangeRow,
-    order: ImportOrder,
-    outcome: Outcome,
+    order: ImportRequest,
+    outcome: ImportOutcome,
 ) -> str:
     """Return the library's id of a document, adding it if it is new; "" if it is not here."""
     project = order.project
@@ -336,7 +348,7 @@ def _store_document(
     if sha in outcome.sources:
         return sha
     # The cell of a table may be the name of a file that is there already.
-    if not document.name and len(document.text) <= LONGEST_NAME:
+    if not document.name and len(document.text) <= MAX_FILE_NAME_CHARS:
         same_name = [e for e in store.library.all(project.id) if e.name == document.text.strip()]
         if same_name:
             return same_name[0].id
@@ -353,8 +365,8 @@ def _store_document(
 def _choose_file_name(name: str) -> str:
     """Return a name under which the text is read as text, not as the PDF it was taken from."""
     printable = "".join(c for c in name if c.isprintable() and c not in "/\\")
-    base = printable[:LONGEST_NAME].strip() or NO_NAME
-    file_type = type_of_name(base)
+    base = printable[:MAX_FILE_NAME_CHARS].strip() or DEFAULT_FILE_NAME
+    file_type = guess_file_type(base)
     return base if file_type and file_type.is_text else base + ".txt"
 
 
@@ -375,16 +387,18 @@ def _find_known_case(store: Store, row: ExchangeRow, project: Project) -> Case |
     )
 
 
-def _import_row(store: Store, row: ExchangeRow, order: ImportOrder, outcome: Outcome) -> None:
+def _import_row(
+    store: Store, row: ExchangeRow, order: ImportRequest, outcome: ImportOutcome
+) -> None:
     """Store one row completely, or list why it cannot be."""
     try:
         with store.part():
             new_records, is_new = _store_row(store, row, order, outcome)
     except ReviewError as error:
-        outcome.problems.append(Problem(row.place, str(error)))
+        outcome.problems.append(RowProblem(row.place, str(error)))
     except sqlite3.IntegrityError:
         reason = "expected records of this case alone, found ids of another case’s; remove them."
-        outcome.problems.append(Problem(row.place, reason))
+        outcome.problems.append(RowProblem(row.place, reason))
     else:
         outcome.new += is_new
         outcome.known += not is_new
@@ -394,14 +408,14 @@ def _import_row(store: Store, row: ExchangeRow, order: ImportOrder, outcome: Out
 
 
 def _store_row(
-    store: Store, row: ExchangeRow, order: ImportOrder, outcome: Outcome
+    store: Store, row: ExchangeRow, order: ImportRequest, outcome: ImportOutcome
 ) -> tuple[ExchangeRow, bool]:
     """Store one row; return its new records and whether its case is new."""
     known = _find_known_case(store, row, order.project)
     case = known or _create_case(store, row, order)
     if row.run is not None:
-        outcome.runs += store_recorded(store, row.run, case, order)
-    before = stored_row(store, case)
+        outcome.runs += store_recorded_run(store, row.run, case, order)
+    before = build_row(store, case)
     new_records = _select_new_records(store, row, before, order)
     for gold in new_records.golds:
         store.golds.add(gold, case.response)
@@ -411,20 +425,20 @@ def _store_row(
         store.golds.suggest(suggestion, case)
     if known is None:
         for one in row.handlings:
-            person = imported_name(one.person)
+            person = mark_name_imported(one.person)
             at = min(one.at, order.now)
             store.handlings.add(replace(one, case_id=case.id, person=person, at=at))
-        store.handlings.add(Handling(case.id, order.by, order.now, "imported", order.file[:200]))
+        store.handlings.add(QueueEvent(case.id, order.by, order.now, "imported", order.file[:200]))
     if store.queue.get(case.id) is None:
         first = next(iter(new_records.suggestions), None)
         label, p = (first.label, first.p) if first else (None, None)
-        store.queue.add(imported_item(case, order.now, label, p))
+        store.queue.add(build_imported_item(case, order.now, label, p))
     if new_records.corrections:
-        store.queue.set_differ(case.id, differ(store.corrections.newest_of_case(case.id)))
+        store.queue.set_differ(case.id, rate_difference(store.corrections.newest_of_case(case.id)))
     return new_records, known is None
 
 
-def _create_case(store: Store, row: ExchangeRow, order: ImportOrder) -> Case:
+def _create_case(store: Store, row: ExchangeRow, order: ImportRequest) -> Case:
     documents, images = (
         tuple(dict.fromkeys(one.id for one in files)) for files in (row.documents, row.images)
     )
@@ -443,25 +457,29 @@ def _create_case(store: Store, row: ExchangeRow, order: ImportOrder) -> Case:
 
 
 def _select_new_records(
-    store: Store, row: ExchangeRow, before: ExchangeRow, order: ImportOrder
+    store: Store, row: ExchangeRow, before: ExchangeRow, order: ImportRequest
 ) -> ExchangeRow:
     """Return the row with only those records that the case does not have yet."""
-    renamed = imported_row(row)
+    renamed = mark_row_imported(row)
     verdict = row.verdict
     is_elsewhere = verdict is not None and not _has_ended_run(store, verdict.run_id, before.id)
-    machine_suggestions = judged_elsewhere(verdict) if verdict and is_elsewhere else []
-    suggestions = new_suggestions((*renamed.suggestions, *machine_suggestions), before, order.now)
+    machine_suggestions = (
+        convert_verdict_to_suggestions(verdict) if verdict and is_elsewhere else []
+    )
+    suggestions = select_new_suggestions(
+        (*renamed.suggestions, *machine_suggestions), before, order.now
+    )
     if order.labels == "suggestions":
-        label_suggestions = is_said(row, order.agent or order.file)
-        suggestions += new_suggestions(label_suggestions, before, order.now)
+        label_suggestions = convert_labels_to_suggestions(row, order.agent or order.file)
+        suggestions += select_new_suggestions(label_suggestions, before, order.now)
     new_records = replace(row, golds=(), corrections=(), suggestions=tuple(suggestions))
     if order.labels != "gold":
         return new_records
     corrections = [
         one if _has_ended_run(store, one.run_id, before.id) else replace(one, run_id=None)
-        for one in new_corrections(row.corrections, before, order.now)
+        for one in select_new_corrections(row.corrections, before, order.now)
     ]
-    golds = new_golds(renamed.golds, before, order.by, order.now)
+    golds = select_new_golds(renamed.golds, before, order.by, order.now)
     return replace(new_records, golds=tuple(golds), corrections=tuple(corrections))
 
 

@@ -15,10 +15,10 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from core.exchange.fields import others_of, rows_of
-from core.exchange.packed import is_tar, json_items, tarred, text_of
-from core.exchange.rows import ExchangeRow, Problem, Read, Record, RecordedRun
-from core.runtime.errors import shown
+from core.exchange.fields import collect_extra_columns, parse_rows
+from core.exchange.packed import decode_file_text, is_tar, iter_json_items, read_tar_files
+from core.exchange.rows import ExchangeRow, FileRecord, ParsedFile, RecordedRun, RowProblem
+from core.runtime.errors import make_printable
 from core.schema.events import (
     Event,
     JudgementReached,
@@ -27,21 +27,21 @@ from core.schema.events import (
     TurnFinished,
     TurnStarted,
 )
-from core.schema.records import Judgement, Reply, RoleUsed, Turn, Verdict
+from core.schema.records import Judgement, RoleAssignment, Turn, TurnReply, Verdict
 
-FIRST, SECOND, MODERATOR, JUDGE = "Affirmative side", "Negative side", "Moderator", "Judge"
+AFFIRMATIVE, NEGATIVE, MODERATOR, JUDGE = "Affirmative side", "Negative side", "Moderator", "Judge"
 INSTRUCTION = "Say whether the response is a right translation of the sentence in the question."
-NO_LABEL = (
+NO_LABEL_REASON = (
     "This debate was recorded elsewhere. It asked which translation is best, not whether the "
     "response holds, so there is no label."
 )
-KEPT = ("correct reference", "incorrect reference", "model_name", "temperature")
-KEYS = ("Whether there is a preference", "Supported Side", "Reason", "Correct Translation")
-_KEY = re.compile(rf"""['"]({"|".join(KEYS)})['"]\s*:""")
+KEPT_COLUMNS = ("correct reference", "incorrect reference", "model_name", "temperature")
+REPLY_KEYS = ("Whether there is a preference", "Supported Side", "Reason", "Correct Translation")
+_KEY = re.compile(rf"""['"]({"|".join(REPLY_KEYS)})['"]\s*:""")
 _AGREEMENT = re.compile(r"\b(disagree|(?:not|n't|n’t)\s+(?:\w+\s+)?agree|agree)", re.IGNORECASE)
 _NUMBER = re.compile(r"(\d+)")
-OPENING = 300  # leading characters of a turn that are searched for agreement
-MOST_NAMED = 40
+AGREEMENT_CHARS = 300  # leading characters of a turn that are searched for agreement
+MAX_MODEL_NAME_CHARS = 40
 
 
 def is_mad(value: object) -> bool:
@@ -49,17 +49,21 @@ def is_mad(value: object) -> bool:
     return isinstance(value, dict) and {"players", "base translation", "source"} <= value.keys()
 
 
-def read_mad(name: str, data: bytes) -> Read:
+def read_mad(name: str, data: bytes) -> ParsedFile:
     """Read the debates of a file, each as a case with its run."""
-    items = _iter_tar_items(name, data) if is_tar(data) else json_items(text_of(name, data))
-    rows, problems = rows_of(items, _parse_row)
-    return Read(tuple(rows), tuple(problems), "debate")
+    items = (
+        _iter_tar_items(name, data)
+        if is_tar(data)
+        else iter_json_items(decode_file_text(name, data))
+    )
+    rows, problems = parse_rows(items, _parse_row)
+    return ParsedFile(tuple(rows), tuple(problems), "debate")
 
 
-def _iter_tar_items(name: str, data: bytes) -> Iterator[tuple[int, object] | Problem]:
-    files = [(file, body) for file, body in tarred(name, data) if file.endswith(".json")]
+def _iter_tar_items(name: str, data: bytes) -> Iterator[tuple[int, object] | RowProblem]:
+    files = [(file, body) for file, body in read_tar_files(name, data) if file.endswith(".json")]
     for place, (file, body) in enumerate(sorted(files, key=lambda one: _split_numbers(one[0])), 1):
-        yield from _place_items(place, json_items(text_of(file, body)))
+        yield from _place_items(place, iter_json_items(decode_file_text(file, body)))
 
 
 def _split_numbers(name: str) -> list[tuple[int, str]]:
@@ -68,15 +72,15 @@ def _split_numbers(name: str) -> list[tuple[int, str]]:
 
 
 def _place_items(
-    place: int, items: Iterable[tuple[int, object] | Problem]
-) -> Iterator[tuple[int, object] | Problem]:
+    place: int, items: Iterable[tuple[int, object] | RowProblem]
+) -> Iterator[tuple[int, object] | RowProblem]:
     for item in items:
-        yield Problem(place, item.reason) if isinstance(item, Problem) else (place, item[1])
+        yield RowProblem(place, item.reason) if isinstance(item, RowProblem) else (place, item[1])
 
 
-def _parse_row(record: Record) -> ExchangeRow:
+def _parse_row(record: FileRecord) -> ExchangeRow:
     response, players = record.text("base translation"), record.inner("players")
-    model = record.plain("model_name").strip()[:MOST_NAMED] or "an unnamed model"
+    model = record.plain("model_name").strip()[:MAX_MODEL_NAME_CHARS] or "an unnamed model"
     turns = _build_turns(players, response, model)
     if not turns:
         raise record.broken("a debate with turns, found one in which nobody spoke")
@@ -94,13 +98,13 @@ def _parse_row(record: Record) -> ExchangeRow:
         question=record.text("source"),
         language="en",
         instruction=INSTRUCTION,
-        others=others_of({name: record.fields.get(name) for name in KEPT}, ()),
+        others=collect_extra_columns({name: record.fields.get(name) for name in KEPT_COLUMNS}, ()),
         place=record.line,
         run=RecordedRun("mad", f"recorded: {model}", roles, events, verdict),
     )
 
 
-def _get_messages(players: Record, name: str, role: str = "assistant") -> list[str]:
+def _get_messages(players: FileRecord, name: str, role: str = "assistant") -> list[str]:
     """Return the messages of a player with this role, in order; [] if there is no such player."""
     if name not in players.fields:
         return []
@@ -108,20 +112,20 @@ def _get_messages(players: Record, name: str, role: str = "assistant") -> list[s
     return [one.plain("content") for one in messages if one.plain("role") == role]
 
 
-def _build_turns(players: Record, response: str, model: str) -> list[Turn]:
+def _build_turns(players: FileRecord, response: str, model: str) -> list[Turn]:
     """Return both debaters' turns in order; the first one's opening is the response itself."""
     turns: list[Turn] = []
     texts_by_debater = {
-        FIRST: _get_messages(players, FIRST)[1:],
-        SECOND: _get_messages(players, SECOND),
+        AFFIRMATIVE: _get_messages(players, AFFIRMATIVE)[1:],
+        NEGATIVE: _get_messages(players, NEGATIVE),
     }
     for number in range(1, max(map(len, texts_by_debater.values())) + 1):
-        for place, name in enumerate((FIRST, SECOND)):
+        for place, name in enumerate((AFFIRMATIVE, NEGATIVE)):
             if number > len(texts_by_debater[name]):
                 continue
             text = texts_by_debater[name][number - 1]
-            reply: Reply = "agree" if _is_agreeing(text) else "deny"
-            if number == 1 and name == FIRST:
+            reply: TurnReply = "agree" if _is_agreeing(text) else "deny"
+            if number == 1 and name == AFFIRMATIVE:
                 reply = "agree" if _normalize_words(response) in _normalize_words(text) else "deny"
             position = 2 * number - 1 + place
             turn = Turn(name, model, position, number, reply, "unclear", text, manner="tit_for_tat")
@@ -130,7 +134,7 @@ def _build_turns(players: Record, response: str, model: str) -> list[Turn]:
 
 
 def _is_agreeing(text: str) -> bool:
-    match = _AGREEMENT.search(text[:OPENING])
+    match = _AGREEMENT.search(text[:AGREEMENT_CHARS])
     return match is not None and match.group(1).lower() == "agree"
 
 
@@ -138,7 +142,7 @@ def _normalize_words(text: str) -> str:
     return re.sub(r"\W+", " ", text).strip().casefold()
 
 
-def _iter_judgements(players: Record, model: str) -> Iterator[Judgement]:
+def _iter_judgements(players: FileRecord, model: str) -> Iterator[Judgement]:
     for round_number, reply in enumerate(_get_messages(players, MODERATOR), 1):
         yield _build_judgement(
             f"Moderator ({model})", f"After round {round_number} the moderator", reply
@@ -150,24 +154,24 @@ def _iter_judgements(players: Record, model: str) -> Iterator[Judgement]:
 def _build_judgement(agent: str, speaker: str, reply: str) -> Judgement:
     """Return a judgement without a label, whatever was preferred: nobody asked for one."""
     fields = _parse_reply(reply)
-    prefers, translation = fields.get(KEYS[0], "").lower(), fields.get(KEYS[3], "")
+    prefers, translation = fields.get(REPLY_KEYS[0], "").lower(), fields.get(REPLY_KEYS[3], "")
     if not fields:
         text = f"{speaker} gave a reply that could not be read."
-    elif prefers == "yes" and fields.get(KEYS[1]):
-        side = shown(fields[KEYS[1]], MOST_NAMED).lower()
+    elif prefers == "yes" and fields.get(REPLY_KEYS[1]):
+        side = make_printable(fields[REPLY_KEYS[1]], MAX_MODEL_NAME_CHARS).lower()
         text = f"{speaker} preferred the translation of the {side} side."
     elif prefers == "no" or not translation:
         text = f"{speaker} saw no clear preference."
     else:
         text = f"{speaker} chose a translation."
     quoted = f" It reads: “{translation}”." if translation else ""
-    prose = " ".join(part for part in (text, fields.get(KEYS[2], ""), quoted.strip()) if part)
+    prose = " ".join(part for part in (text, fields.get(REPLY_KEYS[2], ""), quoted.strip()) if part)
     return Judgement(
         agent,
         "unclear",
         text,
         cause="not_settled" if fields else "unreadable_reply",
-        cause_words=f"{text} {NO_LABEL}",
+        cause_words=f"{text} {NO_LABEL_REASON}",
         prose=prose if fields else f"{text} It says: {reply}",
     )
 
@@ -203,14 +207,16 @@ def _iter_events(turns: Sequence[Turn], judgements: Sequence[Judgement]) -> Iter
     yield JudgementReached(0.0, last, 0.0, None)
 
 
-def _build_revisions(record: Record, response: str) -> list[ResponseRevised]:
+def _build_revisions(record: FileRecord, response: str) -> list[ResponseRevised]:
     text = record.spare("debate translation")
     agent = JUDGE if JUDGE in record.inner("players").fields else MODERATOR
     return [ResponseRevised(0.0, agent, text)] if text and text != response.strip() else []
 
 
-def _iter_roles(players: Record, model: str) -> Iterator[RoleUsed]:
-    for name in (FIRST, SECOND, MODERATOR, JUDGE):
+def _iter_roles(players: FileRecord, model: str) -> Iterator[RoleAssignment]:
+    for name in (AFFIRMATIVE, NEGATIVE, MODERATOR, JUDGE):
         for rule in _get_messages(players, name, "system")[:1]:
-            role = f"debater {name}" if name in (FIRST, SECOND) else name.lower()
-            yield RoleUsed(role, model, False, rule, hashlib.sha256(rule.encode()).hexdigest()[:12])
+            role = f"debater {name}" if name in (AFFIRMATIVE, NEGATIVE) else name.lower()
+            yield RoleAssignment(
+                role, model, False, rule, hashlib.sha256(rule.encode()).hexdigest()[:12]
+            )

@@ -24,62 +24,71 @@ from typing import Any, TypeVar
 
 from core.documents.tables import (
     CLAIM_NAMES,
-    DECLARED,
+    DECLARED_DELIMITER,
     DELIMITERS,
     QUESTION_NAMES,
-    bare,
-    folded,
-    masked,
+    fold_column_name,
+    mask_formula,
+    unmask_formula,
 )
 from core.exchange.fields import (
-    case_id,
-    label_of,
-    lines,
-    others_of,
-    plain_others,
-    plain_soft,
-    plain_span,
-    plain_suggestion,
-    plain_text,
-    read_of,
-    reason,
-    rows_of,
-    said,
-    soft_of,
-    spans_of,
-    suggestions_of,
+    collect_extra_columns,
+    describe_row_error,
+    dump_json_lines,
+    dump_soft_labels,
+    dump_span,
+    dump_suggestion,
+    expand_extra_columns,
+    get_text,
+    infer_label,
+    parse_case_id,
+    parse_items,
+    parse_label,
+    parse_rows,
+    parse_soft_labels,
+    parse_spans,
+    parse_suggestions,
 )
-from core.exchange.packed import MOST_ROW, json_lines, text_of, unfit_text
+from core.exchange.packed import (
+    MAX_ROW_CHARS,
+    decode_file_text,
+    describe_unfit_text,
+    iter_json_lines,
+)
 from core.exchange.rows import (
-    SCHEMA,
-    Document,
+    SCHEMA_VERSION,
+    ExchangeDocument,
     ExchangeRow,
+    FileRecord,
     MachineVerdict,
-    Problem,
-    Read,
-    Record,
-    correction_of,
-    gold_of,
-    imported_row,
+    ParsedFile,
+    RowProblem,
+    build_correction,
+    build_gold,
+    mark_row_imported,
 )
-from core.runtime.errors import InputError, shown
+from core.runtime.errors import InputError, make_printable
 from core.schema.records import Label, Span
-from core.schema.reviews import Correction, Gold, Handling, Suggestion
+from core.schema.reviews import Correction, GoldAnswer, QueueEvent, Suggestion
 from core.store.sqlite import from_plain, to_plain
 
-SHA256 = re.compile(r"[0-9a-f]{64}")
-RECORDS = ("golds", "corrections", "suggestions", "handlings")
-ANSWER = ("label", "spans", "soft", "reason", "corrected_answer")
-TEXTS = ("question", "language", "role", "instruction")
-KNOWN = ("schema", "id", "response", *TEXTS, "documents", "images", *ANSWER, *RECORDS, "verdict",
-         "others", "claim")  # fmt: skip
-R = TypeVar("R", Gold, Correction, Suggestion, Handling)
-COLUMNS = (
+SHA256_PATTERN = re.compile(r"[0-9a-f]{64}")
+RECORD_FIELDS = ("golds", "corrections", "suggestions", "handlings")
+ANSWER_FIELDS = ("label", "spans", "soft", "reason", "corrected_answer")
+TEXT_FIELDS = ("question", "language", "role", "instruction")
+KNOWN_FIELDS = (
+    "schema", "id", "response", *TEXT_FIELDS, "documents", "images", *ANSWER_FIELDS,
+    *RECORD_FIELDS, "verdict", "others", "claim",
+)  # fmt: skip
+R = TypeVar("R", GoldAnswer, Correction, Suggestion, QueueEvent)
+CSV_COLUMNS = (
     "schema", "id", "question", "response", "language", "label", "spans", "soft", "reason",
     "corrected_answer", "answers", "document", "verdict", "p_hallucinated",
     "suggestions",
 )  # fmt: skip
-OURS = frozenset(COLUMNS) - {"suggestions"}  # older tables do not have this column
+REQUIRED_CSV_COLUMNS = frozenset(CSV_COLUMNS) - {
+    "suggestions"
+}  # older tables do not have this column
 RESPONSE_NAMES = ("response", *(name for name in CLAIM_NAMES if name != "response"))
 DOCUMENT_NAMES = ("document", "documents", "context", "source", "evidence")
 LABEL_NAMES = ("label", "verdict_label", "gold")
@@ -87,13 +96,15 @@ NAMES_BY_FIELD = {
     "response": RESPONSE_NAMES, "question": QUESTION_NAMES, "label": LABEL_NAMES,
     "document": DOCUMENT_NAMES,
 }  # fmt: skip
-READ = frozenset((*COLUMNS, *(name for names in NAMES_BY_FIELD.values() for name in names)))
-Grid = Iterator[tuple[int, list[str]] | Problem]
+READ_COLUMNS = frozenset(
+    (*CSV_COLUMNS, *(name for names in NAMES_BY_FIELD.values() for name in names))
+)
+CsvRows = Iterator[tuple[int, list[str]] | RowProblem]
 
 
-def read_jsonl(name: str, data: bytes) -> Read:
+def read_jsonl(name: str, data: bytes) -> ParsedFile:
     """Read a JSONL file. Raises InputError if nothing in it can be read."""
-    parsed = read_of(json_lines(text_of(name, data)), _parse_row)
+    parsed = parse_items(iter_json_lines(decode_file_text(name, data)), _parse_row)
     texts = {d.id: d.text for row in parsed.rows for d in row.documents if d.id and d.text}
 
     def add_texts(row: ExchangeRow) -> ExchangeRow:
@@ -105,14 +116,14 @@ def read_jsonl(name: str, data: bytes) -> Read:
 
 def require_schema(value: object) -> None:
     """Raise InputError for rows of a newer Counterpoint, and for an invalid schema."""
-    if value is not None and (type(value) is not int or not 1 <= value <= SCHEMA):
+    if value is not None and (type(value) is not int or not 1 <= value <= SCHEMA_VERSION):
         raise InputError(
-            f"expected rows of schema {SCHEMA} or older, found {str(value)[:20]}; update "
+            f"expected rows of schema {SCHEMA_VERSION} or older, found {str(value)[:20]}; update "
             "Counterpoint, or export the file again with an older one."
         )
 
 
-def _parse_row(record: Record) -> ExchangeRow:
+def _parse_row(record: FileRecord) -> ExchangeRow:
     fields = record.fields
     require_schema(fields.get("schema"))
     response = record.text("response", "claim")
@@ -120,53 +131,58 @@ def _parse_row(record: Record) -> ExchangeRow:
     if not isinstance(others, dict):
         raise record.broken("an object called others", others)
     role, instruction = (
-        None if fields.get(name) is None else plain_text(record, name)
+        None if fields.get(name) is None else get_text(record, name)
         for name in ("role", "instruction")
     )
     row = ExchangeRow(
-        id=case_id(fields.get("id")),
+        id=parse_case_id(fields.get("id")),
         response=response,
-        question=plain_text(record, "question"),
-        language=plain_text(record, "language"),
+        question=get_text(record, "question"),
+        language=get_text(record, "language"),
         role=role,
         instruction=instruction,
         documents=_parse_documents(record, "documents"),
         images=_parse_documents(record, "images"),
-        golds=_parse_records(record, "golds", Gold),
+        golds=_parse_records(record, "golds", GoldAnswer),
         corrections=_parse_records(record, "corrections", Correction),
         suggestions=_parse_records(record, "suggestions", Suggestion),
-        handlings=_parse_records(record, "handlings", Handling),
+        handlings=_parse_records(record, "handlings", QueueEvent),
         verdict=_parse_verdict(fields.get("verdict")),
-        others=(*others_of(others, ()), *others_of(fields, KNOWN)),
+        others=(*collect_extra_columns(others, ()), *collect_extra_columns(fields, KNOWN_FIELDS)),
         place=record.line,
     )
     return _add_answer(row, record)
 
 
-def _add_answer(row: ExchangeRow, record: Record) -> ExchangeRow:
+def _add_answer(row: ExchangeRow, record: FileRecord) -> ExchangeRow:
     """Return the row with its top-level answer as a gold, unless its own records say the same."""
     fields = record.fields
-    spans = spans_of(row.response, fields.get("spans"))
-    label = said(label_of(fields.get("label")), spans, bool(spans))
+    spans = parse_spans(row.response, fields.get("spans"))
+    label = infer_label(parse_label(fields.get("label")), spans, bool(spans))
     if label is None:
         return row
-    known_answers = row.answer, imported_row(row).answer  # in its own home, and after the import
+    known_answers = (
+        row.answer,
+        mark_row_imported(row).answer,
+    )  # in its own home, and after the import
     is_same = [a is not None and _is_same_answer(a, label, spans) for a in known_answers]
     if all(is_same):
         return row
-    texts = {name: plain_text(record, name) for name in ("reason", "corrected_answer")}
-    gold = gold_of(label, spans, soft=soft_of(row.response, fields.get("soft")), **texts)
+    texts = {name: get_text(record, name) for name in ("reason", "corrected_answer")}
+    gold = build_gold(
+        label, spans, soft=parse_soft_labels(row.response, fields.get("soft")), **texts
+    )
     if known_answers[0] is not None and not is_same[0]:  # an edit of the file overrides its records
         gold = replace(gold, origin="corrected", reason=gold.reason or "changed in the file")
     return replace(row, golds=(*row.golds, gold))
 
 
-def _is_same_answer(answer: Gold | Correction, label: Label, spans: Sequence[Span]) -> bool:
-    known_spans = [*map(plain_span, answer.spans)]
-    return (answer.label, known_spans) == (label, [*map(plain_span, spans)])
+def _is_same_answer(answer: GoldAnswer | Correction, label: Label, spans: Sequence[Span]) -> bool:
+    known_spans = [*map(dump_span, answer.spans)]
+    return (answer.label, known_spans) == (label, [*map(dump_span, spans)])
 
 
-def _parse_documents(record: Record, name: str) -> tuple[Document, ...]:
+def _parse_documents(record: FileRecord, name: str) -> tuple[ExchangeDocument, ...]:
     items = record.fields.get(name) or []
     if not isinstance(items, list):
         raise record.broken(f"a list called {name}", items)
@@ -176,17 +192,17 @@ def _parse_documents(record: Record, name: str) -> tuple[Document, ...]:
             item = {"text": item}
         if not isinstance(item, dict):
             raise record.broken(f"{name} with a name and a text or an id", item)
-        document = Record(item, "", record.line)
-        document_id = plain_text(document, "id")
-        text = plain_text(document, "text") or None
-        if not (text or SHA256.fullmatch(document_id)):
+        document = FileRecord(item, "", record.line)
+        document_id = get_text(document, "id")
+        text = get_text(document, "text") or None
+        if not (text or SHA256_PATTERN.fullmatch(document_id)):
             raise record.broken(f"{name} with a text, or the sha256 of a file as id", document_id)
-        document_name = plain_text(document, "name") or f"source {number}.txt"
-        documents.append(Document(document_name, text, document_id))
+        document_name = get_text(document, "name") or f"source {number}.txt"
+        documents.append(ExchangeDocument(document_name, text, document_id))
     return tuple(documents)
 
 
-def _parse_records(record: Record, name: str, kind: type[R]) -> tuple[R, ...]:
+def _parse_records(record: FileRecord, name: str, kind: type[R]) -> tuple[R, ...]:
     items = record.fields.get(name) or []
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise record.broken(f"a list of objects called {name}", items)
@@ -205,37 +221,37 @@ def _parse_verdict(value: object) -> MachineVerdict | None:
     try:
         return from_plain(MachineVerdict, value)
     except InputError as error:
-        raise InputError(f"expected a verdict: {reason(error)}") from error
+        raise InputError(f"expected a verdict: {describe_row_error(error)}") from error
 
 
 def write_jsonl(rows: Sequence[ExchangeRow]) -> bytes:
     """Return the rows as the bytes of a JSONL file."""
     written_ids: set[str] = set()
-    return lines(_dump_row(row, written_ids) for row in rows)
+    return dump_json_lines(_dump_row(row, written_ids) for row in rows)
 
 
 def _dump_row(row: ExchangeRow, written_ids: set[str]) -> dict[str, Any]:
     answer = row.answer
-    plain: dict[str, Any] = {"schema": SCHEMA}
-    plain |= {name: getattr(row, name) for name in ("id", "response", *TEXTS)}
+    plain: dict[str, Any] = {"schema": SCHEMA_VERSION}
+    plain |= {name: getattr(row, name) for name in ("id", "response", *TEXT_FIELDS)}
     plain |= {
         "label": answer.label if answer else None,
-        "spans": [plain_span(span) for span in answer.spans] if answer else [],
-        "soft": plain_soft(row),
+        "spans": [dump_span(span) for span in answer.spans] if answer else [],
+        "soft": dump_soft_labels(row),
         "reason": answer.reason if answer else "",
         "corrected_answer": answer.corrected_answer if answer else "",
         "documents": [_dump_document(document, written_ids) for document in row.documents],
         "images": [{"id": image.id, "name": image.name} for image in row.images],
     }
-    for name in RECORDS:
+    for name in RECORD_FIELDS:
         records = [to_plain(one) for one in getattr(row, name)]
         plain[name] = [{k: v for k, v in one.items() if k != "case_id"} for one in records]
     plain["verdict"] = to_plain(row.verdict)
-    plain["others"] = plain_others(row.others)
+    plain["others"] = expand_extra_columns(row.others)
     return plain
 
 
-def _dump_document(document: Document, written_ids: set[str]) -> dict[str, Any]:
+def _dump_document(document: ExchangeDocument, written_ids: set[str]) -> dict[str, Any]:
     plain: dict[str, Any] = {"id": document.id, "name": document.name}
     if document.text is not None and (not document.id or document.id not in written_ids):
         plain["text"] = document.text
@@ -248,23 +264,23 @@ def write_csv_table(rows: Sequence[ExchangeRow]) -> bytes:
     stream = io.StringIO(newline="")
     writer = csv.writer(stream)
     extra_columns = list(dict.fromkeys(_build_title(n) for row in rows for n, _ in row.others))
-    writer.writerow([masked(name) for name in (*COLUMNS, *extra_columns)])
+    writer.writerow([mask_formula(name) for name in (*CSV_COLUMNS, *extra_columns)])
     for row in rows:
         others = {_build_title(name): text for name, text in row.others}
         cells = [*_build_cells(row), *(others.get(name, "") for name in extra_columns)]
-        writer.writerow([masked(cell) for cell in cells])
+        writer.writerow([mask_formula(cell) for cell in cells])
     return b"\xef\xbb\xbf" + stream.getvalue().encode()
 
 
 def _build_title(name: str) -> str:
-    return f"{name} (other)" if folded(name) in COLUMNS else name
+    return f"{name} (other)" if fold_column_name(name) in CSV_COLUMNS else name
 
 
 def _build_cells(row: ExchangeRow) -> list[str]:
     answer = row.answer
     people = [one for one in row.people if one is not answer]
     answers = [
-        {"person": one.author, "label": one.label, "spans": list(map(plain_span, one.spans))}
+        {"person": one.author, "label": one.label, "spans": list(map(dump_span, one.spans))}
         | {"reason": one.reason, "corrected_answer": one.corrected_answer}
         for one in people
     ]
@@ -275,21 +291,21 @@ def _build_cells(row: ExchangeRow) -> list[str]:
     verdict = row.verdict
     p = verdict.p_hallucinated if verdict else None
     return [
-        str(SCHEMA),
+        str(SCHEMA_VERSION),
         row.id,
         row.question,
         row.response,
         row.language,
         answer.label if answer else "",
-        _dump_json([plain_span(span) for span in answer.spans]) if answer else "",
-        _dump_json(plain_soft(row)) if row.soft else "",
+        _dump_json([dump_span(span) for span in answer.spans]) if answer else "",
+        _dump_json(dump_soft_labels(row)) if row.soft else "",
         answer.reason if answer else "",
         answer.corrected_answer if answer else "",
         _dump_json(answers) if answers else "",
         _dump_json(documents) if documents else "",
         verdict.label if verdict else "",
         "" if p is None else str(p),
-        _dump_json([plain_suggestion(one) for one in row.suggestions]) if row.suggestions else "",
+        _dump_json([dump_suggestion(one) for one in row.suggestions]) if row.suggestions else "",
     ]
 
 
@@ -297,38 +313,38 @@ def _dump_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def read_csv_table(name: str, data: bytes) -> Read:
+def read_csv_table(name: str, data: bytes) -> ParsedFile:
     """Read a table with a header.
 
     Raises InputError if it has no column of responses.
     """
-    text, name = text_of(name, data), shown(name)
-    declared = DECLARED.match(text)
+    text, name = decode_file_text(name, data), make_printable(name)
+    declared = DECLARED_DELIMITER.match(text)
     text = text[declared.end() :] if declared else text
     header, delimiter = _detect_header(name, text, declared[1] if declared else "")
     grid = _iter_cells(text, delimiter)
     next(grid, None)  # the header
     items = _iter_items(header, grid)
-    rows, problems = rows_of(items, partial(_parse_csv_row, _is_ours(header)))
-    return Read(tuple(rows), tuple(problems))
+    rows, problems = parse_rows(items, partial(_parse_csv_row, _is_ours(header)))
+    return ParsedFile(tuple(rows), tuple(problems))
 
 
 def _detect_header(name: str, text: str, delimiter: str) -> tuple[list[str], str]:
     """Return the column names and the delimiter with which one is a column of responses."""
-    csv.field_size_limit(MOST_ROW)
+    csv.field_size_limit(MAX_ROW_CHARS)
     longest: list[str] = []
     for candidate in (delimiter,) if delimiter else DELIMITERS:
         row = next(_iter_cells(text, candidate), None)
-        if row is None or isinstance(row, Problem):
+        if row is None or isinstance(row, RowProblem):
             continue
         names = row[1]
-        folded_names = [folded(one) for one in names]
+        folded_names = [fold_column_name(one) for one in names]
         longest = names if len(names) > len(longest) else longest
         if any(one in folded_names for one in RESPONSE_NAMES):
-            names = [bare(one) for one in names] if _is_ours(names) else names
+            names = [unmask_formula(one) for one in names] if _is_ours(names) else names
             _require_once(name, names, folded_names)
             return names, candidate
-    there = shown(", ".join(longest), 200) or "none"
+    there = make_printable(", ".join(longest), 200) or "none"
     raise InputError(
         f"{name}: expected a header with a column called response (or claim), found {there}; name "
         "the column of responses “response”."
@@ -336,20 +352,21 @@ def _detect_header(name: str, text: str, delimiter: str) -> tuple[list[str], str
 
 
 def _is_ours(names: Sequence[str]) -> bool:
-    return set(map(folded, names)) >= OURS
+    return set(map(fold_column_name, names)) >= REQUIRED_CSV_COLUMNS
 
 
 def _require_once(name: str, names: Sequence[str], plain: Sequence[str]) -> None:
-    known = [one for one in plain if one in READ]
+    known = [one for one in plain if one in READ_COLUMNS]
     duplicate = next((one for group in (names, known) for one in group if group.count(one) > 1), "")
     if duplicate:
         raise InputError(
-            f"{name}: expected each column once, found “{shown(duplicate, 60)}” twice; rename "
+            f"{name}: expected each column once, found “{make_printable(duplicate, 60)}” twice; "
+            f"rename "
             "one of them."
         )
 
 
-def _iter_cells(text: str, delimiter: str) -> Grid:
+def _iter_cells(text: str, delimiter: str) -> CsvRows:
     """Yield (line, cells) of each row that is not empty; stop after an unmatched quote."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     while True:
@@ -357,7 +374,7 @@ def _iter_cells(text: str, delimiter: str) -> Grid:
         try:
             cells = next(reader, None)
         except csv.Error as error:
-            yield Problem(
+            yield RowProblem(
                 line,
                 f"expected double quotes that match, found: {error}; put the text into double "
                 "quotes and write a quote inside it twice. What follows could not be read.",
@@ -369,30 +386,30 @@ def _iter_cells(text: str, delimiter: str) -> Grid:
             yield line, cells
 
 
-def _iter_items(header: list[str], grid: Grid) -> Iterator[tuple[int, object] | Problem]:
+def _iter_items(header: list[str], grid: CsvRows) -> Iterator[tuple[int, object] | RowProblem]:
     """Yield each row as a mapping from column to cell."""
     is_ours = _is_ours(header)
     for item in grid:
-        if isinstance(item, Problem):
+        if isinstance(item, RowProblem):
             yield item
             continue
         line, cells = item
         if len(cells) > len(header):
-            yield Problem(
+            yield RowProblem(
                 line,
                 f"expected {len(header)} cells as in the header, found {len(cells)}; put texts "
                 "that hold a comma into double quotes.",
             )
             continue
-        cells = [bare(cell) for cell in cells] if is_ours else cells
-        if why := next(filter(None, map(unfit_text, cells)), ""):
-            yield Problem(line, f"expected text in every cell, {why}")
+        cells = [unmask_formula(cell) for cell in cells] if is_ours else cells
+        if why := next(filter(None, map(describe_unfit_text, cells)), ""):
+            yield RowProblem(line, f"expected text in every cell, {why}")
             continue
         yield line, dict(zip(header, cells, strict=False))
 
 
-def _parse_csv_row(is_ours: bool, record: Record) -> ExchangeRow:
-    by_column = {folded(name): str(value) for name, value in record.fields.items()}
+def _parse_csv_row(is_ours: bool, record: FileRecord) -> ExchangeRow:
+    by_column = {fold_column_name(name): str(value) for name, value in record.fields.items()}
     is_written = is_ours and bool(by_column.get("schema"))  # rows added by hand have no schema
     used = {"id", "language", "soft", "spans", "reason", "corrected_answer", "answers"}
     used |= {"schema", "suggestions"} if is_ours else set()
@@ -410,17 +427,17 @@ def _parse_csv_row(is_ours: bool, record: Record) -> ExchangeRow:
         raise InputError("expected a text in the column of responses, found none; fill it in.")
     cells = ((name, str(value)) for name, value in record.fields.items())
     # In our own tables an empty cell means that the row has no such column.
-    others = [(n, v) for n, v in cells if folded(n) not in used and (v or not is_ours)]
+    others = [(n, v) for n, v in cells if fold_column_name(n) not in used and (v or not is_ours)]
     suggestions = (
         _parse_json_cell(by_column.get("suggestions", ""), "suggestions") if is_ours else None
     )
     row = ExchangeRow(
-        id=case_id(by_column.get("id")),
+        id=parse_case_id(by_column.get("id")),
         response=response,
         question=values["question"],
         language=by_column.get("language", ""),
         documents=_parse_csv_documents(values["document"], is_written),
-        suggestions=suggestions_of(response, suggestions),
+        suggestions=parse_suggestions(response, suggestions),
         others=tuple(others),
         place=record.line,
     )
@@ -428,53 +445,53 @@ def _parse_csv_row(is_ours: bool, record: Record) -> ExchangeRow:
 
 
 def _add_answers(row: ExchangeRow, by_column: dict[str, str], label_text: str) -> ExchangeRow:
-    spans = spans_of(row.response, _parse_json_cell(by_column.get("spans", ""), "spans"))
-    label = said(label_of(label_text.strip()), spans, bool(by_column.get("spans")))
-    golds: tuple[Gold, ...] = ()
+    spans = parse_spans(row.response, _parse_json_cell(by_column.get("spans", ""), "spans"))
+    label = infer_label(parse_label(label_text.strip()), spans, bool(by_column.get("spans")))
+    golds: tuple[GoldAnswer, ...] = ()
     if label is not None:
-        soft = soft_of(row.response, _parse_json_cell(by_column.get("soft", ""), "soft"))
+        soft = parse_soft_labels(row.response, _parse_json_cell(by_column.get("soft", ""), "soft"))
         texts = {name: by_column.get(name, "") for name in ("reason", "corrected_answer")}
-        golds = (gold_of(label, spans, soft=soft, **texts),)
+        golds = (build_gold(label, spans, soft=soft, **texts),)
     answers = _parse_json_cell(by_column.get("answers", ""), "answers")
     if answers is not None and not isinstance(answers, list):
         raise InputError("expected a JSON list in the column answers, found another value.")
     corrections = tuple(
-        _parse_answer(row.response, Record(a if isinstance(a, dict) else {}, "", row.place))
+        _parse_answer(row.response, FileRecord(a if isinstance(a, dict) else {}, "", row.place))
         for a in answers or []
     )
     return replace(row, golds=golds, corrections=corrections)
 
 
-def _parse_answer(response: str, record: Record) -> Any:
-    label = label_of(record.fields.get("label"))
+def _parse_answer(response: str, record: FileRecord) -> Any:
+    label = parse_label(record.fields.get("label"))
     if label is None:
         raise InputError("expected a label in each of the answers, found none; add it.")
     texts = {name: record.spare(name) for name in ("reason", "corrected_answer")}
-    spans = spans_of(response, record.fields.get("spans"))
-    return correction_of(record.text("person"), label, spans, **texts)
+    spans = parse_spans(response, record.fields.get("spans"))
+    return build_correction(record.text("person"), label, spans, **texts)
 
 
 def _parse_json_cell(cell: str, name: str) -> object:
     if not cell.strip():
         return None
-    item = next(json_lines(cell.replace("\n", " ").replace("\r", " ")), None)
-    if item is None or isinstance(item, Problem):
+    item = next(iter_json_lines(cell.replace("\n", " ").replace("\r", " ")), None)
+    if item is None or isinstance(item, RowProblem):
         why = item.reason if item else "expected JSON"
         raise InputError(f"in the column {name}: {why}")
     return item[1]
 
 
-def _parse_csv_documents(cell: str, is_written: bool) -> tuple[Document, ...]:
+def _parse_csv_documents(cell: str, is_written: bool) -> tuple[ExchangeDocument, ...]:
     if not cell.strip():
         return ()
     if is_written and cell.startswith("[{"):
         items = _parse_json_cell(cell, "document")
         if isinstance(items, list) and all(isinstance(item, dict) for item in items):
-            records = [Record(item, "", 0) for item in items]
+            records = [FileRecord(item, "", 0) for item in items]
             return tuple(
-                Document(
+                ExchangeDocument(
                     r.text("name"), r.plain("text") if r.spare("text") else None, r.spare("id")
                 )
                 for r in records
             )
-    return (Document("", cell),)
+    return (ExchangeDocument("", cell),)

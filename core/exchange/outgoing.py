@@ -15,48 +15,50 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from core.documents.library import file_bytes
+from core.documents.library import load_file_bytes
 from core.documents.readers import FILE_TYPES
-from core.exchange.fields import lines
-from core.exchange.rows import Document, ExchangeRow, MachineVerdict
+from core.exchange.fields import dump_json_lines
+from core.exchange.rows import ExchangeDocument, ExchangeRow, MachineVerdict
 from core.exchange.trajectory import (
-    KINDS,
     REASON_WORDS,
+    TRAJECTORY_EVENT_KINDS,
+    ExclusionCode,
     ExclusionReason,
-    Reason,
     Trajectory,
-    balanced,
-    faults_of,
-    trajectory_of,
+    balance_labels,
+    build_trajectory,
+    find_exclusion_reasons,
 )
 from core.llm.prompting import PromptBook
 from core.runtime.errors import InputError
 from core.schema.events import AUDIT
-from core.schema.progress import folded
+from core.schema.progress import fold_events
 from core.schema.records import Case, Project
 from core.store import Store
-from core.store.queries import Judged, events_of, newest_verdicts
+from core.store.queries import LatestVerdict, load_events, load_newest_verdicts
 
-OF_CASE = ("id", "response", "question", "language", "role", "instruction", "others")
-KEPT_NAME, FAILED_NAME = "trajectories.jsonl", "trajectories.failed.jsonl"
+CASE_FIELDS = ("id", "response", "question", "language", "role", "instruction", "others")
+KEPT_FILE_NAME, FAILED_FILE_NAME = "trajectories.jsonl", "trajectories.failed.jsonl"
 
 
-def rows_of(store: Store, home: Path, project: Project, which: str = "all") -> list[ExchangeRow]:
+def load_project_rows(
+    store: Store, home: Path, project: Project, which: str = "all"
+) -> list[ExchangeRow]:
     """Return the project's cases in the order in which they were stored.
 
     `reviewed` leaves out cases that have neither an answer nor a gold.
     """
-    shelf = Shelf(store, home, project)
+    shelf = ProjectFiles(store, home, project)
     with store.reading():
-        verdicts = newest_verdicts(store, project.id)
+        verdicts = load_newest_verdicts(store, project.id)
         rows = (
-            stored_row(store, case, shelf, verdicts.get(case.id))
+            build_row(store, case, shelf, verdicts.get(case.id))
             for case in store.cases.all(project.id)
         )
         return [row for row in rows if which == "all" or row.answer is not None]
 
 
-class Shelf:
+class ProjectFiles:
     """The files of a project's library by id; each text is read once."""
 
     def __init__(self, store: Store, home: Path, project: Project) -> None:
@@ -66,28 +68,30 @@ class Shelf:
         }
         self._texts: dict[str, str | None] = {}
 
-    def documents(self, ids: tuple[str, ...]) -> Iterator[Document]:
+    def documents(self, ids: tuple[str, ...]) -> Iterator[ExchangeDocument]:
         """Yield the files with these ids, with their text if they are plain text."""
         for document_id in ids:
             name, kind = self._names.get(document_id, ("removed file", "pdf"))
             is_plain = any(one.is_text for one in FILE_TYPES if one.kind == kind)
-            yield Document(name, self._read_text(document_id) if is_plain else None, document_id)
+            yield ExchangeDocument(
+                name, self._read_text(document_id) if is_plain else None, document_id
+            )
 
     def _read_text(self, document_id: str) -> str | None:
         if document_id not in self._texts:
             try:
-                self._texts[document_id] = file_bytes(self._home, document_id).decode("utf-8")
+                self._texts[document_id] = load_file_bytes(self._home, document_id).decode("utf-8")
             except (InputError, UnicodeDecodeError):  # gone, or in another encoding
                 self._texts[document_id] = None
         return self._texts[document_id]
 
 
-def stored_row(
-    store: Store, case: Case, shelf: Shelf | None = None, judged: Judged | None = None
+def build_row(
+    store: Store, case: Case, shelf: ProjectFiles | None = None, judged: LatestVerdict | None = None
 ) -> ExchangeRow:
     """Return a case with all its records; without a shelf its files are left out."""
     return ExchangeRow(
-        **{name: getattr(case, name) for name in OF_CASE},
+        **{name: getattr(case, name) for name in CASE_FIELDS},
         documents=tuple(shelf.documents(case.documents)) if shelf else (),
         images=tuple(shelf.documents(case.images)) if shelf else (),
         golds=tuple(store.golds.of_case(case.id)),
@@ -98,7 +102,7 @@ def stored_row(
     )
 
 
-def _build_machine_verdict(judged: Judged) -> MachineVerdict:
+def _build_machine_verdict(judged: LatestVerdict) -> MachineVerdict:
     verdict = judged.verdict
     names = ("label", "p_hallucinated", "confidence", "rationale", "cause")
     fields = {name: getattr(verdict, name) for name in names}
@@ -106,7 +110,7 @@ def _build_machine_verdict(judged: Judged) -> MachineVerdict:
 
 
 @dataclass(frozen=True)
-class Sorted:
+class TrajectoryExport:
     """The audits of a project: those to train on, and the others with the reasons against them."""
 
     kept: Sequence[Trajectory]
@@ -115,18 +119,18 @@ class Sorted:
     @property
     def kept_file(self) -> bytes:
         """JSON lines with one row per trajectory to train on."""
-        return lines(_dump_trajectory(one) for one in self.kept)
+        return dump_json_lines(_dump_trajectory(one) for one in self.kept)
 
     @property
     def failed_file(self) -> bytes:
         """JSON lines with one row per trajectory not to train on, with its reasons."""
-        return lines(
+        return dump_json_lines(
             _dump_trajectory(trajectory) | {"reasons": [asdict(fault) for fault in faults]}
             for trajectory, faults in self.failed
         )
 
     @property
-    def reasons(self) -> dict[Reason, int]:
+    def reasons(self) -> dict[ExclusionCode, int]:
         """The number of trajectories by reason; one trajectory may have several reasons."""
         counts = Counter(r for _, faults in self.failed for r in {fault.reason for fault in faults})
         return {reason: counts[reason] for reason in REASON_WORDS if counts[reason]}
@@ -140,46 +144,48 @@ class Sorted:
         )
 
 
-def sorted_out(store: Store, project: Project, which: str = "all", *, balance: bool) -> Sorted:
+def export_trajectories(
+    store: Store, project: Project, which: str = "all", *, balance: bool
+) -> TrajectoryExport:
     """Return the project's audits, oldest first; `reviewed` leaves out cases without an answer."""
     book = PromptBook(store.prompt_edits.of_project(project.id))
     kept: list[Trajectory] = []
     failed: list[tuple[Trajectory, Sequence[ExclusionReason]]] = []
     with store.reading():
-        for run_id, case_id in newest_audits(store, project.id):
+        for run_id, case_id in find_newest_audits(store, project.id):
             case = store.cases.get(case_id)
-            answer = stored_row(store, case).settled if case else None
+            answer = build_row(store, case).settled if case else None
             if answer is None and which == "reviewed":
                 continue
-            events = events_of(store, run_id, KINDS)
-            trajectory = trajectory_of(run_id, events, book)
+            events = load_events(store, run_id, TRAJECTORY_EVENT_KINDS)
+            trajectory = build_trajectory(run_id, events, book)
             if trajectory is None:
                 continue
-            faults = faults_of(folded(events), answer)
+            faults = find_exclusion_reasons(fold_events(events), answer)
             if faults:
                 failed.append((trajectory, faults))
             else:
                 kept.append(trajectory)
     if balance:
-        kept, unbalanced = balanced(kept)
+        kept, unbalanced = balance_labels(kept)
         fault = ExclusionReason("left_for_balance", "The other label has no more in its language.")
         failed += [(one, [fault]) for one in unbalanced]
-    return Sorted(kept, failed)
+    return TrajectoryExport(kept, failed)
 
 
-def newest_audits(store: Store, project_id: str) -> Iterator[tuple[str, str]]:
+def find_newest_audits(store: Store, project_id: str) -> Iterator[tuple[str, str]]:
     """Yield (run, case) of each case's newest finished audit by each roster, oldest first."""
     audits = reversed(store.runs.finished(project_id, AUDIT))
     newest = {(case_id, roster): run_id for run_id, case_id, roster in audits}
     yield from ((run_id, case_id) for (case_id, _), run_id in newest.items())
 
 
-def zipped(found: Sorted) -> bytes:
+def zip_trajectories(found: TrajectoryExport) -> bytes:
     """Return both files packed into one zip."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as packed:
-        packed.writestr(KEPT_NAME, found.kept_file)
-        packed.writestr(FAILED_NAME, found.failed_file)
+        packed.writestr(KEPT_FILE_NAME, found.kept_file)
+        packed.writestr(FAILED_FILE_NAME, found.failed_file)
     return stream.getvalue()
 
 

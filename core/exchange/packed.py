@@ -16,20 +16,20 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
-from core.documents.readers import decoded
-from core.exchange.rows import Problem
+from core.documents.readers import decode_text
+from core.exchange.rows import RowProblem
 from core.runtime.config import MEGABYTE
-from core.runtime.errors import InputError, shown
+from core.runtime.errors import InputError, make_printable
 
-MOST_MEGABYTES = 256  # of a file, uncompressed
-MOST_ROW = 16 * MEGABYTE  # characters
-MOST_ROWS = 200_000
-DEEPEST = 32
-ODD = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8
-MOST_ODD = 50  # at most one invalid byte in this many characters
-GZIP = b"\x1f\x8b"
-SPACE = " \t\n\r"
-MAGIC, PLACE = b"ustar", 257
+MAX_FILE_MEGABYTES = 256  # of a file, uncompressed
+MAX_ROW_CHARS = 16 * MEGABYTE  # characters
+MAX_ROWS = 200_000
+MAX_NESTING_DEPTH = 32
+INVALID_BYTE_PATTERN = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8
+CHARS_PER_INVALID_BYTE = 50  # at most one invalid byte in this many characters
+GZIP_MAGIC = b"\x1f\x8b"
+JSON_WHITESPACE = " \t\n\r"
+TAR_MAGIC, TAR_MAGIC_OFFSET = b"ustar", 257
 
 
 class _Refused:
@@ -39,38 +39,39 @@ class _Refused:
         self.why = why
 
 
-def text_of(name: str, data: bytes) -> str:
+def decode_file_text(name: str, data: bytes) -> str:
     """Return the text of a file, decompressed if it is gzipped, without a BOM.
 
     Raises InputError if it is empty, too large, cut off, or not UTF-8.
     """
-    name = shown(name)
-    if data.startswith(GZIP):
-        data = unzipped(name, data)
-    if len(data) > MOST_MEGABYTES * MEGABYTE:
+    name = make_printable(name)
+    if data.startswith(GZIP_MAGIC):
+        data = decompress_gzip(name, data)
+    if len(data) > MAX_FILE_MEGABYTES * MEGABYTE:
         raise InputError(
-            f"{name}: expected at most {MOST_MEGABYTES} MB, found more; split the file."
+            f"{name}: expected at most {MAX_FILE_MEGABYTES} MB, found more; split the file."
         )
     if not data.strip():
         raise InputError(f"{name}: expected rows, found an empty file; choose the right one.")
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return decoded(name, data)  # UTF-16, as spreadsheets save it
-    # A NUL or bytes that are not UTF-8 make only their own row a problem: see `unfit_text`.
+        return decode_text(name, data)  # UTF-16, as spreadsheets save it
+    # A NUL or bytes that are not UTF-8 make only their own row a problem: see
+    # `describe_unfit_text`.
     text = data.decode("utf-8-sig", "surrogateescape")
-    invalid_bytes = len(ODD.findall(text))
-    if invalid_bytes * MOST_ODD > len(text):
+    invalid_bytes = len(INVALID_BYTE_PATTERN.findall(text))
+    if invalid_bytes * CHARS_PER_INVALID_BYTE > len(text):
         raise InputError(
             f"{name}: expected UTF-8 text, found another encoding or no text; save it as UTF-8."
         )
     return text
 
 
-def unzipped(name: str, data: bytes) -> bytes:
+def decompress_gzip(name: str, data: bytes) -> bytes:
     """Return the decompressed bytes, at most one more than is allowed.
 
     Raises InputError if the file is cut off or damaged.
     """
-    limit = MOST_MEGABYTES * MEGABYTE + 1
+    limit = MAX_FILE_MEGABYTES * MEGABYTE + 1
     output = io.BytesIO()
     try:
         while data and output.tell() < limit:
@@ -86,22 +87,22 @@ def unzipped(name: str, data: bytes) -> bytes:
     return output.getvalue()
 
 
-def json_lines(text: str) -> Iterator[tuple[int, object] | Problem]:
+def iter_json_lines(text: str) -> Iterator[tuple[int, object] | RowProblem]:
     """Yield (line, value) of each line that is not blank, or the problem with it."""
     for number, line in enumerate(text.split("\n"), start=1):
-        stripped = line.strip(SPACE)
+        stripped = line.strip(JSON_WHITESPACE)
         if not stripped:
             continue
-        if len(stripped) > MOST_ROW:
-            yield Problem(number, _describe_length(len(stripped)))
+        if len(stripped) > MAX_ROW_CHARS:
+            yield RowProblem(number, _describe_length(len(stripped)))
             continue
         try:
             value, end = _create_decoder().raw_decode(stripped)
         except (ValueError, RecursionError) as error:
-            yield Problem(number, _describe_json_error(error))
+            yield RowProblem(number, _describe_json_error(error))
             continue
-        if stripped[end:].strip(SPACE):
-            yield Problem(
+        if stripped[end:].strip(JSON_WHITESPACE):
+            yield RowProblem(
                 number,
                 "expected one JSON object on the line, found more; put each on a line of its own.",
             )
@@ -109,7 +110,7 @@ def json_lines(text: str) -> Iterator[tuple[int, object] | Problem]:
         yield _check_value(number, value)
 
 
-def json_items(text: str) -> Iterator[tuple[int, object] | Problem]:
+def iter_json_items(text: str) -> Iterator[tuple[int, object] | RowProblem]:
     """Yield (number, value) of the items of a JSON list, of one object, or of JSON lines.
 
     After an item of a list that is not JSON nothing more can be read.
@@ -123,19 +124,19 @@ def json_items(text: str) -> Iterator[tuple[int, object] | Problem]:
         try:
             value, end = _create_decoder().raw_decode(text, position)
         except (ValueError, RecursionError) as error:
-            yield Problem(
+            yield RowProblem(
                 number, f"{_describe_json_error(error)} What follows it could not be read."
             )
             return
-        if end - position > MOST_ROW:
-            yield Problem(number, _describe_length(end - position))
+        if end - position > MAX_ROW_CHARS:
+            yield RowProblem(number, _describe_length(end - position))
         else:
             yield _check_value(number, value)
         position = _skip_whitespace(text, end)
         separator = text[position : position + 1]
         if separator not in (",", "]"):
             actual = "another character" if separator else "the end of the file"
-            yield Problem(
+            yield RowProblem(
                 number + 1,
                 f"expected a comma or ] between the rows, found {actual}; "
                 "what follows could not be read.",
@@ -144,29 +145,30 @@ def json_items(text: str) -> Iterator[tuple[int, object] | Problem]:
         position = _skip_whitespace(text, position + 1) if separator == "," else position
         number += 1
     if _skip_whitespace(text, position + 1) < len(text):
-        yield Problem(number, "expected nothing behind the list, found more; it was left out.")
+        yield RowProblem(number, "expected nothing behind the list, found more; it was left out.")
 
 
-def _iter_object_or_lines(text: str, start: int) -> Iterator[tuple[int, object] | Problem]:
+def _iter_object_or_lines(text: str, start: int) -> Iterator[tuple[int, object] | RowProblem]:
     try:
         value, end = _create_decoder().raw_decode(text, start)
     except (ValueError, RecursionError):
         end = 0
     if not end or _skip_whitespace(text, end) < len(text):
-        yield from json_lines(text)
+        yield from iter_json_lines(text)
     else:
         yield _check_value(1, value)
 
 
 def _skip_whitespace(text: str, position: int) -> int:
-    while position < len(text) and text[position] in SPACE:
+    while position < len(text) and text[position] in JSON_WHITESPACE:
         position += 1
     return position
 
 
 def _describe_length(length: int) -> str:
     return (
-        f"expected at most {MOST_ROW:,} characters in a row, found {length:,}; shorten or split it."
+        f"expected at most {MAX_ROW_CHARS:,} characters in a row, found {length:,}; shorten or "
+        f"split it."
     )
 
 
@@ -190,20 +192,22 @@ def _build_object(pairs: list[tuple[str, Any]]) -> object:
     keys = [key for key, _ in pairs]
     duplicate = next(key for place, key in enumerate(keys) if key in keys[:place])
     return _Refused(
-        f"found the key “{shown(duplicate, 40)}” twice in one object; keep one of them."
+        f"found the key “{make_printable(duplicate, 40)}” twice in one object; keep one of them."
     )
 
 
-def _check_value(place: int, value: object) -> tuple[int, object] | Problem:
+def _check_value(place: int, value: object) -> tuple[int, object] | RowProblem:
     level, depth = [value], 0
     while level:
         for item in level:
             if why := _describe_unfit_value(item):
-                return Problem(place, f"expected plain JSON, {why}")
+                return RowProblem(place, f"expected plain JSON, {why}")
         depth += 1
-        if depth > DEEPEST:
-            return Problem(
-                place, f"expected at most {DEEPEST} levels of nesting, found more; flatten the row."
+        if depth > MAX_NESTING_DEPTH:
+            return RowProblem(
+                place,
+                f"expected at most {MAX_NESTING_DEPTH} levels of nesting, found more; flatten "
+                f"the row.",
             )
         containers = [item for item in level if isinstance(item, dict | list)]
         parts = (chain(*item.items()) if isinstance(item, dict) else item for item in containers)
@@ -216,17 +220,17 @@ def _describe_unfit_value(value: object) -> str:
         return value.why
     if isinstance(value, float) and value in (float("inf"), float("-inf")):
         return "found a number that is too large; write a smaller one."
-    return unfit_text(value) if isinstance(value, str) else ""
+    return describe_unfit_text(value) if isinstance(value, str) else ""
 
 
-def unfit_text(text: str) -> str:
+def describe_unfit_text(text: str) -> str:
     """Return why a text cannot be stored unchanged, or "" if it can."""
     if "\x00" in text:
         return f"found a NUL character at {text.index(chr(0))} of a text; remove it."
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        if ODD.match(text, error.start):
+        if INVALID_BYTE_PATTERN.match(text, error.start):
             return "found bytes that are no UTF-8; save the file as UTF-8."
         return f"found half a character at {error.start} of a text; write it whole."
     return ""
@@ -234,25 +238,26 @@ def unfit_text(text: str) -> str:
 
 def is_tar(data: bytes) -> bool:
     """Return True if the bytes, decompressed if they are gzipped, begin like a tar archive."""
-    head, end = data, PLACE + len(MAGIC)
-    if data.startswith(GZIP):
+    head, end = data, TAR_MAGIC_OFFSET + len(TAR_MAGIC)
+    if data.startswith(GZIP_MAGIC):
         try:
             head = zlib.decompressobj(wbits=31).decompress(data, end)
         except zlib.error:
             return False
-    return head[PLACE:end] == MAGIC
+    return head[TAR_MAGIC_OFFSET:end] == TAR_MAGIC
 
 
-def tarred(name: str, data: bytes) -> list[tuple[str, bytes]]:
+def read_tar_files(name: str, data: bytes) -> list[tuple[str, bytes]]:
     """Return (name, bytes) of each regular file in the archive, in its order.
 
     Raises InputError if the archive is damaged or too large.
     """
     files: list[tuple[str, bytes]] = []
-    unpacked = unzipped(shown(name), data) if data.startswith(GZIP) else data
-    if len(unpacked) > MOST_MEGABYTES * MEGABYTE:
+    unpacked = decompress_gzip(make_printable(name), data) if data.startswith(GZIP_MAGIC) else data
+    if len(unpacked) > MAX_FILE_MEGABYTES * MEGABYTE:
         raise InputError(
-            f"{shown(name)}: expected at most {MOST_MEGABYTES} MB, found more; split the archive."
+            f"{make_printable(name)}: expected at most {MAX_FILE_MEGABYTES} MB, found more; "
+            f"split the archive."
         )
     try:
         with tarfile.open(fileobj=io.BytesIO(unpacked), mode="r:") as archive:
@@ -261,14 +266,15 @@ def tarred(name: str, data: bytes) -> list[tuple[str, bytes]]:
                 stream = archive.extractfile(member) if is_regular else None
                 if stream is None:
                     continue
-                if member.size > MOST_ROW or len(files) >= MOST_ROWS:
+                if member.size > MAX_ROW_CHARS or len(files) >= MAX_ROWS:
                     raise InputError(
-                        f"{shown(name)}: expected at most {MOST_ROWS:,} files of {MOST_ROW:,} "
+                        f"{make_printable(name)}: expected at most {MAX_ROWS:,} files of "
+                        f"{MAX_ROW_CHARS:,} "
                         "bytes, found more; split the archive."
                     )
-                files.append((member.name, stream.read(MOST_ROW)))
+                files.append((member.name, stream.read(MAX_ROW_CHARS)))
     except (tarfile.TarError, ValueError, OSError) as error:
         raise InputError(
-            f"{shown(name)}: expected a whole tar archive, found: {error}; copy it again."
+            f"{make_printable(name)}: expected a whole tar archive, found: {error}; copy it again."
         ) from error
     return files

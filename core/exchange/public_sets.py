@@ -28,70 +28,86 @@ from typing import Any
 
 from core.documents.tables import require_columns
 from core.exchange.fields import (
-    OWN,
-    case_id,
-    lines,
-    others_of,
-    own_words,
-    plain_others,
-    plain_text,
-    read_of,
-    reason,
-    rows_of,
-    said,
-    soft_of,
-    spans_of,
-    with_own_words,
+    EXTENSION_KEY,
+    apply_extension,
+    build_extension,
+    collect_extra_columns,
+    describe_row_error,
+    dump_json_lines,
+    expand_extra_columns,
+    get_text,
+    infer_label,
+    parse_case_id,
+    parse_items,
+    parse_rows,
+    parse_soft_labels,
+    parse_spans,
 )
-from core.exchange.packed import MOST_ROW, json_items, json_lines, text_of
+from core.exchange.packed import MAX_ROW_CHARS, decode_file_text, iter_json_items, iter_json_lines
 from core.exchange.rows import (
-    UNKNOWN,
-    UNSPECIFIED,
-    Document,
+    UNKNOWN_LANGUAGES,
+    UNSPECIFIED_CATEGORY,
+    ExchangeDocument,
     ExchangeRow,
+    FileRecord,
     GoldSpan,
-    Place,
-    Problem,
-    Read,
-    Record,
-    Unit,
-    correction_of,
-    gold_of,
-    majority,
-    nearest,
-    placed,
-    shares,
-    unit_of,
-    word,
+    OffsetUnit,
+    ParsedFile,
+    RawSpan,
+    RowProblem,
+    build_correction,
+    build_gold,
+    compute_marked_shares,
+    detect_offset_unit,
+    find_nearest_offset,
+    locate_span,
+    normalize_word,
+    select_majority_spans,
 )
 from core.runtime.errors import InputError
 from core.schema.records import Label, Span, WordScore
 
-MUSHROOM = ("id", "model_input", "model_output_text", "hard_labels", "soft_labels", OWN)
+MUSHROOM_FIELDS = (
+    "id",
+    "model_input",
+    "model_output_text",
+    "hard_labels",
+    "soft_labels",
+    EXTENSION_KEY,
+)
 XSUM_COLUMNS = frozenset(
     "bbcid system summary hallucination_type hallucinated_span hallucinated_span_start "
     "worker_id".split()
 )
-NO_MARK = ("null", "")
+NO_MARK_WORDS = ("null", "")
 HALUQUESTQA_COLUMNS = frozenset(
     "question_text ans1_text ans2_text factuality_span factuality_label".split()
 )
-LONGEST_LIST = 100_000
-FACTUAL = "factual error"
-GRADES = ("Unwanted", "Questionable", "Benign")
-LABELS: dict[str, Label] = {"Unwanted": "hallucinated", "Questionable": "unclear"}
-Mark = tuple[str, str, Span, str]  # annotator, grade, marked words, note
-RAGTRUTH = ("id", "response", "question", "language", "labels", "source_info", "source_name", OWN)
-SOURCE = "source_id"
-MORE = "more_sources"
+MAX_LIST_CHARS = 100_000
+FACTUAL_ERROR = "factual error"
+MARK_GRADES = ("Unwanted", "Questionable", "Benign")
+LABEL_BY_GRADE: dict[str, Label] = {"Unwanted": "hallucinated", "Questionable": "unclear"}
+AnnotatorMark = tuple[str, str, Span, str]  # annotator, grade, marked words, note
+RAGTRUTH_FIELDS = (
+    "id",
+    "response",
+    "question",
+    "language",
+    "labels",
+    "source_info",
+    "source_name",
+    EXTENSION_KEY,
+)
+SOURCE_ID_KEY = "source_id"
+MORE_SOURCES_KEY = "more_sources"
 
 
-def read_mushroom(name: str, data: bytes) -> Read:
+def read_mushroom(name: str, data: bytes) -> ParsedFile:
     """Read a Mu-SHROOM file; rows without labels are cases without a gold."""
-    return read_of(json_lines(text_of(name, data)), mushroom_row)
+    return parse_items(iter_json_lines(decode_file_text(name, data)), parse_mushroom_row)
 
 
-def mushroom_row(record: Record) -> ExchangeRow:
+def parse_mushroom_row(record: FileRecord) -> ExchangeRow:
     """Return a row with the gold that its spans give; without labels it has no gold.
 
     Raises InputError if a field is missing, or a span lies outside of the response.
@@ -99,28 +115,28 @@ def mushroom_row(record: Record) -> ExchangeRow:
     fields = record.fields
     response = record.text("model_output_text")
     hard = fields.get("hard_labels")
-    soft = soft_of(response, fields.get("soft_labels"))
+    soft = parse_soft_labels(response, fields.get("soft_labels"))
     if hard is None and fields.get("soft_labels") is not None:
-        marked = majority(GoldSpan(one.start, one.end, one.p) for one in soft)
+        marked = select_majority_spans(GoldSpan(one.start, one.end, one.p) for one in soft)
         hard = [[one.start, one.end] for one in marked]
-    spans = spans_of(response, hard)
-    label = said(None, spans, hard is not None)
-    gold = None if label is None else gold_of(label, spans, soft=soft)
+    spans = parse_spans(response, hard)
+    label = infer_label(None, spans, hard is not None)
+    gold = None if label is None else build_gold(label, spans, soft=soft)
     row = ExchangeRow(
-        id=case_id(fields.get("id")),
+        id=parse_case_id(fields.get("id")),
         response=response,
-        question=plain_text(record, "model_input"),
-        language=plain_text(record, "lang").lower(),
+        question=get_text(record, "model_input"),
+        language=get_text(record, "lang").lower(),
         golds=() if gold is None else (gold,),
-        others=others_of(fields, MUSHROOM),
+        others=collect_extra_columns(fields, MUSHROOM_FIELDS),
         place=record.line,
     )
-    return with_own_words(row, fields.get(OWN))
+    return apply_extension(row, fields.get(EXTENSION_KEY))
 
 
 def write_mushroom(rows: Sequence[ExchangeRow]) -> bytes:
     """Return the rows as the bytes of a Mu-SHROOM file."""
-    return lines(_dump_mushroom_row(row) for row in rows)
+    return dump_json_lines(_dump_mushroom_row(row) for row in rows)
 
 
 def _dump_mushroom_row(row: ExchangeRow) -> dict[str, Any]:
@@ -128,69 +144,73 @@ def _dump_mushroom_row(row: ExchangeRow) -> dict[str, Any]:
     language = (row.language or "und").upper()
     plain: dict[str, Any] = {"id": row.id, "lang": language, "model_input": row.question}
     plain |= {"model_output_text": row.response}
-    plain |= {n: value for n, value in plain_others(row.others).items() if n not in MUSHROOM}
+    plain |= {
+        n: value
+        for n, value in expand_extra_columns(row.others).items()
+        if n not in MUSHROOM_FIELDS
+    }
     if answer is not None:
         plain["soft_labels"] = [{"start": s.start, "prob": s.p, "end": s.end} for s in row.soft]
         plain["hard_labels"] = [[span.start, span.end] for span in answer.spans]
-    label = said(None, answer.spans, is_marked=True) if answer else None
-    return plain | own_words(row, label, tells_shares=True)
+    label = infer_label(None, answer.spans, is_marked=True) if answer else None
+    return plain | build_extension(row, label, tells_shares=True)
 
 
-def read_xsum(name: str, data: bytes) -> Read:
+def read_xsum(name: str, data: bytes) -> ParsedFile:
     """Read a case for each summary, with the answers of its annotators.
 
     Raises InputError if the file cannot be read, or it has other columns.
     """
-    records_by_summary: dict[str, list[Record]] = {}
+    records_by_summary: dict[str, list[FileRecord]] = {}
     rows: list[ExchangeRow] = []
-    problems: list[Problem] = []
+    problems: list[RowProblem] = []
     for record in _iter_table(name, data, ",", XSUM_COLUMNS, problems):
         try:
             record.text("summary"), record.text("worker_id")
-            records_by_summary.setdefault(xsum_name(record), []).append(record)
+            records_by_summary.setdefault(build_xsum_id(record), []).append(record)
         except InputError as error:
-            problems.append(Problem(record.line, reason(error)))
+            problems.append(RowProblem(record.line, describe_row_error(error)))
     for records in records_by_summary.values():
         try:
-            rows.append(xsum_row(records))
+            rows.append(parse_xsum_row(records))
         except InputError as error:
-            problems.append(Problem(records[0].line, reason(error)))
-    return Read(tuple(rows), tuple(problems))
+            problems.append(RowProblem(records[0].line, describe_row_error(error)))
+    return ParsedFile(tuple(rows), tuple(problems))
 
 
 def _iter_table(
-    name: str, data: bytes, delimiter: str, columns: frozenset[str], problems: list[Problem]
-) -> Iterator[Record]:
+    name: str, data: bytes, delimiter: str, columns: frozenset[str], problems: list[RowProblem]
+) -> Iterator[FileRecord]:
     """Yield the lines of a table; a line after which nothing can be read joins the problems."""
-    csv.field_size_limit(MOST_ROW)
-    stream = io.StringIO(text_of(name, data), newline="")
+    csv.field_size_limit(MAX_ROW_CHARS)
+    stream = io.StringIO(decode_file_text(name, data), newline="")
     reader = csv.DictReader(stream, delimiter=delimiter)
     try:
         require_columns(name, reader.fieldnames or (), columns)
         for cells in reader:
-            yield Record({k: v for k, v in cells.items() if k is not None}, "", reader.line_num)
+            yield FileRecord({k: v for k, v in cells.items() if k is not None}, "", reader.line_num)
     except csv.Error as error:
-        problems.append(Problem(reader.line_num, f"expected a table, found: {error}."))
+        problems.append(RowProblem(reader.line_num, f"expected a table, found: {error}."))
 
 
-def xsum_name(record: Record) -> str:
+def build_xsum_id(record: FileRecord) -> str:
     """Return the id of a summary: its article and the system that wrote it."""
     return f"{record.text('bbcid')}:{record.text('system')}"
 
 
-def xsum_row(lines: Sequence[Record]) -> ExchangeRow:
+def parse_xsum_row(lines: Sequence[FileRecord]) -> ExchangeRow:
     """Return the row of the summary that all these lines are about.
 
     Raises InputError if they are about several summaries, or a field is missing.
     """
-    name, summary = xsum_name(lines[0]), lines[0].text("summary")
+    name, summary = build_xsum_id(lines[0]), lines[0].text("summary")
     if any(line.text("summary") != summary for line in lines):
         raise InputError(f"expected one summary called {name}, found several; rename them.")
     spans_by_worker: dict[str, list[Span]] = {}
     markers = set()
     for line in lines:
         spans = spans_by_worker.setdefault(line.text("worker_id"), [])
-        if word(line.fields.get("hallucination_type")) in NO_MARK:
+        if normalize_word(line.fields.get("hallucination_type")) in NO_MARK_WORDS:
             continue
         markers.add(line.text("worker_id"))
         text = line.text("hallucinated_span").replace("\\n", "")
@@ -198,19 +218,26 @@ def xsum_row(lines: Sequence[Record]) -> ExchangeRow:
         span = _find_span(summary, text, line.text("hallucination_type").strip(), start)
         spans += [span] if span else []
     marked = [[GoldSpan(s.start, s.end) for s in spans] for spans in spans_by_worker.values()]
-    soft = shares(marked)
+    soft = compute_marked_shares(marked)
     is_wrong = 2 * len(markers) > len(spans_by_worker)
     hard = [
-        Span(stretch.start, stretch.end, summary[stretch.start : stretch.end], 1.0, UNSPECIFIED, "")
-        for stretch in (majority(soft) if is_wrong else ())
+        Span(
+            stretch.start,
+            stretch.end,
+            summary[stretch.start : stretch.end],
+            1.0,
+            UNSPECIFIED_CATEGORY,
+            "",
+        )
+        for stretch in (select_majority_spans(soft) if is_wrong else ())
     ]
     scores = [WordScore(stretch.start, stretch.end, stretch.p) for stretch in soft]
     return ExchangeRow(
         id=name,
         response=summary,
-        golds=(gold_of("hallucinated" if is_wrong else "supported", hard, soft=scores),),
+        golds=(build_gold("hallucinated" if is_wrong else "supported", hard, soft=scores),),
         corrections=tuple(
-            correction_of(worker, "hallucinated" if worker in markers else "supported", spans)
+            build_correction(worker, "hallucinated" if worker in markers else "supported", spans)
             for worker, spans in spans_by_worker.items()
         ),
         others=(("bbcid", lines[0].text("bbcid")), ("system", lines[0].text("system"))),
@@ -221,26 +248,26 @@ def xsum_row(lines: Sequence[Record]) -> ExchangeRow:
 def _find_span(response: str, piece: str, category: str, place: int = 0) -> Span | None:
     """Return the marked words' occurrence nearest to the place, or None if there is none."""
     stripped = piece.strip()
-    start = nearest(response, stripped, place)
+    start = find_nearest_offset(response, stripped, place)
     if start < 0 or not stripped:
         return None
     end = start + len(stripped)
     return Span(start, end, response[start:end], 1.0, category, "")
 
 
-def read_haluquestqa(name: str, data: bytes) -> Read:
+def read_haluquestqa(name: str, data: bytes) -> ParsedFile:
     """Read two cases per line. Raises InputError if nothing can be read or columns differ."""
     rows: list[ExchangeRow] = []
-    problems: list[Problem] = []
+    problems: list[RowProblem] = []
     for record in _iter_table(name, data, "\t", HALUQUESTQA_COLUMNS, problems):
         try:
-            rows += haluquestqa_rows(record)
+            rows += parse_haluquestqa_rows(record)
         except InputError as error:
-            problems.append(Problem(record.line, reason(error)))
-    return Read(tuple(rows), tuple(problems))
+            problems.append(RowProblem(record.line, describe_row_error(error)))
+    return ParsedFile(tuple(rows), tuple(problems))
 
 
-def haluquestqa_rows(record: Record) -> list[ExchangeRow]:
+def parse_haluquestqa_rows(record: FileRecord) -> list[ExchangeRow]:
     """Return the rows of both answers of a line.
 
     Raises InputError if a field is missing or not a list, or not every span names one answer.
@@ -256,9 +283,9 @@ def haluquestqa_rows(record: Record) -> list[ExchangeRow]:
     for number in (1, 2):
         numbers = [n for n, answer in enumerate(answers) if answer == f"answer{number}"]
         response = record.text(f"ans{number}_text")
-        spans = [_find_span(response, pieces[n], FACTUAL) for n in numbers]
+        spans = [_find_span(response, pieces[n], FACTUAL_ERROR) for n in numbers]
         unmatched = [pieces[n] for n, span in zip(numbers, spans, strict=True) if span is None]
-        gold = gold_of(
+        gold = build_gold(
             "hallucinated" if numbers else "supported",
             [span for span in spans if span is not None],
             reason="\n".join(reasons[n] for n in numbers if n < len(reasons)),
@@ -278,7 +305,7 @@ def haluquestqa_rows(record: Record) -> list[ExchangeRow]:
 
 
 def _collect_columns(
-    record: Record, number: int, unmatched: list[str]
+    record: FileRecord, number: int, unmatched: list[str]
 ) -> tuple[tuple[str, str], ...]:
     columns = {
         "written_by": record.spare(f"ans{number}_label"),
@@ -290,15 +317,15 @@ def _collect_columns(
     return tuple((name, text) for name, text in columns.items() if text)
 
 
-def _parse_list(record: Record, name: str) -> tuple[str, ...]:
+def _parse_list(record: FileRecord, name: str) -> tuple[str, ...]:
     """Return the texts of a list that a cell holds as a Python literal; () if it is blank."""
     text = record.plain(name).strip()
     try:
-        items = ast.literal_eval(text) if text and len(text) <= LONGEST_LIST else []
+        items = ast.literal_eval(text) if text and len(text) <= MAX_LIST_CHARS else []
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         raise record.broken(f"a list in {name}", text) from None
-    if not isinstance(items, list) or len(text) > LONGEST_LIST:
-        raise record.broken(f"a list in {name} of at most {LONGEST_LIST:,} characters", text)
+    if not isinstance(items, list) or len(text) > MAX_LIST_CHARS:
+        raise record.broken(f"a list in {name} of at most {MAX_LIST_CHARS:,} characters", text)
     return tuple(str(one) for one in items)
 
 
@@ -309,28 +336,30 @@ def is_faithbench(value: object) -> bool:
     return isinstance(value, dict) and {"source", "summary", "annotations"} <= value.keys()
 
 
-def read_faithbench(name: str, data: bytes) -> Read:
+def read_faithbench(name: str, data: bytes) -> ParsedFile:
     """Read the samples of a batch. Raises InputError if nothing in it can be read."""
-    return read_of(_iter_samples(json_items(text_of(name, data))), faithbench_row, "row")
+    return parse_items(
+        _iter_samples(iter_json_items(decode_file_text(name, data))), parse_faithbench_row, "row"
+    )
 
 
-def _iter_samples(items: Iterable[tuple[int, object] | Problem]) -> Iterator[Any]:
+def _iter_samples(items: Iterable[tuple[int, object] | RowProblem]) -> Iterator[Any]:
     for item in items:
-        value = None if isinstance(item, Problem) else item[1]
+        value = None if isinstance(item, RowProblem) else item[1]
         if isinstance(value, dict) and isinstance(value.get("samples"), list):
             yield from enumerate(value["samples"], start=1)
         else:
             yield item
 
 
-def faithbench_row(record: Record) -> ExchangeRow:
+def parse_faithbench_row(record: FileRecord) -> ExchangeRow:
     """Return a sample with its source and the marks of all annotators.
 
     Raises InputError if a field is missing, or a mark is of no known kind or not where it says.
     """
     summary = record.text("summary")
     annotations = record.records("annotations")
-    unit = unit_of(summary, map(_get_raw_span, annotations))
+    unit = detect_offset_unit(summary, map(_get_raw_span, annotations))
     all_marks = [_parse_mark(summary, one, unit) for one in annotations]
     marks = [mark for mark in all_marks if mark[1]]  # without a grade a mark says nothing
     annotators = dict.fromkeys(annotator for annotator, *_ in marks)
@@ -341,76 +370,86 @@ def faithbench_row(record: Record) -> ExchangeRow:
     return ExchangeRow(
         id="",
         response=summary,
-        documents=(Document("source.txt", record.text("source")),),
-        golds=(gold_of(_choose_label(marks), _select_unwanted(marks), reason=_join_notes(marks)),),
+        documents=(ExchangeDocument("source.txt", record.text("source")),),
+        golds=(
+            build_gold(_choose_label(marks), _select_unwanted(marks), reason=_join_notes(marks)),
+        ),
         corrections=tuple(
-            correction_of(
+            build_correction(
                 annotator, _choose_label(own), [mark[2] for mark in own], reason=_join_notes(own)
             )
             for annotator, own in marks_by_annotator
         ),
         others=(
-            *others_of({"sample_id": record.fields.get("sample_id")}, ()),
-            *others_of(metadata if isinstance(metadata, dict) else {}, ()),
+            *collect_extra_columns({"sample_id": record.fields.get("sample_id")}, ()),
+            *collect_extra_columns(metadata if isinstance(metadata, dict) else {}, ()),
         ),
         place=record.line,
     )
 
 
-def _get_raw_span(record: Record) -> Place:
+def _get_raw_span(record: FileRecord) -> RawSpan:
     names = ("summary_start", "summary_end", "summary_span")
     start, end, quote = map(record.fields.get, names)
     return start, end, quote
 
 
-def _parse_mark(summary: str, record: Record, unit: Unit | None) -> Mark:
+def _parse_mark(summary: str, record: FileRecord, unit: OffsetUnit | None) -> AnnotatorMark:
     labels = record.texts("label")
-    grade = next((known for known in GRADES if any(w.split(".")[0] == known for w in labels)), "")
+    grade = next(
+        (known for known in MARK_GRADES if any(w.split(".")[0] == known for w in labels)), ""
+    )
     if labels and not grade:
         raise InputError(
-            f"expected a mark of {', '.join(GRADES)}, found “{', '.join(labels)[:60]}”; correct it."
+            f"expected a mark of {', '.join(MARK_GRADES)}, found “{', '.join(labels)[:60]}”; "
+            f"correct it."
         )
-    start, end = placed(summary, *_get_raw_span(record), unit)
-    person = plain_text(record, "annotator_name", "annotator_id") or "annotator"
+    start, end = locate_span(summary, *_get_raw_span(record), unit)
+    person = get_text(record, "annotator_name", "annotator_id") or "annotator"
     span = Span(start, end, summary[start:end], 1.0, max(labels, key=len, default=""), "")
-    return person, grade, span, plain_text(record, "note").strip()
+    return person, grade, span, get_text(record, "note").strip()
 
 
-def _choose_label(marks: Sequence[Mark]) -> Label:
+def _choose_label(marks: Sequence[AnnotatorMark]) -> Label:
     grades = {grade for _, grade, *_ in marks}
-    return next((LABELS[one] for one in GRADES if one in grades and one in LABELS), "supported")
+    return next(
+        (LABEL_BY_GRADE[one] for one in MARK_GRADES if one in grades and one in LABEL_BY_GRADE),
+        "supported",
+    )
 
 
-def _select_unwanted(marks: Sequence[Mark]) -> list[Span]:
+def _select_unwanted(marks: Sequence[AnnotatorMark]) -> list[Span]:
     spans = {(s.start, s.end, s.category): s for _, grade, s, _ in marks if grade == "Unwanted"}
     return [spans[key] for key in sorted(spans)]
 
 
-def _join_notes(marks: Sequence[Mark]) -> str:
+def _join_notes(marks: Sequence[AnnotatorMark]) -> str:
     return "\n".join(dict.fromkeys(note for *_, note in marks if note))
 
 
-def read_ragtruth(name: str, data: bytes) -> Read:
+def read_ragtruth(name: str, data: bytes) -> ParsedFile:
     """Read a RAGTruth file, joined with the sources in it."""
-    items = list(json_lines(text_of(name, data)))
-    sources = [i for i in items if not isinstance(i, Problem) and _is_source(i[1])]
-    responses = (i for i in items if isinstance(i, Problem) or not _is_source(i[1]))
-    parsed = read_of(responses, ragtruth_row)
+    items = list(iter_json_lines(decode_file_text(name, data)))
+    sources = [i for i in items if not isinstance(i, RowProblem) and _is_source(i[1])]
+    responses = (i for i in items if isinstance(i, RowProblem) or not _is_source(i[1]))
+    parsed = parse_items(responses, parse_ragtruth_row)
     return _join_sources(parsed, sources)
 
 
-def with_sources(read: Read, data: bytes) -> Read:
+def join_sources_file(read: ParsedFile, data: bytes) -> ParsedFile:
     """Return the responses joined with the sources of a separate file."""
-    return _join_sources(read, list(json_lines(text_of("sources", data))))
+    return _join_sources(read, list(iter_json_lines(decode_file_text("sources", data))))
 
 
-def _join_sources(read: Read, items: Sequence[tuple[int, object] | Problem]) -> Read:
-    sources, problems = rows_of(items, _parse_source)
+def _join_sources(read: ParsedFile, items: Sequence[tuple[int, object] | RowProblem]) -> ParsedFile:
+    sources, problems = parse_rows(items, _parse_source)
     by_id = dict(sources)
-    source_problems = (Problem(one.place, f"among the sources: {one.reason}") for one in problems)
+    source_problems = (
+        RowProblem(one.place, f"among the sources: {one.reason}") for one in problems
+    )
     rows = []
     for row in read.rows:
-        source_id = case_id(plain_others(row.others).get(SOURCE))
+        source_id = parse_case_id(expand_extra_columns(row.others).get(SOURCE_ID_KEY))
         if not row.documents and source_id in by_id:
             document, question = by_id[source_id]
             row = replace(row, documents=(document,), question=row.question or question)
@@ -422,80 +461,86 @@ def _is_source(value: object) -> bool:
     return isinstance(value, dict) and "response" not in value and "source_info" in value
 
 
-def _parse_source(record: Record) -> tuple[str, tuple[Document, str]]:
-    source_id = case_id(record.fields.get(SOURCE))
+def _parse_source(record: FileRecord) -> tuple[str, tuple[ExchangeDocument, str]]:
+    source_id = parse_case_id(record.fields.get(SOURCE_ID_KEY))
     if not source_id:
         raise record.broken("a source_id beside the source_info")
     return source_id, _parse_document(record, source_id)
 
 
-def _parse_document(record: Record, source: str) -> tuple[Document, str]:
+def _parse_document(record: FileRecord, source: str) -> tuple[ExchangeDocument, str]:
     info = record.fields.get("source_info")
-    name = plain_text(record, "source_name") or f"{source or 'source'}.txt"
+    name = get_text(record, "source_name") or f"{source or 'source'}.txt"
     if isinstance(info, str):
-        return Document(name, record.text("source_info")), ""
+        return ExchangeDocument(name, record.text("source_info")), ""
     if not isinstance(info, dict):
         raise record.broken("a text or an object called source_info", info)
     question = info.get("question")
     passages = info.get("passages")
     if isinstance(passages, str) and passages.strip():
-        return Document(name, passages), question if isinstance(question, str) else ""
-    return Document(name, json.dumps(info, ensure_ascii=False, indent=1)), ""
+        return ExchangeDocument(name, passages), question if isinstance(question, str) else ""
+    return ExchangeDocument(name, json.dumps(info, ensure_ascii=False, indent=1)), ""
 
 
-def ragtruth_row(record: Record) -> ExchangeRow:
+def parse_ragtruth_row(record: FileRecord) -> ExchangeRow:
     """Return an answer with its labelled spans, and its source if the row carries it.
 
     Raises InputError if a field is missing, or a span lies outside of the response.
     """
     fields = record.fields
     response = record.text("response")
-    spans = spans_of(response, fields.get("labels"))
-    label = said(None, spans, fields.get("labels") is not None)
-    documents: tuple[Document, ...] = ()
-    question = plain_text(record, "question")
+    spans = parse_spans(response, fields.get("labels"))
+    label = infer_label(None, spans, fields.get("labels") is not None)
+    documents: tuple[ExchangeDocument, ...] = ()
+    question = get_text(record, "question")
     if fields.get("source_info") is not None:
-        document, source_question = _parse_document(record, case_id(fields.get(SOURCE)))
+        document, source_question = _parse_document(
+            record, parse_case_id(fields.get(SOURCE_ID_KEY))
+        )
         documents, question = (document,), question or source_question
-    more = fields.get(MORE)
+    more = fields.get(MORE_SOURCES_KEY)
     for item in more if isinstance(more, list) else []:
         if isinstance(item, dict):
-            source = Record(item, "", record.line)
+            source = FileRecord(item, "", record.line)
             documents = (*documents, _parse_document(source, "")[0])
     row = ExchangeRow(
-        id=case_id(fields.get("id")),
+        id=parse_case_id(fields.get("id")),
         response=response,
         question=question,
-        language=plain_text(record, "language"),
+        language=get_text(record, "language"),
         documents=documents,
-        golds=() if label is None else (gold_of(label, spans),),
-        others=others_of(fields, (*RAGTRUTH, MORE)),
+        golds=() if label is None else (build_gold(label, spans),),
+        others=collect_extra_columns(fields, (*RAGTRUTH_FIELDS, MORE_SOURCES_KEY)),
         place=record.line,
     )
-    return with_own_words(row, fields.get(OWN))
+    return apply_extension(row, fields.get(EXTENSION_KEY))
 
 
 def write_ragtruth(rows: Sequence[ExchangeRow]) -> bytes:
     """Return the rows as the bytes of a RAGTruth file; each row carries its source texts."""
-    return lines(_dump_ragtruth_row(row) for row in rows)
+    return dump_json_lines(_dump_ragtruth_row(row) for row in rows)
 
 
 def _dump_ragtruth_row(row: ExchangeRow) -> dict[str, Any]:
     answer = row.answer
     plain: dict[str, Any] = {"id": row.id, "response": row.response}
-    others = plain_others(row.others)
-    plain |= {name: value for name, value in others.items() if name not in (*RAGTRUTH, MORE)}
+    others = expand_extra_columns(row.others)
+    plain |= {
+        name: value
+        for name, value in others.items()
+        if name not in (*RAGTRUTH_FIELDS, MORE_SOURCES_KEY)
+    }
     if answer is not None:
         plain["labels"] = [
             {"start": span.start, "end": span.end, "text": span.text, "label_type": span.category}
             for span in answer.spans
         ]
     plain |= {"question": row.question} if row.question else {}
-    plain |= {"language": row.language} if row.language not in UNKNOWN else {}
+    plain |= {"language": row.language} if row.language not in UNKNOWN_LANGUAGES else {}
     texts = [
         {"source_info": d.text, "source_name": d.name} for d in row.documents if d.text is not None
     ]
     plain |= texts[0] if texts else {}
-    plain |= {MORE: texts[1:]} if texts[1:] else {}
-    label = said(None, answer.spans, is_marked=True) if answer else None
-    return plain | own_words(row, label, tells_categories=True)
+    plain |= {MORE_SOURCES_KEY: texts[1:]} if texts[1:] else {}
+    label = infer_label(None, answer.spans, is_marked=True) if answer else None
+    return plain | build_extension(row, label, tells_categories=True)

@@ -15,21 +15,21 @@ from core.exchange.annotation_tools import (
 )
 from core.exchange.mad import is_mad, read_mad
 from core.exchange.native_formats import read_csv_table, read_jsonl, write_csv_table, write_jsonl
-from core.exchange.packed import is_tar, json_items, text_of
+from core.exchange.packed import decode_file_text, is_tar, iter_json_items
 from core.exchange.public_sets import (
     HALUQUESTQA_COLUMNS,
     XSUM_COLUMNS,
     is_faithbench,
+    join_sources_file,
     read_faithbench,
     read_haluquestqa,
     read_mushroom,
     read_ragtruth,
     read_xsum,
-    with_sources,
     write_mushroom,
     write_ragtruth,
 )
-from core.exchange.rows import ExchangeRow, Problem, Read
+from core.exchange.rows import ExchangeRow, ParsedFile, RowProblem
 from core.runtime.errors import InputError
 
 # The details that only JSONL has a place for.
@@ -40,7 +40,7 @@ _DETAILS = (
 
 
 @dataclass(frozen=True)
-class Format:
+class ExchangeFormat:
     """A format of import and export; `write` is None for layouts that are only read.
 
     `leaves_out` is a sentence on what `write` has no place for; empty if nothing is written. A row
@@ -50,15 +50,15 @@ class Format:
 
     words: str
     ending: str
-    read: Callable[[str, bytes], Read]
+    read: Callable[[str, bytes], ParsedFile]
     write: Callable[[Sequence[ExchangeRow]], bytes] | None = None
     leaves_out: str = ""
     knows: tuple[Set[str], ...] = ()
     delimiter: str = ""
 
 
-FORMATS: dict[str, Format] = {
-    "jsonl": Format(
+FORMATS: dict[str, ExchangeFormat] = {
+    "jsonl": ExchangeFormat(
         "JSONL (everything)",
         "jsonl",
         read_jsonl,
@@ -66,7 +66,7 @@ FORMATS: dict[str, Format] = {
         "Leaves out runs other than the newest verdict, and the bytes of images and of files that "
         "are not plain text; the archive has them.",
     ),
-    "csv": Format(
+    "csv": ExchangeFormat(
         "CSV (for spreadsheets)",
         "csv",
         read_csv_table,
@@ -74,7 +74,7 @@ FORMATS: dict[str, Format] = {
         "Leaves out who gave the answer that counts, the verdict’s rationale, the bytes of files "
         f"that are not plain text, {_DETAILS}.",
     ),
-    "label-studio": Format(
+    "label-studio": ExchangeFormat(
         "Label Studio",
         "json",
         read_label_studio,
@@ -82,7 +82,7 @@ FORMATS: dict[str, Format] = {
         f"Leaves out verdicts, files that are not plain text, {_DETAILS}.",
         ({"data"},),
     ),
-    "argilla": Format(
+    "argilla": ExchangeFormat(
         "Argilla",
         "json",
         read_argilla,
@@ -91,7 +91,7 @@ FORMATS: dict[str, Format] = {
         f"plain text, how sure the newest suggestion is of single words, {_DETAILS}.",
         ({"fields"},),
     ),
-    "mu-shroom": Format(
+    "mu-shroom": ExchangeFormat(
         "Mu-SHROOM",
         "jsonl",
         read_mushroom,
@@ -100,7 +100,7 @@ FORMATS: dict[str, Format] = {
         f"what each person said, {_DETAILS}.",
         ({"model_output_text"},),
     ),
-    "ragtruth": Format(
+    "ragtruth": ExchangeFormat(
         "RAGTruth",
         "jsonl",
         read_ragtruth,
@@ -109,29 +109,33 @@ FORMATS: dict[str, Format] = {
         f"files that are not plain text, {_DETAILS}.",
         ({"response", "labels"}, {"source_id", "source_info"}),
     ),
-    "faithbench": Format("FaithBench", "json", read_faithbench),
-    "haluquestqa": Format(
+    "faithbench": ExchangeFormat("FaithBench", "json", read_faithbench),
+    "haluquestqa": ExchangeFormat(
         "HaluQuestQA", "csv", read_haluquestqa, knows=(HALUQUESTQA_COLUMNS,), delimiter="\t"
     ),
-    "xsum": Format("XSum annotations", "csv", read_xsum, knows=(XSUM_COLUMNS,), delimiter=","),
-    "mad": Format("Recorded debates (MAD)", "tar.gz", read_mad),
+    "xsum": ExchangeFormat(
+        "XSum annotations", "csv", read_xsum, knows=(XSUM_COLUMNS,), delimiter=","
+    ),
+    "mad": ExchangeFormat("Recorded debates (MAD)", "tar.gz", read_mad),
 }
-WRITTEN = tuple(name for name, one in FORMATS.items() if one.write)
-ONLY_READ = tuple(name for name in FORMATS if name not in WRITTEN)  # public sets as published
+WRITABLE_FORMATS = tuple(name for name, one in FORMATS.items() if one.write)
+READ_ONLY_FORMATS = tuple(
+    name for name in FORMATS if name not in WRITABLE_FORMATS
+)  # public sets as published
 
 
-def recognised(name: str, data: bytes) -> str:
+def detect_format(name: str, data: bytes) -> str:
     """Return the name of the file's format, detected by its first row.
 
     Raises InputError if it is empty, or not text.
     """
     if is_tar(data):
         return "mad"  # the only format that comes as several files
-    text = text_of(name, data)
+    text = decode_file_text(name, data)
     if text.lstrip()[:1] not in ("{", "["):
         return _detect_table_format(text)
-    item = next(iter(json_items(text)), None)
-    value = None if item is None or isinstance(item, Problem) else item[1]
+    item = next(iter(iter_json_items(text)), None)
+    value = None if item is None or isinstance(item, RowProblem) else item[1]
     if is_faithbench(value):
         return "faithbench"
     if is_mad(value):
@@ -160,11 +164,11 @@ def _detect_table_format(text: str) -> str:
     return "csv"
 
 
-def joined_sources(read: Read, data: bytes, name: str) -> Read:
+def join_sources(read: ParsedFile, data: bytes, name: str) -> ParsedFile:
     """Return RAGTruth's responses joined with the sources of their second file.
 
     Raises InputError if the format has no second file.
     """
     if name != "ragtruth":
         raise InputError(f"Expected a second file only beside ragtruth, found one beside {name}.")
-    return with_sources(read, data)
+    return join_sources_file(read, data)

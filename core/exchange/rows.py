@@ -14,28 +14,30 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal, TypeVar, cast
 
-from core.runtime.errors import InputError, shown
+from core.runtime.errors import InputError, make_printable
 from core.schema.events import Event
-from core.schema.records import Cause, Label, RoleUsed, Span, Verdict, WordScore
-from core.schema.reviews import Correction, Gold, Handling, Suggestion
-from core.store.corrections import counting
+from core.schema.records import Label, RoleAssignment, Span, UnclearCause, Verdict, WordScore
+from core.schema.reviews import Correction, GoldAnswer, QueueEvent, Suggestion
+from core.store.corrections import choose_counting_gold
 
-Unit = Literal["code points", "utf-16"]
-Place = tuple[object, object, object]  # start, end and quoted text as in the file
-MOST_SHOWN = 60  # characters of a found value in a message
-MOST_NAMES = 200  # characters of the names of the fields that are there
+OffsetUnit = Literal["code points", "utf-16"]
+RawSpan = tuple[object, object, object]  # start, end and quoted text as in the file
+MAX_VALUE_CHARS = 60  # characters of a found value in a message
+MAX_NAMES_CHARS = 200  # characters of the names of the fields that are there
 T = TypeVar("T")
-WRONG_IS_TRUE: Mapping[str, Label] = {"1": "hallucinated", "0": "supported"}
-FACT_IS_TRUE: Mapping[str, Label] = {"true": "supported", "false": "hallucinated"}
-SCHEMA = 1  # version of our JSONL and CSV; files of a newer one are refused
-UNSPECIFIED = "unspecified"  # the category of words that a set marks without saying what is wrong
-UNKNOWN = ("", "und")  # language tags that carry no information
-IMPORTED = " (imported)"  # suffix of the names of people from a file
-OTHER_JSON = "#json"  # suffix of the name of an extra column whose value is JSON, not text
-Others = tuple[tuple[str, str], ...]
+LABEL_BY_ERROR_FLAG: Mapping[str, Label] = {"1": "hallucinated", "0": "supported"}
+LABEL_BY_TRUTH_VALUE: Mapping[str, Label] = {"true": "supported", "false": "hallucinated"}
+SCHEMA_VERSION = 1  # version of our JSONL and CSV; files of a newer one are refused
+UNSPECIFIED_CATEGORY = (
+    "unspecified"  # the category of words that a set marks without saying what is wrong
+)
+UNKNOWN_LANGUAGES = ("", "und")  # language tags that carry no information
+IMPORTED_SUFFIX = " (imported)"  # suffix of the names of people from a file
+JSON_COLUMN_SUFFIX = "#json"  # suffix of the name of an extra column whose value is JSON, not text
+ExtraColumns = tuple[tuple[str, str], ...]
 
 
-def unit_of(response: str, places: Iterable[Place]) -> Unit | None:
+def detect_offset_unit(response: str, places: Iterable[RawSpan]) -> OffsetUnit | None:
     """Return the unit in which the spans of one answer count, or None if quotes do not reveal it.
 
     A unit is detected if all quotes are found with it, but not all with the other.
@@ -50,8 +52,8 @@ def unit_of(response: str, places: Iterable[Place]) -> Unit | None:
     return "utf-16" if all(found_in_units) else "code points" if all(found_in_points) else None
 
 
-def placed(
-    response: str, start: object, end: object, quote: object = None, unit: Unit | None = None
+def locate_span(
+    response: str, start: object, end: object, quote: object = None, unit: OffsetUnit | None = None
 ) -> tuple[int, int]:
     """Return the span's (start, end) in code points; without a unit the quoted text decides.
 
@@ -80,7 +82,7 @@ def placed(
     )
 
 
-def from_utf16(text: str, start: int, end: int) -> tuple[int, int] | None:
+def convert_utf16_offsets(text: str, start: int, end: int) -> tuple[int, int] | None:
     """Convert UTF-16 offsets to code points; None if they split a character or lie outside."""
     units = text.encode("utf-16-le")
     try:
@@ -105,14 +107,14 @@ def _match_utf16(
 ) -> tuple[int, int] | None:
     if not isinstance(start, int) or not isinstance(end, int) or not 0 <= start < end:
         return None
-    span = from_utf16(response, start, end)
+    span = convert_utf16_offsets(response, start, end)
     if span is None or (quote is not None and response[span[0] : span[1]] != quote):
         return None
     return span
 
 
 @dataclass(frozen=True)
-class Record:
+class FileRecord:
     """One object or table line of a file: its fields and its place. `line` counts from 1.
 
     Methods that take several names read the first field that the record has.
@@ -129,7 +131,7 @@ class Record:
 
     def broken(self, expected: str, found: object = None) -> InputError:
         """Return the error to raise for this record."""
-        finding = "" if found is None else f", found: “{shown(found, MOST_SHOWN)}”"
+        finding = "" if found is None else f", found: “{make_printable(found, MAX_VALUE_CHARS)}”"
         return InputError(f"{self.place}: expected {expected}{finding}.")
 
     def text(self, *names: str) -> str:
@@ -170,16 +172,16 @@ class Record:
             raise self.broken(f"a list of texts called {' or '.join(names)}")
         return tuple(self._require_whole(item) for item in cast("list[str]", items))
 
-    def records(self, *names: str) -> list[Record]:
+    def records(self, *names: str) -> list[FileRecord]:
         """Return a list of objects as records at the same place."""
         items = self.items(*names)
         if not all(isinstance(item, dict) for item in items):
             raise self.broken(f"a list of objects called {' or '.join(names)}")
-        return [Record(item, self.file, self.line) for item in items if isinstance(item, dict)]
+        return [FileRecord(item, self.file, self.line) for item in items if isinstance(item, dict)]
 
-    def inner(self, *names: str) -> Record:
+    def inner(self, *names: str) -> FileRecord:
         """Return a nested object as a record at the same place."""
-        return Record(self._get_typed(dict, "an object", names), self.file, self.line)
+        return FileRecord(self._get_typed(dict, "an object", names), self.file, self.line)
 
     def chosen(self, meanings: Mapping[str, T], *names: str) -> T:
         """Return the meaning of the field's word in any case; raise InputError for other words."""
@@ -205,7 +207,7 @@ class Record:
             return value
         wanted = f"{called} called {' or '.join(names)}"
         if not any(name in self.fields for name in names):
-            others = shown(", ".join(map(str, self.fields)), MOST_NAMES) or "none"
+            others = make_printable(", ".join(map(str, self.fields)), MAX_NAMES_CHARS) or "none"
             raise self.broken(f"{wanted} among the fields ({others})")
         raise self.broken(wanted, "null" if value is None else value)
 
@@ -222,30 +224,34 @@ class GoldSpan:
     p: float = 1.0
 
 
-def word(value: object) -> str:
+def normalize_word(value: object) -> str:
     """Return a text, number or truth value as one lower-case word; "" for anything else."""
     return str(value).strip().lower() if isinstance(value, str | int) else ""
 
 
-def label_of(record: Record, value: object, meanings: Mapping[str, Label | None]) -> Label:
+def parse_set_label(
+    record: FileRecord, value: object, meanings: Mapping[str, Label | None]
+) -> Label:
     """Return the label that a text, number or truth value stands for in this set."""
-    label = meanings.get(word(value))
+    label = meanings.get(normalize_word(value))
     if label is None:
         raise record.broken(f"a label, one of {', '.join(meanings)}", value)
     return label
 
 
-def found_spans(text: str, pieces: Iterable[str]) -> tuple[GoldSpan, ...]:
+def find_spans(text: str, pieces: Iterable[str]) -> tuple[GoldSpan, ...]:
     """Return the first match of each piece in the text; touching matches are joined.
 
     Case is ignored, because annotators' tools changed the case of some first letters. A piece that
     is not in the text marks nothing: in some sets pieces are comments (“incomplete answer”).
     """
-    matches = [(nearest(text, piece.strip(), 0), len(piece.strip())) for piece in pieces]
-    return joined(GoldSpan(start, start + size) for start, size in matches if start >= 0)
+    matches = [
+        (find_nearest_offset(text, piece.strip(), 0), len(piece.strip())) for piece in pieces
+    ]
+    return merge_spans(GoldSpan(start, start + size) for start, size in matches if start >= 0)
 
 
-def nearest(text: str, piece: str, place: int) -> int:
+def find_nearest_offset(text: str, piece: str, place: int) -> int:
     """Return the offset of the piece that is nearest to the place; -1 if it is not in the text.
 
     Case is ignored only if the piece is nowhere as it is written.
@@ -263,7 +269,7 @@ def _find_all(text: str, piece: str) -> list[int]:
     return [match.start() for match in matches]
 
 
-def joined(spans: Iterable[GoldSpan]) -> tuple[GoldSpan, ...]:
+def merge_spans(spans: Iterable[GoldSpan]) -> tuple[GoldSpan, ...]:
     """Return the spans in order; those that overlap or touch become one."""
     merged: list[GoldSpan] = []
     for span in sorted(spans, key=lambda span: (span.start, span.end)):
@@ -274,12 +280,12 @@ def joined(spans: Iterable[GoldSpan]) -> tuple[GoldSpan, ...]:
     return tuple(merged)
 
 
-def shares(marked: Sequence[Iterable[GoldSpan]]) -> tuple[GoldSpan, ...]:
+def compute_marked_shares(marked: Sequence[Iterable[GoldSpan]]) -> tuple[GoldSpan, ...]:
     """Return the marked stretches of a text with the share of annotators who marked them.
 
     `marked` holds one list of spans per annotator, empty for those who marked nothing.
     """
-    by_annotator = [joined(spans) for spans in marked]
+    by_annotator = [merge_spans(spans) for spans in marked]
     edges = sorted({edge for spans in by_annotator for s in spans for edge in (s.start, s.end)})
     stretches = []
     for start, end in pairwise(edges):
@@ -289,13 +295,13 @@ def shares(marked: Sequence[Iterable[GoldSpan]]) -> tuple[GoldSpan, ...]:
     return tuple(stretches)
 
 
-def majority(stretches: Iterable[GoldSpan]) -> tuple[GoldSpan, ...]:
+def select_majority_spans(stretches: Iterable[GoldSpan]) -> tuple[GoldSpan, ...]:
     """Return the stretches that more than half of the annotators marked."""
-    return joined(GoldSpan(one.start, one.end) for one in stretches if one.p > 0.5)
+    return merge_spans(GoldSpan(one.start, one.end) for one in stretches if one.p > 0.5)
 
 
 @dataclass(frozen=True)
-class Document:
+class ExchangeDocument:
     """A source file of a case, given by its text, or only by the sha256 of its bytes in `id`.
 
     `text` is the whole file if it is UTF-8 text.
@@ -315,7 +321,7 @@ class MachineVerdict:
     p_hallucinated: float | None
     confidence: float | None
     rationale: str = ""
-    cause: Cause | None = None
+    cause: UnclearCause | None = None
     finished_at: float | None = None
 
 
@@ -329,7 +335,7 @@ class RecordedRun:
 
     protocol: str
     roster: str
-    roles: tuple[RoleUsed, ...]
+    roles: tuple[RoleAssignment, ...]
     events: tuple[Event, ...]
     verdict: Verdict
 
@@ -348,52 +354,57 @@ class ExchangeRow:
     language: str = ""
     role: str | None = None
     instruction: str | None = None
-    documents: tuple[Document, ...] = ()
-    images: tuple[Document, ...] = ()
-    golds: tuple[Gold, ...] = ()
+    documents: tuple[ExchangeDocument, ...] = ()
+    images: tuple[ExchangeDocument, ...] = ()
+    golds: tuple[GoldAnswer, ...] = ()
     corrections: tuple[Correction, ...] = ()
     suggestions: tuple[Suggestion, ...] = ()
-    handlings: tuple[Handling, ...] = ()
+    handlings: tuple[QueueEvent, ...] = ()
     verdict: MachineVerdict | None = None
-    others: Others = ()
+    others: ExtraColumns = ()
     place: int = 0
     run: RecordedRun | None = None
 
     @property
-    def answer(self) -> Gold | Correction | None:
+    def answer(self) -> GoldAnswer | Correction | None:
         """The answer that counts: a settled gold, else the last one here, else an imported one."""
-        gold = counting(self.golds)
+        gold = choose_counting_gold(self.golds)
         if gold is not None and gold.origin != "imported":
             return gold
-        corrections = standing(self.corrections)
-        own = [one for one in corrections if one.id and not one.author.endswith(IMPORTED)]
+        corrections = exclude_withdrawn(self.corrections)
+        own = [one for one in corrections if one.id and not one.author.endswith(IMPORTED_SUFFIX)]
         return own[-1] if own else gold or (corrections[-1] if corrections else None)
 
     @property
-    def settled(self) -> Gold | Correction | None:
+    def settled(self) -> GoldAnswer | Correction | None:
         """The answer that counts, unless it is only one of several imported ones."""
         answer = self.answer
-        is_one_of_many = isinstance(answer, Correction) and answer.author.endswith(IMPORTED)
+        is_one_of_many = isinstance(answer, Correction) and answer.author.endswith(IMPORTED_SUFFIX)
         return None if is_one_of_many and len(self.people) > 1 else answer
 
     @property
     def people(self) -> tuple[Correction, ...]:
         """Each person's newest correction, oldest first."""
-        newest = {correction.author: correction for correction in standing(self.corrections)}
+        newest = {
+            correction.author: correction for correction in exclude_withdrawn(self.corrections)
+        }
         return tuple(sorted(newest.values(), key=lambda correction: correction.at))
 
     @property
     def soft(self) -> tuple[WordScore, ...]:
         """The share of people who marked each stretch, if it is known or can be counted."""
         answer = self.answer
-        if isinstance(answer, Gold) and answer.origin == "imported":
+        if isinstance(answer, GoldAnswer) and answer.origin == "imported":
             return answer.soft
         marked = [[GoldSpan(span.start, span.end) for span in one.spans] for one in self.people]
-        return tuple(WordScore(stretch.start, stretch.end, stretch.p) for stretch in shares(marked))
+        return tuple(
+            WordScore(stretch.start, stretch.end, stretch.p)
+            for stretch in compute_marked_shares(marked)
+        )
 
 
 @dataclass(frozen=True)
-class Problem:
+class RowProblem:
     """A row that could not be read, and why; `place` is its line or number in the file."""
 
     place: int
@@ -401,36 +412,37 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Read:
+class ParsedFile:
     """The rows and problems of a file. `unit` is what places count from 1: lines or rows."""
 
     rows: tuple[ExchangeRow, ...]
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[RowProblem, ...] = ()
     unit: str = "line"
 
 
-def imported_row(row: ExchangeRow) -> ExchangeRow:
+def mark_row_imported(row: ExchangeRow) -> ExchangeRow:
     """Return the row with its people renamed so that nobody takes them for members."""
-    corrections = (replace(one, author=imported_name(one.author)) for one in row.corrections)
+    corrections = (replace(one, author=mark_name_imported(one.author)) for one in row.corrections)
     golds = (
-        replace(one, author=imported_name(one.author) if one.author else "") for one in row.golds
+        replace(one, author=mark_name_imported(one.author) if one.author else "")
+        for one in row.golds
     )
     return replace(row, corrections=tuple(corrections), golds=tuple(golds))
 
 
-def imported_name(name: str) -> str:
+def mark_name_imported(name: str) -> str:
     """Return the name with the suffix that it came from a file, once."""
-    return name if name.endswith(IMPORTED) else name + IMPORTED
+    return name if name.endswith(IMPORTED_SUFFIX) else name + IMPORTED_SUFFIX
 
 
-def standing(corrections: Sequence[Correction]) -> list[Correction]:
+def exclude_withdrawn(corrections: Sequence[Correction]) -> list[Correction]:
     """Return the corrections that were not withdrawn, oldest first."""
     withdrawn_ids = {one.withdraws for one in corrections if one.withdraws}
     remaining = [one for one in corrections if not one.withdraws and one.id not in withdrawn_ids]
     return sorted(remaining, key=lambda one: one.at)
 
 
-def gold_of(
+def build_gold(
     label: Label,
     spans: Sequence[Span] = (),
     *,
@@ -438,14 +450,14 @@ def gold_of(
     reason: str = "",
     corrected_answer: str = "",
     author: str = "",
-) -> Gold:
+) -> GoldAnswer:
     """Return a gold as a file gives it: without id, case and time."""
-    return Gold(
+    return GoldAnswer(
         "", "", author, 0.0, "imported", label, tuple(spans), tuple(soft), corrected_answer, reason
     )
 
 
-def correction_of(
+def build_correction(
     person: str,
     label: Label,
     spans: Sequence[Span] = (),

@@ -17,27 +17,27 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
-from core.llm.prompting import Fence, PromptBook, filled, prompt_language
+from core.llm.prompting import Fence, PromptBook, fill_prompt, prompt_language
 from core.runtime.errors import InputError
-from core.schema.events import Event, Reconsidered, Remembered, ToolOutcome, ToolUse
-from core.schema.progress import Progress, folded
+from core.schema.events import Event, LabelRevision, MemoryEntry, ToolOutcome, ToolUse
+from core.schema.progress import RunState, fold_events
 from core.schema.records import Case, Label, Statement
-from core.schema.reviews import Correction, Gold
+from core.schema.reviews import Correction, GoldAnswer
 from core.store.sqlite import from_plain
-from core.tools.registry import describe_tools, read_input, tool_named, toolbox
+from core.tools.registry import describe_tools, get_tool, load_tools, read_input
 
-KINDS = (
+TRAJECTORY_EVENT_KINDS = (
     "run_started", "statement_found", "tool_called", "memory_updated", "reflection_changed",
     "judgement_reached", "run_finished",
 )  # fmt: skip
-SPLIT, ANSWER = "split_text", "get_answer"
-MOST_WORKED_OUT = 1_500  # characters of a tool's output that an observation repeats
-Answer = Gold | Correction
-Reason = Literal[
+SPLIT_TOOL, ANSWER_TOOL = "split_text", "get_answer"
+MAX_OBSERVATION_CHARS = 1_500  # characters of a tool's output that an observation repeats
+HumanAnswer = GoldAnswer | Correction
+ExclusionCode = Literal[
     "not_decided", "wrong_label", "wrong_statement", "tool_failed", "wrong_call", "left_for_balance"
 ]
-LABELS: tuple[Label, ...] = ("supported", "hallucinated")
-REASON_WORDS: Mapping[Reason, str] = {
+BALANCED_LABELS: tuple[Label, ...] = ("supported", "hallucinated")
+REASON_WORDS: Mapping[ExclusionCode, str] = {
     "not_decided": "not decided by people",
     "wrong_label": "wrong label",
     "wrong_statement": "wrong statement",
@@ -48,7 +48,7 @@ REASON_WORDS: Mapping[Reason, str] = {
 
 
 @dataclass(frozen=True)
-class Words:
+class TrajectoryTexts:
     """The texts of one language from `trajectory_words.json`, with `{}` fields to fill."""
 
     thought: str
@@ -72,15 +72,15 @@ class Words:
     nothing_decided: str
 
 
-WORDS = from_plain(
-    dict[str, Words],
+TEXTS_BY_LANGUAGE = from_plain(
+    dict[str, TrajectoryTexts],
     json.loads(Path(__file__).with_name("trajectory_words.json").read_text(encoding="utf-8")),
 )
 
 
-def words_of(language: str) -> Words:
+def get_texts(language: str) -> TrajectoryTexts:
     """Return the texts for a case in this language (BCP 47 or `und`): Chinese, else English."""
-    return WORDS["zh" if prompt_language(language) == "zh" else "en"]
+    return TEXTS_BY_LANGUAGE["zh" if prompt_language(language) == "zh" else "en"]
 
 
 @dataclass(frozen=True)
@@ -112,13 +112,13 @@ class TrajectoryTurn:
     told: str
 
 
-def trajectory_of(run_id: str, events: Sequence[Event], book: PromptBook) -> Trajectory | None:
-    """Build the trajectory from a run's events (of `KINDS`); None if it reached no judgement."""
-    progress = folded(events)
+def build_trajectory(run_id: str, events: Sequence[Event], book: PromptBook) -> Trajectory | None:
+    """Build the trajectory from a run's events; None if it reached no judgement."""
+    progress = fold_events(events)
     if progress.case is None or progress.judgement is None or not progress.memory:
         return None
-    writer = _TrajectoryWriter(progress, first_entries(events), Fence.of_run(run_id))
-    instruction = filled(
+    writer = _TrajectoryWriter(progress, collect_first_entries(events), Fence.of_run(run_id))
+    instruction = fill_prompt(
         book.prompt("trajectory", progress.case.language), writer.instruction(progress.case)
     )
     messages = [
@@ -131,16 +131,16 @@ def trajectory_of(run_id: str, events: Sequence[Event], book: PromptBook) -> Tra
     return Trajectory(run_id, progress.case.language, label, tuple(messages))
 
 
-def first_entries(events: Sequence[Event]) -> dict[int, Remembered]:
+def collect_first_entries(events: Sequence[Event]) -> dict[int, MemoryEntry]:
     """Return each statement's first memory entry, from before any change."""
-    entries: dict[int, Remembered] = {}
+    entries: dict[int, MemoryEntry] = {}
     for event in events:
         if event.kind == "memory_updated":
             entries.setdefault(event.entry.statement, event.entry)
     return entries
 
 
-def given_of(text: str) -> dict[str, Any]:
+def parse_tool_input(text: str) -> dict[str, Any]:
     """Return a tool's input from the trace; {} if it is not a JSON object."""
     try:
         value = json.loads(text)
@@ -153,18 +153,18 @@ def given_of(text: str) -> dict[str, Any]:
 class _TrajectoryWriter:
     """Writes one audit as text."""
 
-    progress: Progress
-    first: Mapping[int, Remembered]
+    progress: RunState
+    first: Mapping[int, MemoryEntry]
     fence: Fence
 
     @property
-    def words(self) -> Words:
-        return words_of(self.progress.case.language if self.progress.case else "")
+    def words(self) -> TrajectoryTexts:
+        return get_texts(self.progress.case.language if self.progress.case else "")
 
     def instruction(self, case: Case) -> dict[str, str]:
         """Return the fields of the instruction prompt."""
         return {
-            "tools": describe_tools(toolbox().values()),
+            "tools": describe_tools(load_tools().values()),
             "question": self.fence.around("question", case.question or "-"),
             "response": self.fence.around("response", case.response),
         }
@@ -172,7 +172,9 @@ class _TrajectoryWriter:
     def messages(self, turn: TrajectoryTurn) -> tuple[ChatMessage, ChatMessage]:
         """Return a turn as the agent's message and the observation that follows."""
         words, safe = self.words, self.fence.harmless
-        tool_input = json.dumps(_make_harmless(given_of(turn.given), safe), ensure_ascii=False)
+        tool_input = json.dumps(
+            _make_harmless(parse_tool_input(turn.given), safe), ensure_ascii=False
+        )
         thought = " ".join(safe(turn.thought).split())
         action = f"{words.thought}: {thought}\n{words.action}: {turn.tool}({tool_input})"
         observation = f"{words.observation}: {self.fence.around('observation', turn.told)}"
@@ -186,7 +188,9 @@ class _TrajectoryWriter:
         pending: list[str] = []
         for statement in (None, *statements):
             number = None if statement is None else statement.index
-            uses = (use for use in self.progress.tool_uses if use.tool not in (SPLIT, ANSWER))
+            uses = (
+                use for use in self.progress.tool_uses if use.tool not in (SPLIT_TOOL, ANSWER_TOOL)
+            )
             statement_uses = [use for use in uses if use.statement == number]
             pending += self._introduce_statement(statement, bool(statement_uses))
             for use in statement_uses:
@@ -207,13 +211,13 @@ class _TrajectoryWriter:
 
     def _build_split_turn(self, statements: Sequence[Statement]) -> TrajectoryTurn:
         """Return the first step; the statements are the run's, whoever split the response."""
-        use = self._find_tool_use(SPLIT)
+        use = self._find_tool_use(SPLIT_TOOL)
         case = self.progress.case
         text, language = (case.response, case.language) if case else ("", "und")
         tool_input = use.given if use else json.dumps({"text": text, "language": language})
         thought = (use and use.thought) or self.words.divide
         listed = "\n".join(f"{one.index + 1}. {one.rewrite or one.text}" for one in statements)
-        return TrajectoryTurn(thought, SPLIT, tool_input, listed)
+        return TrajectoryTurn(thought, SPLIT_TOOL, tool_input, listed)
 
     def _introduce_statement(self, statement: Statement | None, has_uses: bool) -> list[str]:
         if statement is None:
@@ -221,7 +225,7 @@ class _TrajectoryWriter:
         words = self.words.statement if has_uses else self.words.unchecked
         return [words.format(number=statement.index + 1, text=statement.text)]
 
-    def _describe_conclusion(self, entry: Remembered) -> str:
+    def _describe_conclusion(self, entry: MemoryEntry) -> str:
         number = entry.statement + 1
         words = self.words.concluded
         return words.format(number=number, label=entry.label, evidence=entry.evidence).strip()
@@ -234,8 +238,8 @@ class _TrajectoryWriter:
         else:
             lines.append(words.no_label)
         if use.gave not in ("", "{}"):
-            is_long = len(use.gave) > MOST_WORKED_OUT
-            lines.append(use.gave[:MOST_WORKED_OUT] + ("…" if is_long else ""))
+            is_long = len(use.gave) > MAX_OBSERVATION_CHARS
+            lines.append(use.gave[:MAX_OBSERVATION_CHARS] + ("…" if is_long else ""))
         return "\n".join(lines)
 
     def _describe_changes(self) -> list[str]:
@@ -248,20 +252,20 @@ class _TrajectoryWriter:
         for number, entry in sorted(self.progress.memory.items()):
             if entry.label != labels.get(number, entry.label):
                 before = labels[number]
-                change = Reconsidered(number, "local", before, entry.label, entry.evidence)
+                change = LabelRevision(number, "local", before, entry.label, entry.evidence)
                 descriptions.append(self._describe_change(change))
         return descriptions or [words.stands]
 
-    def _describe_change(self, change: Reconsidered) -> str:
+    def _describe_change(self, change: LabelRevision) -> str:
         return self.words.changed.format(**vars(change) | {"number": change.statement + 1})
 
     def _build_answer_turn(self, thoughts: Sequence[str]) -> TrajectoryTurn:
         judgement = self.progress.judgement
         label: Label = judgement.label if judgement else "unclear"
-        use = self._find_tool_use(ANSWER)
+        use = self._find_tool_use(ANSWER_TOOL)
         thought = " ".join([*thoughts, self.words.final.format(label=label)])
         tool_input = use.given if use else json.dumps({"checked": self._list_checked()})
-        return TrajectoryTurn(thought, ANSWER, tool_input, self._describe_result(label))
+        return TrajectoryTurn(thought, ANSWER_TOOL, tool_input, self._describe_result(label))
 
     def _list_checked(self) -> list[dict[str, str]]:
         """Return the checkable statements, or all if none is, as input for `get_answer`."""
@@ -298,11 +302,11 @@ def _make_harmless(value: Any, safe: Callable[[str], str]) -> Any:
 class ExclusionReason:
     """Why a trajectory is excluded from training; `why` is a sentence about this one."""
 
-    reason: Reason
+    reason: ExclusionCode
     why: str
 
 
-def faults_of(progress: Progress, answer: Answer | None) -> list[ExclusionReason]:
+def find_exclusion_reasons(progress: RunState, answer: HumanAnswer | None) -> list[ExclusionReason]:
     """Return all reasons to exclude a finished audit, given the answer that counts, if any."""
     label: Label = progress.judgement.label if progress.judgement else "unclear"
     faults = [fault for use in progress.tool_uses for fault in _find_tool_faults(use)]
@@ -320,19 +324,19 @@ def _find_tool_faults(use: ToolUse) -> list[ExclusionReason]:
         was = "was off" if use.outcome == "off" else "failed"
         return [ExclusionReason("tool_failed", f"{use.tool} {was}: {use.words}")]
     try:
-        read_input(tool_named(use.tool), use.given)
+        read_input(get_tool(use.tool), use.given)
     except InputError as error:
         return [ExclusionReason("wrong_call", str(error))]
     return []
 
 
-def _find_wrong_statements(progress: Progress, answer: Answer) -> list[ExclusionReason]:
+def _find_wrong_statements(progress: RunState, answer: HumanAnswer) -> list[ExclusionReason]:
     """Return the statements whose label contradicts people's marks; [] if they marked no words.
 
     An undecided statement counts only if people marked words in it. If the response is wrong as a
     whole, for example too long, a statement that was not found wrong does not count.
     """
-    labels = statement_answers(progress.statements, answer)
+    labels = derive_statement_labels(progress.statements, answer)
     is_whole = any(u.statement is None and u.label == "hallucinated" for u in progress.tool_uses)
     faults = []
     for number, entry in sorted(progress.memory.items()):
@@ -344,7 +348,9 @@ def _find_wrong_statements(progress: Progress, answer: Answer) -> list[Exclusion
     return faults
 
 
-def statement_answers(statements: Mapping[int, Statement], answer: Answer) -> dict[int, Label]:
+def derive_statement_labels(
+    statements: Mapping[int, Statement], answer: HumanAnswer
+) -> dict[int, Label]:
     """Return the label that people's answer implies for each statement, where it implies one.
 
     All statements of a supported response are supported. In a hallucinated one a statement with
@@ -366,7 +372,7 @@ def statement_answers(statements: Mapping[int, Statement], answer: Answer) -> di
     }
 
 
-def balanced(found: Sequence[Trajectory]) -> tuple[list[Trajectory], list[Trajectory]]:
+def balance_labels(found: Sequence[Trajectory]) -> tuple[list[Trajectory], list[Trajectory]]:
     """Return (equally many trajectories of each label in each language, the remaining ones).
 
     The choice depends on a digest of the run's id, so the same runs always give the same file.
@@ -376,8 +382,8 @@ def balanced(found: Sequence[Trajectory]) -> tuple[list[Trajectory], list[Trajec
         cells[one.language][one.label].append(one)
     kept_ids: set[str] = set()
     for cell in cells.values():
-        fewest = min(len(cell[label]) for label in LABELS)
-        kept_ids |= {one.run_id for label in LABELS for one in cell[label][:fewest]}
+        fewest = min(len(cell[label]) for label in BALANCED_LABELS)
+        kept_ids |= {one.run_id for label in BALANCED_LABELS for one in cell[label][:fewest]}
     return (
         [one for one in found if one.run_id in kept_ids],
         [one for one in found if one.run_id not in kept_ids],

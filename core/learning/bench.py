@@ -15,25 +15,25 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from core.agents.rosters import roster_named
+from core.agents.rosters import make_built_in_roster
 from core.baseline.export import load_multilingual_encoder
 from core.documents.library import remove_file, store_file
 from core.llm.encoder import Embedder
-from core.pipeline.review import Resources
-from core.pipeline.run_factory import Staff
-from core.pipeline.streaming_input import CaseDraft, read_whole, store_case
-from core.review.people import first_project
-from core.runtime.concurrency import Stop
+from core.pipeline.review import ReviewResources
+from core.pipeline.run_factory import RunAgents
+from core.pipeline.streaming_input import CaseDraft, read_file_bytes, store_case
+from core.review.people import ensure_project
+from core.runtime.concurrency import StopSignal
 from core.runtime.config import Settings
 from core.runtime.errors import InputError
-from core.schema.progress import Progress, folded
+from core.schema.progress import RunState, fold_events
 from core.schema.records import Case, Judgement, Label, Plan, Project
 from core.store import Store, open_store
-from core.verdict.classifier import Classifier, Head
+from core.verdict.classifier import Classifier, ClassifierHead
 
-BY = "bench"
-PREFIX = "counterpoint-bench-"
-IN_MEMORY = Path("/dev/shm")  # noqa: S108 - a private folder is created in it
+BENCH_AUTHOR = "bench"
+BENCH_FOLDER_PREFIX = "counterpoint-bench-"
+MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108 - a private folder is created in it
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,13 @@ class BenchHome:
     settings: Settings
     sources: set[str] = field(default_factory=set)
 
-    def check(self, material: BenchMaterial, staff: Staff, plan: Plan, stop: Stop) -> Progress:
+    def check(
+        self, material: BenchMaterial, staff: RunAgents, plan: Plan, stop: StopSignal
+    ) -> RunState:
         """Run a check and return its end state. Raises InputError: the response is unusable."""
         case = self._store_case(material)
         events = staff.review(case, plan, stop, past=(), earlier=None)
-        return folded(chain.from_iterable(events))
+        return fold_events(chain.from_iterable(events))
 
     def _store_case(self, material: BenchMaterial) -> Case:
         texts = [
@@ -71,12 +73,14 @@ class BenchHome:
         ]
         images: list[str | None] = []
         for path in (*material.images, *material.files):
-            stored = self._store_source(path.name, read_whole(path, self.settings.file_megabytes))
-            is_image = path in material.images or is_picture(path)
+            stored = self._store_source(
+                path.name, read_file_bytes(path, self.settings.file_megabytes)
+            )
+            is_image = path in material.images or is_case_image(path)
             (images if is_image else texts).append(stored)
         documents, pictures = (tuple(dict.fromkeys(filter(None, s))) for s in (texts, images))
         draft = CaseDraft(material.response, material.question, documents, pictures)
-        case = store_case(self.store, self.project, draft, BY, 0.0)
+        case = store_case(self.store, self.project, draft, BENCH_AUTHOR, 0.0)
         wanted = {*case.documents, *case.images}
         for source_id in self.sources - wanted:
             remove_file(self.store, self.home, self.project.id, source_id, 0.0)
@@ -90,23 +94,25 @@ class BenchHome:
         project_id = self.project.id
         with contextlib.suppress(InputError):  # as in the app, the other sources are still used
             return store_file(
-                self.store, self.home, project_id, name, data, BY, 0.0, self.settings
+                self.store, self.home, project_id, name, data, BENCH_AUTHOR, 0.0, self.settings
             ).id
         return None
 
 
 @contextlib.contextmanager
-def opened_bench(settings: Settings) -> Iterator[BenchHome]:
+def open_bench(settings: Settings) -> Iterator[BenchHome]:
     """Open a bench in a temporary folder, in memory if the system has such a folder."""
-    where = IN_MEMORY if IN_MEMORY.is_dir() else Path(tempfile.gettempdir())
-    for leftover in where.glob(f"{PREFIX}*-*"):  # of processes that were killed
-        number = leftover.name.removeprefix(PREFIX).split("-")[0]
+    where = MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else Path(tempfile.gettempdir())
+    for leftover in where.glob(f"{BENCH_FOLDER_PREFIX}*-*"):  # of processes that were killed
+        number = leftover.name.removeprefix(BENCH_FOLDER_PREFIX).split("-")[0]
         if number.isascii() and number.isdigit() and not _is_alive(int(number)):
             shutil.rmtree(leftover, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-", dir=where) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix=f"{BENCH_FOLDER_PREFIX}{os.getpid()}-", dir=where
+    ) as folder:
         home = Path(folder)
         with open_store(home) as store:
-            yield BenchHome(home, store, first_project(store, BY, 0.0), settings)
+            yield BenchHome(home, store, ensure_project(store, BENCH_AUTHOR, 0.0), settings)
 
 
 def _is_alive(process: int) -> bool:
@@ -119,7 +125,7 @@ def _is_alive(process: int) -> bool:
     return True
 
 
-def is_picture(path: Path) -> bool:
+def is_case_image(path: Path) -> bool:
     """Return True for the image types that a case may have."""
     return path.suffix.lower() in (".png", ".jpg", ".jpeg", ".webp")
 
@@ -141,19 +147,21 @@ class JudgedClaim:
 
     row: LabelledClaim
     judgement: Judgement
-    progress: Progress
+    progress: RunState
 
 
-def judged(rows: Iterable[LabelledClaim], encoder: Embedder) -> Iterator[JudgedClaim]:
+def judge_claims(rows: Iterable[LabelledClaim], encoder: Embedder) -> Iterator[JudgedClaim]:
     """Yield each row with its judgement, in order, judged on a temporary bench (CEDA 4.2)."""
-    roster = roster_named("builtin")
-    silent = Classifier("none", Head((0.0,) * encoder.width, 0.0), encoder, {})
+    roster = make_built_in_roster("builtin")
+    silent = Classifier("none", ClassifierHead((0.0,) * encoder.width, 0.0), encoder, {})
     settings = Settings()
-    with opened_bench(settings) as bench:
+    with open_bench(settings) as bench:
         retriever = load_multilingual_encoder()
-        staff = Staff(roster, Resources(bench.home, settings, retriever, silent, lambda: 0.0))
+        staff = RunAgents(
+            roster, ReviewResources(bench.home, settings, retriever, silent, lambda: 0.0)
+        )
         for row in rows:
             material = BenchMaterial(row.claim, row.question, row.texts)
-            progress = bench.check(material, staff, Plan(), Stop())
+            progress = bench.check(material, staff, Plan(), StopSignal())
             if progress.judgement is not None:
                 yield JudgedClaim(row, progress.judgement, progress)

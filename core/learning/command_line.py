@@ -12,15 +12,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from core.learning.metrics import difference_words, figure_words, is_lower
-from core.learning.options import BOUNDS, Options
-from core.learning.retrain import activate, begin_training, rescore
-from core.learning.train import be_modest, carry_out
-from core.review.people import first_project, person_here
+from core.learning.metrics import describe_difference, format_figure, is_figure_lower
+from core.learning.options import OPTION_BOUNDS, TrainingOptions
+from core.learning.retrain import activate_version, begin_training, rescore_runs
+from core.learning.train import limit_process, run_training
+from core.review.people import current_person, ensure_project
 from core.runtime.errors import InputError
 from core.store import Store, open_store
 
-RETRAIN_WORDS = """\
+RETRAIN_DESCRIPTION = """\
 Train a classifier on all corrections of the home, and compare it with the active one.
 
 Both are measured on the same held-out cases, which no version ever learns from. Nothing changes for
@@ -35,7 +35,7 @@ examples:
 
 exit code: 0 trained, promoted or not; 1 the training failed or was stopped; 2 bad input, too few
 corrections, or a training under way, with one line that says so."""
-RESCORE_WORDS = """\
+RESCORE_DESCRIPTION = """\
 Score finished runs again under a version of the classifier: from the judge's text that is kept.
 
 Each run gets a new label and probability as an event after its end; the first verdict stays in its
@@ -46,16 +46,16 @@ examples:
   python -m core rescore --version seed --json
 
 exit code: 0 scored; 1 it was stopped, and the same command goes on; 2 bad input, with one line."""
-SHORT = {
+OPTION_HELP = {
     "pairs": "texts that each text is paired with, once alike and once unlike",
     "steps": "most steps of fine-tuning",
     "epochs": "how often the pairs are gone through",
     "seed": "of pairs and fits",
 }
-Say = Callable[[str], None]
-Out = Callable[[str | bytes], None]
-EVERY_SECONDS = 5.0
-FIGURES = (
+LinePrinter = Callable[[str], None]
+OutputWriter = Callable[[str | bytes], None]
+PROGRESS_SECONDS = 5.0
+RETRAIN_FIGURES = (
     "n", "accuracy", "balanced_accuracy", "f1", "auroc", "brier", "log_loss", "ece",
     "always_hallucinated",
 )  # fmt: skip
@@ -77,9 +77,9 @@ def add_commands(commands: Any, add_home: Any, whole: Callable[[str, int, int], 
         return parser
 
     retrain = command(
-        "retrain", "train a classifier on the corrections", RETRAIN_WORDS, RETRAIN_EXAMPLES
+        "retrain", "train a classifier on the corrections", RETRAIN_DESCRIPTION, RETRAIN_EXAMPLES
     )
-    defaults = Options()
+    defaults = TrainingOptions()
     retrain.add_argument(
         "--encoder",
         metavar="NAME_OR_FOLDER",
@@ -87,8 +87,8 @@ def add_commands(commands: Any, add_home: Any, whole: Callable[[str, int, int], 
         help="“embedded” (default: MiniLM), a sentence-transformers folder, or a name on the "
         "Hugging Face Hub",
     )
-    for name, words in SHORT.items():
-        default, bounds = getattr(defaults, name), tuple(map(int, BOUNDS[name]))
+    for name, words in OPTION_HELP.items():
+        default, bounds = getattr(defaults, name), tuple(map(int, OPTION_BOUNDS[name]))
         retrain.add_argument(
             f"--{name}",
             metavar="N",
@@ -100,22 +100,27 @@ def add_commands(commands: Any, add_home: Any, whole: Callable[[str, int, int], 
         "--promote", action="store_true", help="make it the active one unless it did worse"
     )
     rescore = command(
-        "rescore", "score finished runs again under a version", RESCORE_WORDS, RESCORE_EXAMPLES
+        "rescore",
+        "score finished runs again under a version",
+        RESCORE_DESCRIPTION,
+        RESCORE_EXAMPLES,
     )
     rescore.add_argument("--version", metavar="ID", help="which version (default: the active one)")
     for parser in (retrain, rescore):
         add_home(parser)
 
 
-def run_retrain(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int:
+def run_retrain(given: argparse.Namespace, home: Path, say: LinePrinter, out: OutputWriter) -> int:
     """Train, and promote if asked to; return 0 if there is a version, else 1."""
-    options = Options(given.encoder, given.pairs, given.steps, given.epochs, seed=given.seed)
+    options = TrainingOptions(
+        given.encoder, given.pairs, given.steps, given.epochs, seed=given.seed
+    )
     with open_store(home) as store:
         by = _find_person(store, given.by)
         training_id = begin_training(store, home, by, options)
-        be_modest(options.encoder)
+        limit_process(options.encoder)
         with contextlib.redirect_stdout(sys.stderr):  # standard output holds only the result
-            version = carry_out(store, home, training_id, _make_reporter(say))
+            version = run_training(store, home, training_id, _make_reporter(say))
         if not version:
             training = store.versions.training(training_id, time.time(), 1e9)
             say(training.message if training and training.message else "The training was stopped.")
@@ -127,12 +132,12 @@ def run_retrain(given: argparse.Namespace, home: Path, say: Say, out: Out) -> in
     return 0
 
 
-def run_rescore(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int:
+def run_rescore(given: argparse.Namespace, home: Path, say: LinePrinter, out: OutputWriter) -> int:
     """Score old runs again and return 0."""
     with open_store(home) as store:
         by = _find_person(store, given.by)
         version = given.version or store.versions.active()
-        outcome = rescore(
+        outcome = rescore_runs(
             store, home, version, by=by, done=lambda n, of: say(f"{n:,} of {of:,} runs scored")
         )
     runs = "1 run" if outcome.runs == 1 else f"{outcome.runs:,} runs"
@@ -142,18 +147,18 @@ def run_rescore(given: argparse.Namespace, home: Path, say: Say, out: Out) -> in
 
 
 def _find_person(store: Store, name: str | None) -> str:
-    person = person_here(store) if name is None else name.strip()
-    first_project(store, person, time.time())  # creates it in a new home
+    person = current_person(store) if name is None else name.strip()
+    ensure_project(store, person, time.time())  # creates it in a new home
     return person
 
 
-def _make_reporter(say: Say) -> Callable[[dict[str, Any]], None]:
+def _make_reporter(say: LinePrinter) -> Callable[[dict[str, Any]], None]:
     """Return a callback that prints a line at each new stage, and every few seconds within one."""
     last: dict[str, Any] = {"stage": "", "at": 0.0}
 
     def tell(progress: dict[str, Any]) -> None:
         now = time.monotonic()
-        if progress["stage"] == last["stage"] and now - last["at"] < EVERY_SECONDS:
+        if progress["stage"] == last["stage"] and now - last["at"] < PROGRESS_SECONDS:
             return
         last.update(stage=progress["stage"], at=now)
         words = f"{progress['stage_number']}/{progress['stages']} {progress['stage']}"
@@ -177,7 +182,7 @@ def _describe_version(store: Store, version: str) -> dict[str, Any]:
         "corrections": len(card["trained_on"]["corrections"]),
         **{name: card[name] for name in ("splits", "options", "encoder", "calibration")},
         **{name: holdout[name] for name in ("before", "after", "difference")},
-        "is_worse": is_lower(holdout),
+        "is_worse": is_figure_lower(holdout),
         **{name: card[name] for name in ("seconds", "cpu_seconds", "memory_mb")},
     }
 
@@ -188,7 +193,7 @@ def _promote_if_wanted(
     if not is_wanted:
         return {"promoted": False, "why_not": "it was not asked for; --promote does"}
     try:
-        activate(store, home, version, by=by, reason="")
+        activate_version(store, home, version, by=by, reason="")
     except InputError as error:
         return {"promoted": False, "why_not": str(error)}
     return {"promoted": True, "why_not": ""}
@@ -199,9 +204,9 @@ def _format_result(result: dict[str, Any]) -> str:
         f"{result['version']}: {result['corrections']} corrections, {result['seconds']:.0f} s",
         f"{'held out':20s} {result['compared_with'][:16]:>16s} {'this':>16s}",
     ]
-    for name in FIGURES:
-        before, after = (figure_words(result[side][name]) for side in ("before", "after"))
+    for name in RETRAIN_FIGURES:
+        before, after = (format_figure(result[side][name]) for side in ("before", "after"))
         lines.append(f"{name.replace('_', ' '):20s} {before:>16s} {after:>16s}")
-    lines.append(difference_words(result))
+    lines.append(describe_difference(result))
     lines.append("Promoted." if result["promoted"] else f"Not promoted: {result['why_not']}")
     return "\n".join(lines) + "\n"

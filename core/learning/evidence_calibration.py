@@ -16,46 +16,52 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.agents.rosters import roster_named
+from core.agents.rosters import make_built_in_roster
 from core.baseline.assessment import Assessor
-from core.baseline.evidence_model import FEATURES, MATERIALS, EvidenceModel, as_rows, material_of
+from core.baseline.evidence_model import (
+    FEATURES,
+    MATERIALS,
+    EvidenceModel,
+    classify_material,
+    to_feature_rows,
+)
 from core.baseline.export import load_multilingual_encoder
-from core.learning.bench import BenchHome, BenchMaterial, opened_bench
+from core.learning.bench import BenchHome, BenchMaterial, open_bench
 from core.learning.metrics import (
-    Flags,
-    Numbers,
-    auroc,
-    balanced_accuracy,
-    confidence_bands,
-    ece,
-    fold_of,
-    subset,
+    BoolArray,
+    FloatArray,
+    compute_auroc,
+    compute_balanced_accuracy,
+    compute_confidence_bands,
+    compute_ece,
+    get_fold,
+    select_rows,
 )
 from core.llm.encoder import load_encoder
-from core.pipeline.review import Resources
-from core.pipeline.run_factory import Staff
-from core.runtime.concurrency import Stop
+from core.pipeline.review import ReviewResources
+from core.pipeline.run_factory import RunAgents
+from core.runtime.concurrency import StopSignal
 from core.runtime.config import ENCODER_DIR, PROJECT_ROOT, Settings
 from core.runtime.errors import InputError
 from core.schema.records import Judgement, Label, MaterialKind, Plan, Span, Turn
-from core.schema.roles import DebateView, Judge, JudgeView, SpanRuling, Speak
-from core.schema.rosters import BUILT_IN
-from core.verdict.classifier import Classifier, Head, sigmoid
+from core.schema.roles import DebateView, Judge, JudgeView, SpanRuling, SpeakCallback
+from core.schema.rosters import BUILT_IN_ROSTER
+from core.verdict.classifier import Classifier, ClassifierHead, sigmoid
 
-KEPT_FEATURES = "features.jsonl"
-MEASURED_BY = ("baseline", "documents", "tools")
-SUPPORTED_ERROR, HALLUCINATED_ERROR = 0.3, 0.25
+FEATURE_CACHE_NAME = "features.jsonl"
+MEASURING_FOLDERS = ("baseline", "documents", "tools")
+MAX_SUPPORTED_ERROR, MAX_HALLUCINATED_ERROR = 0.3, 0.25
 """The allowed share of wrong verdicts of each label, on calibration rows, half of which are wrong.
 
 It is lower for hallucinated: most statements that people check are right, so alarms are false more
 often there than on these rows, and verdicts of supported are wrong less often.
 """
-CONFIDENCES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
-FEWEST_IN_BIN = 20
-FEWEST_OF_MATERIAL = 300  # rows that a material needs for a curve of its own
-FEWEST_OF_LABEL = 20
-FEWEST_DIFFERENT = 50  # rows stating another value than their evidence, for that to count
-INPUTS = ("score", "values_different")
+CONFIDENCE_EDGES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
+MIN_ROWS_IN_BIN = 20
+MIN_ROWS_OF_MATERIAL = 300  # rows that a material needs for a curve of its own
+MIN_ROWS_OF_LABEL = 20
+MIN_ROWS_WITH_OTHER_VALUE = 50  # rows stating another value than their evidence, for that to count
+CALIBRATION_INPUTS = ("score", "values_different")
 
 
 @dataclass(frozen=True)
@@ -97,7 +103,7 @@ class _Observer:
         self._assessor = assessor
         self.seen: tuple[tuple[float, ...], ...] = ()
 
-    def decide(self, view: JudgeView, stop: Stop) -> Judgement:
+    def decide(self, view: JudgeView, stop: StopSignal) -> Judgement:
         debate = view.view
         measured = (
             self._assessor.measure(debate, statement, debate.evidence.of(statement.index))
@@ -109,64 +115,67 @@ class _Observer:
         return Judgement(self.name, "unclear", "Observed.", cause="not_addressed")
 
 
-class Silent:
+class SilentAgent:
     """An agent that says and marks nothing."""
 
     name = "Nobody"
     built_in = True
     rule = "Says nothing."
 
-    def argue(self, view: DebateView, speak: Speak, stop: Stop) -> Turn:
+    def argue(self, view: DebateView, speak: SpeakCallback, stop: StopSignal) -> Turn:
         """Return a turn that says nothing."""
         return Turn(view.debater, self.name, view.number, view.round, "agree", "unclear", "AGREE.")
 
-    def propose(self, view: JudgeView, judgement: Judgement, stop: Stop) -> tuple[Span, ...]:
+    def propose(self, view: JudgeView, judgement: Judgement, stop: StopSignal) -> tuple[Span, ...]:
         """Return no spans."""
         return ()
 
-    def adjudicate(self, view: JudgeView, span: Span, label: Label, stop: Stop) -> SpanRuling:
+    def adjudicate(self, view: JudgeView, span: Span, label: Label, stop: StopSignal) -> SpanRuling:
         """Reject the span; never called, because nothing is proposed."""
         return SpanRuling(span, False, "Nothing is marked.")
 
 
-def measured_rows(
+def measure_rows(
     rows: Sequence[EvidenceRow], assessor: Assessor, cache: Path
 ) -> Iterator[MeasuredRow]:
     """Yield the rows' features, cached in the folder `cache` by this code and reader."""
     cache.mkdir(parents=True, exist_ok=True)
-    path = cache / f"{assessor.reader.id}-{code_digest_of(MEASURED_BY)}-{KEPT_FEATURES}"
+    path = (
+        cache
+        / f"{assessor.reader.id}-{compute_folder_digest(MEASURING_FOLDERS)}-{FEATURE_CACHE_NAME}"
+    )
     known = dict(_read_cached(path))
-    with opened_bench(Settings()) as bench, path.open("a", encoding="utf-8") as file:
+    with open_bench(Settings()) as bench, path.open("a", encoding="utf-8") as file:
         observer = _Observer(assessor)
-        staff = observed_staff(bench, observer)
+        staff = build_observed_agents(bench, observer)
         for row in rows:
             if row.digest not in known:
                 observer.seen = ()
                 material = BenchMaterial(row.response, row.question, row.documents)
-                bench.check(material, staff, Plan(max_turns=1, protocol="single"), Stop())
+                bench.check(material, staff, Plan(max_turns=1, protocol="single"), StopSignal())
                 known[row.digest] = observer.seen
                 file.write(json.dumps({"row": row.digest, "statements": observer.seen}) + "\n")
                 file.flush()
             yield MeasuredRow(row, known[row.digest])
 
 
-def observed_staff(bench: BenchHome, judge: Judge) -> Staff:
+def build_observed_agents(bench: BenchHome, judge: Judge) -> RunAgents:
     """Return the built-in pipeline up to an observing judge; nothing is debated or marked."""
-    encoder, silent = load_encoder(ENCODER_DIR), Silent()
+    encoder, silent = load_encoder(ENCODER_DIR), SilentAgent()
     roster = replace(
-        roster_named(BUILT_IN),
+        make_built_in_roster(BUILT_IN_ROSTER),
         debaters={"Nobody": silent},
         judge=judge,
         span_extractor=silent,
         span_adjudicator=silent,
     )
-    unasked = Classifier("none", Head((0.0,) * encoder.width, 0.0), encoder, {})
+    unasked = Classifier("none", ClassifierHead((0.0,) * encoder.width, 0.0), encoder, {})
     retriever = load_multilingual_encoder()
-    resources = Resources(bench.home, bench.settings, retriever, unasked, lambda: 0.0)
-    return Staff(roster, resources)
+    resources = ReviewResources(bench.home, bench.settings, retriever, unasked, lambda: 0.0)
+    return RunAgents(roster, resources)
 
 
-def code_digest_of(folders: Sequence[str]) -> str:
+def compute_folder_digest(folders: Sequence[str]) -> str:
     """Return a digest of the code in these folders of `core`."""
     digest = hashlib.sha256()
     for folder in folders:
@@ -192,29 +201,29 @@ def _read_cached(path: Path) -> Iterator[tuple[str, tuple[tuple[float, ...], ...
 class ScoredStatements:
     """Statements with the model's log odds; `different` means the evidence has another value."""
 
-    scores: Numbers
-    different: Flags
-    wrong: Flags
-    weights: Numbers
+    scores: FloatArray
+    different: BoolArray
+    wrong: BoolArray
+    weights: FloatArray
     folds: npt.NDArray[np.int64]
     materials: Sequence[MaterialKind]
 
-    def taken(self, which: Flags) -> ScoredStatements:
+    def taken(self, which: BoolArray) -> ScoredStatements:
         """Return the rows that `which` selects."""
         names = ("scores", "different", "wrong", "weights", "folds", "materials")
-        return subset(self, which, *names)
+        return select_rows(self, which, *names)
 
-    def of(self, material: MaterialKind) -> Flags:
+    def of(self, material: MaterialKind) -> BoolArray:
         """Return flags of the rows of that material."""
         return np.array([row_material == material for row_material in self.materials], dtype=bool)
 
     def logistic(self, inputs: Sequence[str]) -> dict[str, Any]:
-        """Fit a logistic model over as many of `INPUTS`."""
+        """Fit a logistic model over as many of `CALIBRATION_INPUTS`."""
         columns = np.column_stack([self.scores, self.different])[:, : len(inputs)]
-        return logistic(columns, self.wrong, self.weights, inputs)
+        return fit_logistic_card(columns, self.wrong, self.weights, inputs)
 
 
-def single_statements(
+def select_single_statements(
     measured: Sequence[MeasuredRow],
 ) -> list[tuple[tuple[float, ...], EvidenceRow]]:
     """Return rows of one statement, and every statement of responses that are right as a whole."""
@@ -226,21 +235,21 @@ def single_statements(
     ]
 
 
-def scored_statements(measured: Sequence[MeasuredRow], model: EvidenceModel) -> ScoredStatements:
-    """Return the statements of `single_statements` with the model's scores."""
-    held = single_statements(measured)
-    rows = as_rows([list(statement) for statement, _ in held])
+def score_statements(measured: Sequence[MeasuredRow], model: EvidenceModel) -> ScoredStatements:
+    """Return the statements of `select_single_statements` with the model's scores."""
+    held = select_single_statements(measured)
+    rows = to_feature_rows([list(statement) for statement, _ in held])
     return ScoredStatements(
         model.scores(rows[:, [FEATURES.index(name) for name in model.features]]),
         rows[:, FEATURES.index("values_different")] > 0,
         np.array([row.wrong for _, row in held], dtype=bool),
         np.ones(len(held)),
-        np.array([fold_of(row.group) for _, row in held], dtype=np.int64),
-        [material_of(dict(zip(FEATURES, statement, strict=True))) for statement, _ in held],
+        np.array([get_fold(row.group) for _, row in held], dtype=np.int64),
+        [classify_material(dict(zip(FEATURES, statement, strict=True))) for statement, _ in held],
     )
 
 
-def calibrations(
+def fit_calibrations(
     rows: ScoredStatements, inputs: Mapping[MaterialKind, Sequence[str]] | None = None
 ) -> dict[MaterialKind, dict[str, Any]]:
     """Fit logistic models from the model's log odds to probabilities, by material.
@@ -250,35 +259,40 @@ def calibrations(
     timid about plain wrong numbers. `inputs` are what an earlier call chose, for fitting the same
     to a part of the rows.
     """
-    chosen = calibration_inputs(rows) if inputs is None else inputs
+    chosen = choose_calibration_inputs(rows) if inputs is None else inputs
     models = {}
     for material in MATERIALS:
         names = chosen[material]
         material_rows = rows.taken(rows.of(material)) if names else rows
-        models[material] = material_rows.logistic(names or INPUTS[:1])
+        models[material] = material_rows.logistic(names or CALIBRATION_INPUTS[:1])
         if models[material]["weights"]["score"] < 0:  # the scores say nothing; never invert them
             constant = np.zeros((len(material_rows.wrong), 1))
             wrong, weights = material_rows.wrong, material_rows.weights
-            models[material] = logistic(constant, wrong, weights, INPUTS[:1])
+            models[material] = fit_logistic_card(constant, wrong, weights, CALIBRATION_INPUTS[:1])
     return models
 
 
-def calibration_inputs(rows: ScoredStatements) -> dict[MaterialKind, Sequence[str]]:
+def choose_calibration_inputs(rows: ScoredStatements) -> dict[MaterialKind, Sequence[str]]:
     """Return the inputs of each material's calibration; none if it uses that of all."""
     chosen: dict[MaterialKind, Sequence[str]] = {}
     for material in MATERIALS:
         material_rows = rows.taken(rows.of(material))
         n, wrong = len(material_rows.wrong), int(material_rows.wrong.sum())
         chosen[material] = ()
-        if n >= FEWEST_OF_MATERIAL and min(wrong, n - wrong) >= FEWEST_OF_LABEL:
-            is_frequent = material_rows.different.sum() >= FEWEST_DIFFERENT
-            chosen[material] = INPUTS[:1]
-            if is_frequent and material_rows.logistic(INPUTS)["weights"]["values_different"] > 0:
-                chosen[material] = INPUTS
+        if n >= MIN_ROWS_OF_MATERIAL and min(wrong, n - wrong) >= MIN_ROWS_OF_LABEL:
+            is_frequent = material_rows.different.sum() >= MIN_ROWS_WITH_OTHER_VALUE
+            chosen[material] = CALIBRATION_INPUTS[:1]
+            if (
+                is_frequent
+                and material_rows.logistic(CALIBRATION_INPUTS)["weights"]["values_different"] > 0
+            ):
+                chosen[material] = CALIBRATION_INPUTS
     return chosen
 
 
-def calibrated(rows: ScoredStatements, told: dict[MaterialKind, dict[str, Any]]) -> Numbers:
+def apply_calibrations(
+    rows: ScoredStatements, told: dict[MaterialKind, dict[str, Any]]
+) -> FloatArray:
     """Return the probabilities of the rows; `told` are the models of `calibrations`."""
     weights = [told[m]["weights"] for m in rows.materials]
     slopes = np.array([row_weights["score"] for row_weights in weights])
@@ -287,9 +301,9 @@ def calibrated(rows: ScoredStatements, told: dict[MaterialKind, dict[str, Any]])
     return sigmoid(intercepts + slopes * rows.scores + steps * rows.different)
 
 
-def cross_calibrated(rows: ScoredStatements, taught: ScoredStatements) -> Numbers:
+def cross_calibrate(rows: ScoredStatements, taught: ScoredStatements) -> FloatArray:
     """Return (n,) probabilities by calibrations fitted on `taught` without the row's fold."""
-    inputs = calibration_inputs(taught)
+    inputs = choose_calibration_inputs(taught)
     p = np.zeros(len(rows.scores))
     for fold in np.unique(rows.folds):
         rest = taught.taken(taught.folds != fold)
@@ -302,28 +316,28 @@ def cross_calibrated(rows: ScoredStatements, taught: ScoredStatements) -> Number
         complete = {m for m in MATERIALS if len(np.unique(rest.wrong[rest.of(m)])) == 2}
         fold_inputs = {m: names if m in complete else () for m, names in inputs.items()}
         inside = rows.folds == fold
-        p[inside] = calibrated(rows.taken(inside), calibrations(rest, fold_inputs))
+        p[inside] = apply_calibrations(rows.taken(inside), fit_calibrations(rest, fold_inputs))
     return p
 
 
-def limits(wrong: Flags, p: Numbers) -> tuple[float, float]:
+def choose_limits(wrong: BoolArray, p: FloatArray) -> tuple[float, float]:
     """Return (supported_below, hallucinated_from), the widest limits that keep the error rates."""
     grid = np.round(np.arange(0.02, 0.99, 0.01), 2)
 
-    def holds(inside: Flags, bad: Flags, rate: float) -> bool:
-        return bool(inside.sum() >= FEWEST_IN_BIN and bad[inside].mean() <= rate)
+    def holds(inside: BoolArray, bad: BoolArray, rate: float) -> bool:
+        return bool(inside.sum() >= MIN_ROWS_IN_BIN and bad[inside].mean() <= rate)
 
-    lows = (t for t in grid if t <= 0.5 and holds(p < t, wrong, SUPPORTED_ERROR))
-    highs = (t for t in grid if t >= 0.5 and holds(p >= t, ~wrong, HALLUCINATED_ERROR))
+    lows = (t for t in grid if t <= 0.5 and holds(p < t, wrong, MAX_SUPPORTED_ERROR))
+    highs = (t for t in grid if t >= 0.5 and holds(p >= t, ~wrong, MAX_HALLUCINATED_ERROR))
     return float(max(lows, default=0.0)), float(min(highs, default=1.0))
 
 
-def answered_unseen(rows: ScoredStatements, p: Numbers) -> dict[str, float]:
+def measure_coverage(rows: ScoredStatements, p: FloatArray) -> dict[str, float]:
     """Return the share of verdicts given, and of them right, by limits fitted without the fold."""
     is_given = np.zeros(len(p), dtype=bool)
     for fold in np.unique(rows.folds):
         inside = rows.folds == fold
-        low, high = limits(rows.wrong[~inside], p[~inside])
+        low, high = choose_limits(rows.wrong[~inside], p[~inside])
         is_given[inside] = (p[inside] < low) | (p[inside] >= high)
     right = (p >= 0.5) == rows.wrong
     return {
@@ -332,40 +346,44 @@ def answered_unseen(rows: ScoredStatements, p: Numbers) -> dict[str, float]:
     }
 
 
-def figures(wrong: Flags, p: Numbers) -> dict[str, float]:
+def compute_evidence_figures(wrong: BoolArray, p: FloatArray) -> dict[str, float]:
     """Return AUROC, balanced accuracy at one half and ECE."""
     return {
         "n": len(wrong),
-        "auroc": round(auroc(wrong, p) or 0.0, 3),
-        "balanced": round(balanced_accuracy(wrong, p >= 0.5) or 0.0, 3),
-        "ece": round(ece(wrong, p), 3),
+        "auroc": round(compute_auroc(wrong, p) or 0.0, 3),
+        "balanced": round(compute_balanced_accuracy(wrong, p >= 0.5) or 0.0, 3),
+        "ece": round(compute_ece(wrong, p), 3),
     }
 
 
-def figures_by_material(rows: ScoredStatements, p: Numbers) -> dict[MaterialKind, dict[str, float]]:
+def compute_figures_by_material(
+    rows: ScoredStatements, p: FloatArray
+) -> dict[MaterialKind, dict[str, float]]:
     """Return `figures` of each material that has both labels."""
     by_material: dict[MaterialKind, dict[str, float]] = {}
     for material in MATERIALS:
         inside = rows.of(material)
         if rows.wrong[inside].any() and not rows.wrong[inside].all():
-            by_material[material] = figures(rows.wrong[inside], p[inside])
+            by_material[material] = compute_evidence_figures(rows.wrong[inside], p[inside])
     return by_material
 
 
-def reliability_by_material(
-    rows: ScoredStatements, p: Numbers, low: float, high: float
+def compute_reliability_by_material(
+    rows: ScoredStatements, p: FloatArray, low: float, high: float
 ) -> dict[MaterialKind, list[dict[str, float]]]:
     """Return (number, right) of the verdicts given, by confidence; small bins are left out."""
     is_given = (p < low) | (p >= high)
     by_material: dict[MaterialKind, list[dict[str, float]]] = {}
     for material in MATERIALS:
         inside = rows.of(material) & is_given
-        bands = confidence_bands(rows.wrong[inside], p[inside], CONFIDENCES)
-        by_material[material] = [band for band in bands if band["n"] >= FEWEST_IN_BIN]
+        bands = compute_confidence_bands(rows.wrong[inside], p[inside], CONFIDENCE_EDGES)
+        by_material[material] = [band for band in bands if band["n"] >= MIN_ROWS_IN_BIN]
     return by_material
 
 
-def logistic(rows: Numbers, wrong: Flags, weights: Numbers, names: Sequence[str]) -> dict[str, Any]:
+def fit_logistic_card(
+    rows: FloatArray, wrong: BoolArray, weights: FloatArray, names: Sequence[str]
+) -> dict[str, Any]:
     """Fit a logistic model and return weights of the unscaled features, and the intercept."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler

@@ -15,50 +15,63 @@ from typing import Any
 import numpy as np
 
 from core.learning.answer_weights import (
-    MISSING,
-    Answers,
+    MISSING_PACKAGE_MESSAGE,
+    AnswerMatrix,
     FittedWeights,
-    Gain,
-    answers_of,
-    compare_answers,
-    gain_over,
-    is_installed,
-    past_of,
-    read_of,
-    require_installed,
-    rewards,
-    weights_for,
-    with_platt,
+    LogLossGain,
+    build_answer_matrix,
+    build_network_inputs,
+    compare_answer_weights,
+    compute_answer_weights,
+    count_past_answers,
+    fit_platt,
+    has_policy_package,
+    measure_log_loss_gain,
+    predict_rewards,
+    require_policy_package,
 )
-from core.learning.answer_weights import fit as fit_answers
-from core.learning.consensus import Votes, Weighting, Weights, compare, fit, held_out, weights_from
-from core.learning.metrics import Numbers, auroc, numbered
-from core.learning.reasoning import ReasoningRow, SpeakingAgent, form_of, said_in
+from core.learning.answer_weights import fit_answer_weights as fit_answers
+from core.learning.consensus import (
+    ConsensusWeights,
+    VoteMatrix,
+    Weighting,
+    compare_weightings,
+    fit_weighting,
+    iter_fold_flags,
+    parse_consensus_weights,
+)
+from core.learning.metrics import FloatArray, compute_auroc, number_names
+from core.learning.reasoning import (
+    DecidedRun,
+    SpeakingAgent,
+    classify_response_form,
+    collect_agent_answers,
+)
 from core.runtime.errors import ConfigError, InputError
-from core.schema.progress import Progress
-from core.schema.records import CONSENSUS
+from core.schema.progress import RunState
+from core.schema.records import CONSENSUS_KIND
 from core.store import Store
-from core.store.versions import NONE, Choice, Learned, read_body
+from core.store.versions import NOTHING_LEARNED, ArtefactChoice, LearnedArtefact, parse_body
 from core.verdict.consensus_weights import (
-    DEBATE_NAMES,
+    DEBATE_FEATURES,
     FEATURES_SCHEMA,
     METHODS,
-    NOTHING,
+    NO_PAST_ANSWERS,
     LearnedWeights,
     Method,
-    features_of,
-    learned_in,
+    compute_debate_features,
+    parse_stored_weights,
 )
-from core.verdict.consensus_weights import weights_from as answer_weights_from
+from core.verdict.consensus_weights import parse_learned_weights as answer_weights_from
 
-KIND = CONSENSUS
-FEWEST = 40  # cases, or groups of debates
-FEWEST_PER_LABEL = 10
-FEWEST_OF_AGENT = 10  # cases that an agent must have spoken on to get a weight
-KNOWN_FROM = 2  # agents of a run that need a weight before there is a consensus
-SEED = 11
-FEWEST_NEW = 20  # newly answered groups of debates that adapting a policy needs
-FEWEST_PER_LABEL_NEW = 5
+CONSENSUS_RECORD_KIND = CONSENSUS_KIND
+MIN_DECIDED_CASES = 40  # cases, or groups of debates
+MIN_DECIDED_PER_LABEL = 10
+MIN_CASES_OF_AGENT = 10  # cases that an agent must have spoken on to get a weight
+MIN_KNOWN_AGENTS = 2  # agents of a run that need a weight before there is a consensus
+CONSENSUS_SEED = 11
+MIN_NEW_GROUPS = 20  # newly answered groups of debates that adapting a policy needs
+MIN_NEW_PER_LABEL = 5
 
 
 @dataclass(frozen=True)
@@ -73,44 +86,46 @@ class ConsensusOpinion:
     unknown: tuple[SpeakingAgent, ...]
 
 
-def votes_of(rows: Sequence[ReasoningRow]) -> tuple[Votes, tuple[SpeakingAgent, ...]]:
+def build_vote_matrix(rows: Sequence[DecidedRun]) -> tuple[VoteMatrix, tuple[SpeakingAgent, ...]]:
     """Return the runs as votes, one row each, and the agents that are the columns."""
     groups_of: dict[SpeakingAgent, set[str]] = {}
     for row in rows:
         for agent in row.heard.last:
             groups_of.setdefault(agent, set()).add(row.decision.group)
-    agents = tuple(sorted(agent for agent, own in groups_of.items() if len(own) >= FEWEST_OF_AGENT))
+    agents = tuple(
+        sorted(agent for agent, own in groups_of.items() if len(own) >= MIN_CASES_OF_AGENT)
+    )
     said = [[row.heard.last.get(agent, np.nan) for agent in agents] for row in rows]
-    votes = Votes(
+    votes = VoteMatrix(
         agents=tuple(agent.key for agent in agents),
         said=np.array(said, dtype=np.float64).reshape(len(rows), len(agents)),
         kinds=tuple(row.heard.form for row in rows),
         groups=tuple(row.decision.group for row in rows),
         labels=np.array([float(row.is_wrong) for row in rows]),
         features=np.array([list(row.heard.features.values()) for row in rows]),
-        names=DEBATE_NAMES,
+        names=DEBATE_FEATURES,
     )
     return votes, agents
 
 
-def missing(rows: Sequence[ReasoningRow]) -> str:
+def describe_missing_cases(rows: Sequence[DecidedRun]) -> str:
     """Return in words what is missing before weights can be learned, or "" if nothing is."""
     counts = Counter({row.decision.group: row.is_wrong for row in rows}.values())
     labels = " and ".join(
-        f"{FEWEST_PER_LABEL - counts[is_wrong]} {label}"
+        f"{MIN_DECIDED_PER_LABEL - counts[is_wrong]} {label}"
         for is_wrong, label in ((True, "hallucinated"), (False, "supported"))
-        if counts[is_wrong] < FEWEST_PER_LABEL
+        if counts[is_wrong] < MIN_DECIDED_PER_LABEL
     )
-    case_count = max(FEWEST - counts.total(), 0)
+    case_count = max(MIN_DECIDED_CASES - counts.total(), 0)
     if not case_count:
         return labels and f"{labels} cases more"
     return f"{case_count} more decided cases" + (f", among them {labels}" if labels else "")
 
 
-def learn(
+def learn_weights(
     store: Store,
     project_id: str,
-    rows: Sequence[ReasoningRow],
+    rows: Sequence[DecidedRun],
     author: str,
     now: float,
     *,
@@ -123,52 +138,58 @@ def learn(
     """
     what = "learn weights of agents"
     store.projects.require(project_id, author, "lead", what)  # before the work, and as it is kept
-    lacking = missing(rows)
+    lacking = describe_missing_cases(rows)
     if lacking:
         raise InputError(f"Weights can be learned after {lacking}; answer more on Review.")
-    votes, agents = votes_of(rows)
-    if len(agents) < KNOWN_FROM:
+    votes, agents = build_vote_matrix(rows)
+    if len(agents) < MIN_KNOWN_AGENTS:
         raise InputError(
-            f"Expected two agents that spoke on {FEWEST_OF_AGENT} cases or more, found "
+            f"Expected two agents that spoke on {MIN_CASES_OF_AGENT} cases or more, found "
             f"{len(agents)}; check more cases with the same roster."
         )
     if with_policy:
-        require_installed()
-    compared = compare(votes, SEED)
+        require_policy_package()
+    compared = compare_weightings(votes, CONSENSUS_SEED)
     body = {
-        "weights": asdict(fit(votes, compared.proposed)),
+        "weights": asdict(fit_weighting(votes, compared.proposed)),
         "agents": [asdict(agent) for agent in agents],
         "compared": asdict(compared),
         "features_schema": FEATURES_SCHEMA,
         "decisions": sorted({row.decision.id for row in rows}),
         "runs": len(rows),
-        "seed": SEED,
-        "answers": weights_of_answers(rows, with_policy=with_policy),
+        "seed": CONSENSUS_SEED,
+        "answers": learn_answer_weights(rows, with_policy=with_policy),
     }
-    return _store(store, Learned(KIND, project_id, now, author, body), what)
+    return _store(
+        store, LearnedArtefact(CONSENSUS_RECORD_KIND, project_id, now, author, body), what
+    )
 
 
-def adapt(
-    store: Store, project_id: str, rows: Sequence[ReasoningRow], author: str, now: float
+def adapt_policy(
+    store: Store, project_id: str, rows: Sequence[DecidedRun], author: str, now: float
 ) -> int:
     """Adapt the newest policy to what was answered since; return the new number. See `adapted`."""
     what = "adapt weights of agents"
     store.projects.require(project_id, author, "lead", what)
-    require_installed()
-    newest = store.learned.newest(KIND, project_id)
+    require_policy_package()
+    newest = store.learned.newest(CONSENSUS_RECORD_KIND, project_id)
     if newest is None:
         raise InputError("Expected a policy to go on from, found none; train one first.")
-    body = newest.body | {"answers": adapted(newest, rows)}
-    return _store(store, Learned(KIND, project_id, now, author, body), what)
+    body = newest.body | {"answers": adapt_answer_weights(newest, rows)}
+    return _store(
+        store, LearnedArtefact(CONSENSUS_RECORD_KIND, project_id, now, author, body), what
+    )
 
 
-def _store(store: Store, learned: Learned, what: str) -> int:
+def _store(store: Store, learned: LearnedArtefact, what: str) -> int:
     with store.writing():
         store.projects.require(learned.project_id, learned.author, "lead", what)
         return store.learned.add(learned)
 
 
-def choose(store: Store, project_id: str, number: int, *, by: str, reason: str, now: float) -> None:
+def activate_weights(
+    store: Store, project_id: str, number: int, *, by: str, reason: str, now: float
+) -> None:
     """Put learned weights in use, or none (number 0).
 
     Raises:
@@ -180,47 +201,56 @@ def choose(store: Store, project_id: str, number: int, *, by: str, reason: str, 
         raise InputError("Expected a reason for the change, found none; a few words are enough.")
     with store.writing():
         store.projects.require(project_id, by, "lead", "put weights of agents in use")
-        learned = store.learned.get(number) if number != NONE else None
+        learned = store.learned.get(number) if number != NOTHING_LEARNED else None
         if learned is not None:
-            weights_in(learned)
-            kept_weights(learned)
-        store.learned.use(Choice(KIND, project_id, number, now, by, reason.strip()))
+            parse_stored_consensus(learned)
+            load_stored_weights(learned)
+        store.learned.use(
+            ArtefactChoice(CONSENSUS_RECORD_KIND, project_id, number, now, by, reason.strip())
+        )
 
 
-def weights_in(learned: Learned) -> tuple[Weights, tuple[SpeakingAgent, ...]]:
+def parse_stored_consensus(
+    learned: LearnedArtefact,
+) -> tuple[ConsensusWeights, tuple[SpeakingAgent, ...]]:
     """Return the stored weights and their agents. Raises ConfigError: another schema."""
-    weights = weights_from(learned.body.get("weights"))
-    agents = read_body(
+    weights = parse_consensus_weights(learned.body.get("weights"))
+    agents = parse_body(
         learned, lambda body: tuple(SpeakingAgent(**fields) for fields in body["agents"])
     )
     schema = learned.body.get("features_schema")
-    is_known = schema == FEATURES_SCHEMA and set(weights.names) <= set(DEBATE_NAMES)
+    is_known = schema == FEATURES_SCHEMA and set(weights.names) <= set(DEBATE_FEATURES)
     if not is_known or tuple(agent.key for agent in agents) != weights.agents:
         raise ConfigError("Expected weights of this version's agents; learn them anew.")
     return weights, agents
 
 
-def opinion(learned: Learned, progress: Progress) -> ConsensusOpinion | None:
+def form_opinion(learned: LearnedArtefact, progress: RunState) -> ConsensusOpinion | None:
     """Return the agents' consensus, or None if fewer than two, or than half, have weights."""
-    weights, agents = weights_in(learned)
-    answers, _, _ = said_in(progress)
+    weights, agents = parse_stored_consensus(learned)
+    answers, _, _ = collect_agent_answers(progress)
     known = [agent for agent in agents if agent in answers]
-    if progress.case is None or len(known) < KNOWN_FROM or 2 * len(known) < len(answers):
+    if progress.case is None or len(known) < MIN_KNOWN_AGENTS or 2 * len(known) < len(answers):
         return None
     said = np.array([[answers.get(agent, np.nan) for agent in agents]])
-    kinds, features = (form_of(progress.case, len(progress.statements)),), features_of(progress)
+    kinds, features = (
+        (classify_response_form(progress.case, len(progress.statements)),),
+        compute_debate_features(progress),
+    )
     p = weights.p(said, kinds, np.array([[features[name] for name in weights.names]]))
     added = dict(zip(agents, weights.parts(said, kinds)[0].tolist(), strict=True))
     parts = [(agent, answers[agent], added[agent]) for agent in known]
     parts.sort(key=lambda part: -abs(part[2]))
-    groups = read_body(learned, lambda body: int(body["compared"]["groups"]))
+    groups = parse_body(learned, lambda body: int(body["compared"]["groups"]))
     unknown = tuple(sorted(agent for agent in answers if agent not in agents))
     return ConsensusOpinion(
         float(p[0]), weights.weighting, learned.at, groups, tuple(parts), unknown
     )
 
 
-def counts_for(weights: Weights, agents: Sequence[SpeakingAgent]) -> list[dict[str, Any]]:
+def summarize_agent_weights(
+    weights: ConsensusWeights, agents: Sequence[SpeakingAgent]
+) -> list[dict[str, Any]]:
     """Return what each agent adds by saying hallucinated or supported, averaged over kinds."""
     table = np.array(weights.table)
     mean = (table[:-1] if len(table) > 1 else table).mean(axis=0)
@@ -231,7 +261,9 @@ def counts_for(weights: Weights, agents: Sequence[SpeakingAgent]) -> list[dict[s
     return sorted(counts, key=lambda added: -abs(added["hallucinated"] - added["supported"]))
 
 
-def lacking(answers: Answers, fewest: int = FEWEST, of_label: int = FEWEST_PER_LABEL) -> str:
+def describe_lacking_debates(
+    answers: AnswerMatrix, fewest: int = MIN_DECIDED_CASES, of_label: int = MIN_DECIDED_PER_LABEL
+) -> str:
     """Return in words why nothing can be learned from these debates, or "" if something can."""
     counts = Counter(dict(zip(answers.groups, answers.labels.tolist(), strict=True)).values())
     if not answers.agents:
@@ -244,20 +276,20 @@ def lacking(answers: Answers, fewest: int = FEWEST, of_label: int = FEWEST_PER_L
     )
 
 
-def weights_of_answers(rows: Sequence[ReasoningRow], *, with_policy: bool) -> dict[str, Any]:
+def learn_answer_weights(rows: Sequence[DecidedRun], *, with_policy: bool) -> dict[str, Any]:
     """Return what is stored of the weights of answers; `lacking` says why there are none."""
-    answers = answers_of(rows)
-    reason = lacking(answers)
+    answers = build_answer_matrix(rows)
+    reason = describe_lacking_debates(answers)
     if reason:
         return {"lacking": reason}
     methods: tuple[Method, ...] = METHODS if with_policy else METHODS[:-1]
-    compared = compare_answers(answers, methods, seed=SEED)
+    compared = compare_answer_weights(answers, methods, seed=CONSENSUS_SEED)
     fitted = {method: fit_answers(answers, method) for method in {compared.used, methods[-1]}}
     body: dict[str, Any] = {
         "lacking": "",
         "weights": fitted[compared.used].weights.to_plain(),
         "compared": asdict(compared),
-        "mean_weights": mean_weights(fitted[compared.used].weights, answers),
+        "mean_weights": compute_mean_weights(fitted[compared.used].weights, answers),
         "decisions": sorted({row.decision.id for row in rows}),
     }
     if with_policy:
@@ -265,7 +297,7 @@ def weights_of_answers(rows: Sequence[ReasoningRow], *, with_policy: bool) -> di
     return body
 
 
-def adapted(kept: Learned, rows: Sequence[ReasoningRow]) -> dict[str, Any]:
+def adapt_answer_weights(kept: LearnedArtefact, rows: Sequence[DecidedRun]) -> dict[str, Any]:
     """Return the stored part about answers, with the policy adapted to new ones (SC-MAKS 3.5).
 
     The adapted policy is used only if it does better than the stored one on the new answers, beyond
@@ -275,14 +307,14 @@ def adapted(kept: Learned, rows: Sequence[ReasoningRow]) -> dict[str, Any]:
         InputError: no policy was stored, or too little was answered since.
         ConfigError: the stored policy is of another schema, or what trains one is not installed.
     """
-    before = kept_policy(kept)
+    before = load_stored_policy(kept)
     if before is None:
         raise InputError("Expected a policy to go on from, found none; train one first.")
-    answers = answers_of(rows)
+    answers = build_answer_matrix(rows)
     known = set(kept.body["answers"]["decisions"])
     with_answers = [row for row in rows if row.heard.answers]
     new = answers.rows(np.array([row.decision.id not in known for row in with_answers], dtype=bool))
-    reason = lacking(new, FEWEST_NEW, FEWEST_PER_LABEL_NEW)
+    reason = describe_lacking_debates(new, MIN_NEW_GROUPS, MIN_NEW_PER_LABEL)
     if reason:
         raise InputError(f"Of what was answered since the policy was trained: {reason}.")
     gain = _measure_adapted_gain(new, before)
@@ -290,30 +322,30 @@ def adapted(kept: Learned, rows: Sequence[ReasoningRow]) -> dict[str, Any]:
     body: dict[str, Any] = dict(kept.body["answers"])
     if is_better:
         fitted = fit_answers(new, "policy", before)
-        past, all_past = past_of(answers)
+        past, all_past = count_past_answers(answers)
         after = replace(fitted.weights, agents=answers.agents, past=past, whole=all_past)
         body["policy"] = _describe_policy(replace(fitted, weights=after), new)
-        body |= {"weights": after.to_plain(), "mean_weights": mean_weights(after, answers)}
+        body |= {"weights": after.to_plain(), "mean_weights": compute_mean_weights(after, answers)}
     counts = {"n": len(new), "groups": len(set(new.groups))}
     body["adapted"] = {"gain": asdict(gain), **counts, "is_used": is_better}
     body["decisions"] = sorted(known | {row.decision.id for row in rows})
     return body
 
 
-def kept_policy(kept: Learned) -> LearnedWeights | None:
+def load_stored_policy(kept: LearnedArtefact) -> LearnedWeights | None:
     """Return the stored policy, or None. Raises ConfigError: it is of another schema."""
-    policy = read_body(kept, lambda body: body.get("answers", {}).get("policy"))
-    return read_body(kept, lambda _: answer_weights_from(policy["weights"])) if policy else None
+    policy = parse_body(kept, lambda body: body.get("answers", {}).get("policy"))
+    return parse_body(kept, lambda _: answer_weights_from(policy["weights"])) if policy else None
 
 
-def kept_weights(kept: Learned) -> LearnedWeights | None:
+def load_stored_weights(kept: LearnedArtefact) -> LearnedWeights | None:
     """Return the weights of answers that are used with it, or None if none were learned."""
-    return read_body(kept, learned_in)
+    return parse_body(kept, parse_stored_weights)
 
 
-def mean_weights(weights: LearnedWeights, answers: Answers) -> list[list[Any]]:
+def compute_mean_weights(weights: LearnedWeights, answers: AnswerMatrix) -> list[list[Any]]:
     """Return for each debater with a record: name, seat, and its mean weight where it answered."""
-    answer_weights = weights_for(weights, answers)
+    answer_weights = compute_answer_weights(weights, answers)
     rows: list[list[Any]] = [
         [agent.name, agent.seat, float(answer_weights[answers.who == place].mean())]
         for place, agent in enumerate(answers.agents)
@@ -321,34 +353,36 @@ def mean_weights(weights: LearnedWeights, answers: Answers) -> list[list[Any]]:
     return sorted(rows, key=lambda row: -float(row[2]))
 
 
-def _describe_policy(fitted: FittedWeights, answers: Answers) -> dict[str, Any]:
+def _describe_policy(fitted: FittedWeights, answers: AnswerMatrix) -> dict[str, Any]:
     if fitted.trained is None or fitted.reward_model is None:
         raise ConfigError("Expected a trained policy, found none.")
-    expected: Numbers = rewards(fitted.reward_model, read_of(answers))
+    expected: FloatArray = predict_rewards(fitted.reward_model, build_network_inputs(answers))
     there = answers.is_there
     return {
         "weights": fitted.weights.to_plain(),
         "curve": [list(pair) for pair in fitted.trained.curve],
         "best": fitted.trained.best,
         "reward_model": asdict(fitted.reward_model),
-        "reward_auroc": auroc(answers.is_right[there], expected[there]),
+        "reward_auroc": compute_auroc(answers.is_right[there], expected[there]),
         "answers": int(there.sum()),
     }
 
 
-def _measure_adapted_gain(new: Answers, before: LearnedWeights) -> Gain:
+def _measure_adapted_gain(new: AnswerMatrix, before: LearnedWeights) -> LogLossGain:
     """Return how much lower the log loss of the adapted policy is than that of the stored one."""
     past = dict(zip(before.agents, before.past, strict=True))
-    same_past = tuple(past.get(agent, NOTHING) for agent in new.agents)
+    same_past = tuple(past.get(agent, NO_PAST_ANSWERS) for agent in new.agents)
     unadapted = replace(before, agents=new.agents, past=same_past)
     adapted_p, kept_p = np.empty(len(new)), np.empty(len(new))
-    for held in held_out(new.groups, new.labels, SEED):
+    for held in iter_fold_flags(new.groups, new.labels, CONSENSUS_SEED):
         rest, part = new.rows(~held), new.rows(held)
         adapted_p[held] = fit_answers(rest, "policy", before).p(part)
-        kept_p[held] = with_platt(unadapted, rest).p(part)
-    return gain_over(new.labels, kept_p, adapted_p, numbered(new.groups), SEED)
+        kept_p[held] = fit_platt(unadapted, rest).p(part)
+    return measure_log_loss_gain(
+        new.labels, kept_p, adapted_p, number_names(new.groups), CONSENSUS_SEED
+    )
 
 
-def policy_words() -> str:
+def describe_policy_obstacle() -> str:
     """Return what prevents training a policy, or "" if nothing does."""
-    return "" if is_installed() else MISSING
+    return "" if has_policy_package() else MISSING_PACKAGE_MESSAGE

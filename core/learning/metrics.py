@@ -19,8 +19,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from core.learning.options import Options
-from core.learning.training_set import TrainingRow, TrainingSet, digest_of, training_set
+from core.learning.options import TrainingOptions
+from core.learning.training_set import (
+    TrainingRow,
+    TrainingSet,
+    compute_rows_digest,
+    load_training_set,
+)
 from core.runtime.errors import InputError
 from core.schema.records import Label
 from core.store import Store
@@ -29,43 +34,43 @@ from core.verdict.classifier import Classifier, load_classifier
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-Numbers = npt.NDArray[np.float64]
-Places = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
-Rows = TypeVar("Rows", bound="DataclassInstance")
-Name = TypeVar("Name", str, tuple[str, str])
-Measure = Callable[[Numbers], Numbers]  # (draws, n) weights of cases to (draws,) values
-HALLUCINATED, SUPPORTED = 1.0, 0.0
-UNCLEAR = 0.5  # an agent that did not decide
-FOLDS = 5
-BINS = 10
-RESAMPLES = 1000
-BANDS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-AT_ONCE = 50  # draws
-SEED = 7
-MIDDLE = (0.025, 0.975)
-SUREST = 1e-6  # a wrong p of 0 or 1 would have an infinite loss
-DIGITS = 4
-LONGEST_CLAIM = 300
-DECIDES = "balanced_accuracy"  # or accuracy, if only one label is held out
-PACKAGES = (
+FloatArray = npt.NDArray[np.float64]
+IndexArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+RowsRecord = TypeVar("RowsRecord", bound="DataclassInstance")
+MeasureName = TypeVar("MeasureName", str, tuple[str, str])
+Measure = Callable[[FloatArray], FloatArray]  # (draws, n) weights of cases to (draws,) values
+HALLUCINATED_VALUE, SUPPORTED_VALUE = 1.0, 0.0
+UNCLEAR_VALUE = 0.5  # an agent that did not decide
+FOLD_COUNT = 5
+ECE_BINS = 10
+BOOTSTRAP_RESAMPLES = 1000
+CONFIDENCE_BAND_EDGES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+DRAWS_PER_BATCH = 50  # draws
+METRICS_SEED = 7
+INTERVAL_QUANTILES = (0.025, 0.975)
+LOSS_EPSILON = 1e-6  # a wrong p of 0 or 1 would have an infinite loss
+FIGURE_DIGITS = 4
+MAX_CLAIM_CHARS = 300
+DECIDING_METRIC = "balanced_accuracy"  # or accuracy, if only one label is held out
+CARD_PACKAGES = (
     "setfit", "sentence-transformers", "transformers", "torch", "scikit-learn", "onnx",
     "onnxruntime", "numpy",
 )  # fmt: skip
-LIMITS = (
+CARD_LIMITS = (
     "It reads the judge's text and probability, not the sources: where the judge saw nothing, it "
     "cannot know.",
     "Figures are those of cases that people chose to correct here; elsewhere it may do otherwise.",
     "MiniLM's vocabulary is English: of verdict texts in other scripts it sees little.",
 )
-CROSS_FITTED = (
+CROSS_FITTED_LIMIT = (
     "There were too few cases for a calibration split: probabilities were calibrated on training "
     "cases, each by a head that had not seen it, over an encoder that had. They were only "
     "allowed to become less sure."
 )
 
 
-def subset(record: Rows, which: Places | Flags, *names: str) -> Rows:
+def select_rows(record: RowsRecord, which: IndexArray | BoolArray, *names: str) -> RowsRecord:
     """Return the dataclass with only these rows of the named fields, in this order."""
     places = np.arange(len(getattr(record, names[0])))[which]
     selected: dict[str, Any] = {}
@@ -76,7 +81,7 @@ def subset(record: Rows, which: Places | Flags, *names: str) -> Rows:
     return replace(record, **selected)
 
 
-class Figure(NamedTuple):
+class MetricEstimate(NamedTuple):
     """A value with its 95% interval."""
 
     value: float
@@ -86,49 +91,54 @@ class Figure(NamedTuple):
     @property
     def body(self) -> list[float]:
         """The rounded figures as a list, as they are stored."""
-        return [round(number, DIGITS) for number in self]
+        return [round(number, FIGURE_DIGITS) for number in self]
 
     def rounded(self) -> dict[str, float]:
         """Return the rounded figures by name, as they are stored."""
         return dict(zip(self._fields, self.body, strict=True))
 
 
-def bootstrap(
-    measures: Mapping[Name, Measure], groups: Places, seed: int, resamples: int = RESAMPLES
-) -> dict[Name, Figure]:
+def bootstrap_measures(
+    measures: Mapping[MeasureName, Measure],
+    groups: IndexArray,
+    seed: int,
+    resamples: int = BOOTSTRAP_RESAMPLES,
+) -> dict[MeasureName, MetricEstimate]:
     """Return each measure with its 95 % interval, NaN draws left out; `groups` count from 0."""
     whole = np.ones((1, len(groups)))
-    drawn: dict[Name, list[Numbers]] = {name: [] for name in measures}
-    for weights in resampled(groups, seed, resamples):
+    drawn: dict[MeasureName, list[FloatArray]] = {name: [] for name in measures}
+    for weights in iter_resamples(groups, seed, resamples):
         for name, measure in measures.items():
             drawn[name].append(measure(weights))
     return {
-        name: interval(float(measure(whole)[0]), np.concatenate(drawn[name]))
+        name: estimate_interval(float(measure(whole)[0]), np.concatenate(drawn[name]))
         for name, measure in measures.items()
     }
 
 
-def resampled(groups: Places, seed: int, resamples: int = RESAMPLES) -> Iterator[Numbers]:
+def iter_resamples(
+    groups: IndexArray, seed: int, resamples: int = BOOTSTRAP_RESAMPLES
+) -> Iterator[FloatArray]:
     """Yield weights (draws, n), some draws at a time: a group counts as often as it was drawn."""
     count = int(groups.max()) + 1
     random = np.random.default_rng(seed)
-    for start in range(0, resamples, AT_ONCE):
-        size = min(AT_ONCE, resamples - start)
+    for start in range(0, resamples, DRAWS_PER_BATCH):
+        size = min(DRAWS_PER_BATCH, resamples - start)
         yield random.multinomial(count, np.full(count, 1 / count), size)[:, groups].astype(float)
 
 
-def interval(value: float, drawn: Numbers) -> Figure:
+def estimate_interval(value: float, drawn: FloatArray) -> MetricEstimate:
     """Return the value with the middle 95 % of the draws, or with itself if none is known."""
     known = drawn[~np.isnan(drawn)]
-    low, high = np.quantile(known, MIDDLE).tolist() if len(known) else (value, value)
-    return Figure(value, low, high)
+    low, high = np.quantile(known, INTERVAL_QUANTILES).tolist() if len(known) else (value, value)
+    return MetricEstimate(value, low, high)
 
 
-def mean_of(values: Numbers | Flags, inside: Flags | None = None) -> Measure:
+def make_mean(values: FloatArray | BoolArray, inside: BoolArray | None = None) -> Measure:
     """Return the measure that is the mean of (n,) values over those `inside`; NaN if none is."""
     is_counted = np.ones(len(values), dtype=bool) if inside is None else inside
 
-    def measure(weights: Numbers) -> Numbers:
+    def measure(weights: FloatArray) -> FloatArray:
         used = weights * is_counted
         total = used.sum(axis=1)
         return np.where(total > 0, used @ values / np.maximum(total, 1e-9), np.nan)
@@ -136,19 +146,19 @@ def mean_of(values: Numbers | Flags, inside: Flags | None = None) -> Measure:
     return measure
 
 
-def balanced(truth: Flags, values: Numbers | Flags) -> Measure:
+def make_balanced_mean(truth: BoolArray, values: FloatArray | BoolArray) -> Measure:
     """Return the mean over both labels of the mean of values; of rights, balanced accuracy."""
-    positive, negative = mean_of(values, truth), mean_of(values, ~truth)
+    positive, negative = make_mean(values, truth), make_mean(values, ~truth)
     return lambda weights: (positive(weights) + negative(weights)) / 2
 
 
-def ranking(truth: Flags, p: Numbers) -> Measure:
+def make_auroc(truth: BoolArray, p: FloatArray) -> Measure:
     """Return AUROC: how often a hallucinated case has the higher p; ties count half."""
     order = np.argsort(p, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(p[order]) != 0])
     sides = np.stack([truth[order], ~truth[order]]).astype(np.float64)
 
-    def measure(weights: Numbers) -> Numbers:
+    def measure(weights: FloatArray) -> FloatArray:
         high, low = (np.add.reduceat(weights[:, order] * s, starts, axis=1) for s in sides)
         below = np.cumsum(low, axis=1) - low / 2
         total = high.sum(axis=1) * low.sum(axis=1)
@@ -157,62 +167,64 @@ def ranking(truth: Flags, p: Numbers) -> Measure:
     return measure
 
 
-def f_score(truth: Flags, said: Flags, beta: float = 1.0) -> Measure:
+def make_f_score(truth: BoolArray, said: BoolArray, beta: float = 1.0) -> Measure:
     """Return F with recall `beta` (squared) times as weighty as precision; 0 of nothing found."""
     table = np.stack([truth & said, truth, said], axis=1).astype(np.float64)
 
-    def measure(weights: Numbers) -> Numbers:
+    def measure(weights: FloatArray) -> FloatArray:
         hits, positives, predicted = (weights @ table).T
         return np.asarray((1.0 + beta) * hits / np.maximum(beta * positives + predicted, 1e-9))
 
     return measure
 
 
-def calibration_error(truth: Flags | Numbers, p: Numbers) -> Measure:
+def make_ece(truth: BoolArray | FloatArray, p: FloatArray) -> Measure:
     """Return ECE: mean p against the share of positives in ten bins of equal width."""
     gaps = _assign_bins(p) * (p - truth)[:, None]
     return lambda weights: np.asarray(np.abs(weights @ gaps).sum(axis=1) / weights.sum(axis=1))
 
 
-def _assign_bins(p: Numbers) -> Numbers:
-    places = np.minimum((p * BINS).astype(np.int64), BINS - 1)
-    return np.asarray(places[:, None] == np.arange(BINS), np.float64)
+def _assign_bins(p: FloatArray) -> FloatArray:
+    places = np.minimum((p * ECE_BINS).astype(np.int64), ECE_BINS - 1)
+    return np.asarray(places[:, None] == np.arange(ECE_BINS), np.float64)
 
 
-def ece_by_chance(p: Numbers, seed: int, draws: int = RESAMPLES) -> Figure:
+def estimate_chance_ece(
+    p: FloatArray, seed: int, draws: int = BOOTSTRAP_RESAMPLES
+) -> MetricEstimate:
     """Return the ECE that perfectly calibrated p like these would show: mean and middle 95 %."""
     random, inside, errors = np.random.default_rng(seed), _assign_bins(p), []
-    for start in range(0, draws, AT_ONCE):
-        positive = random.random((min(AT_ONCE, draws - start), len(p))) < p
+    for start in range(0, draws, DRAWS_PER_BATCH):
+        positive = random.random((min(DRAWS_PER_BATCH, draws - start), len(p))) < p
         errors.append(np.abs((p - positive) @ inside).sum(axis=1) / len(p))
     drawn = np.concatenate(errors)
-    return interval(float(drawn.mean()), drawn)
+    return estimate_interval(float(drawn.mean()), drawn)
 
 
-def log_losses(truth: Flags, p: Numbers) -> Numbers:
+def compute_log_losses(truth: BoolArray, p: FloatArray) -> FloatArray:
     """Return (n,) the negative log of the probability of the right label, in nats."""
-    bounded = np.clip(p, SUREST, 1.0 - SUREST)
+    bounded = np.clip(p, LOSS_EPSILON, 1.0 - LOSS_EPSILON)
     return np.asarray(-np.log(np.where(truth, bounded, 1.0 - bounded)))
 
 
-def log_loss(truth: Flags, p: Numbers) -> float:
-    """Return the mean of `log_losses`, in nats."""
-    return float(log_losses(truth, p).mean())
+def compute_log_loss(truth: BoolArray, p: FloatArray) -> float:
+    """Return the mean of `compute_log_losses`, in nats."""
+    return float(compute_log_losses(truth, p).mean())
 
 
-def auroc(truth: Flags, p: Numbers) -> float | None:
+def compute_auroc(truth: BoolArray, p: FloatArray) -> float | None:
     """Return AUROC over all cases, or None if there is only one label."""
-    return _value_or_none(ranking(truth, p), len(p)) if len(p) else None
+    return _value_or_none(make_auroc(truth, p), len(p)) if len(p) else None
 
 
-def balanced_accuracy(truth: Flags, said: Flags) -> float | None:
+def compute_balanced_accuracy(truth: BoolArray, said: BoolArray) -> float | None:
     """Return the mean recall of both labels, or None if one is missing."""
-    return _value_or_none(balanced(truth, said == truth), len(truth))
+    return _value_or_none(make_balanced_mean(truth, said == truth), len(truth))
 
 
-def ece(truth: Flags, p: Numbers) -> float:
+def compute_ece(truth: BoolArray, p: FloatArray) -> float:
     """Return the expected calibration error over all cases."""
-    return float(calibration_error(truth, p)(np.ones((1, len(p))))[0])
+    return float(make_ece(truth, p)(np.ones((1, len(p))))[0])
 
 
 def _value_or_none(measure: Measure, n: int) -> float | None:
@@ -220,13 +232,15 @@ def _value_or_none(measure: Measure, n: int) -> float | None:
     return None if np.isnan(value) else value
 
 
-def scores(labels: Sequence[Label], probabilities: Sequence[float]) -> dict[str, Any]:
+def compute_classifier_figures(
+    labels: Sequence[Label], probabilities: Sequence[float]
+) -> dict[str, Any]:
     """Return counts and rates of p_hallucinated at one half and by chance, None if undefined."""
     truth, p = _truth_from(labels), np.asarray(probabilities, np.float64)
     predicted, n = p >= 0.5, len(p)
     tp, fn = int((truth & predicted).sum()), int((truth & ~predicted).sum())
     fp, tn = int((~truth & predicted).sum()), int((~truth & ~predicted).sum())
-    chance = ece_by_chance(p, SEED).rounded() if n else None
+    chance = estimate_chance_ece(p, METRICS_SEED).rounded() if n else None
     ece_null = chance and {"mean": chance["value"], "low": chance["low"], "high": chance["high"]}
     return {
         "n": n,
@@ -235,22 +249,22 @@ def scores(labels: Sequence[Label], probabilities: Sequence[float]) -> dict[str,
         "false_alarms": fp,
         "true_supported": tn,
         "accuracy": (tp + tn) / n if n else None,
-        "balanced_accuracy": balanced_accuracy(truth, predicted),
+        "balanced_accuracy": compute_balanced_accuracy(truth, predicted),
         "f1": 2 * tp / (2 * tp + fp + fn) if tp + fp + fn else None,
-        "auroc": auroc(truth, p),
+        "auroc": compute_auroc(truth, p),
         "brier": float(((p - truth) ** 2).mean()) if n else None,
-        "log_loss": log_loss(truth, p) if n else None,
-        "ece": ece(truth, p) if n else None,
+        "log_loss": compute_log_loss(truth, p) if n else None,
+        "ece": compute_ece(truth, p) if n else None,
         "ece_null": ece_null,
         "always_hallucinated": (tp + fn) / n if n else None,
     }
 
 
-def _truth_from(labels: Sequence[Label]) -> Flags:
+def _truth_from(labels: Sequence[Label]) -> BoolArray:
     return np.array([label == "hallucinated" for label in labels], dtype=bool)
 
 
-def difference(
+def compare_balanced_accuracy(
     labels: Sequence[Label], groups: Sequence[str], before: Sequence[float], after: Sequence[float]
 ) -> dict[str, float] | None:
     """Return the gain in balanced accuracy with its interval, rounded; None for one label."""
@@ -259,16 +273,24 @@ def difference(
     if truth.all() or not truth.any():
         return None
     gain = (new == truth).astype(np.float64) - (old == truth)
-    places = numbered(groups, is_sorted=False)
-    return bootstrap({"": balanced(truth, gain)}, places, SEED)[""].rounded()
+    places = number_names(groups, is_sorted=False)
+    return bootstrap_measures({"": make_balanced_mean(truth, gain)}, places, METRICS_SEED)[
+        ""
+    ].rounded()
 
 
-def reliability(labels: Sequence[Label], probabilities: Sequence[float]) -> list[dict[str, float]]:
-    """Return `confidence_bands` of labels and p_hallucinated."""
-    return confidence_bands(_truth_from(labels), np.asarray(probabilities, np.float64), BANDS)
+def compute_reliability(
+    labels: Sequence[Label], probabilities: Sequence[float]
+) -> list[dict[str, float]]:
+    """Return `compute_confidence_bands` of labels and p_hallucinated."""
+    return compute_confidence_bands(
+        _truth_from(labels), np.asarray(probabilities, np.float64), CONFIDENCE_BAND_EDGES
+    )
 
 
-def confidence_bands(truth: Flags, p: Numbers, edges: Sequence[float]) -> list[dict[str, float]]:
+def compute_confidence_bands(
+    truth: BoolArray, p: FloatArray, edges: Sequence[float]
+) -> list[dict[str, float]]:
     """Return how often verdicts of each confidence band were right: low, high, n, right."""
     right, confidence = (p >= 0.5) == truth, np.maximum(p, 1 - p)
     bands: list[dict[str, float]] = []
@@ -281,45 +303,45 @@ def confidence_bands(truth: Flags, p: Numbers, edges: Sequence[float]) -> list[d
     return bands
 
 
-def numbered(names: Sequence[str], *, is_sorted: bool = True) -> Places:
+def number_names(names: Sequence[str], *, is_sorted: bool = True) -> IndexArray:
     """Return (n,) each name as a number from 0, in alphabetical order or order of appearance."""
     different = sorted(set(names)) if is_sorted else dict.fromkeys(names)
     place = {name: number for number, name in enumerate(different)}
     return np.array([place[name] for name in names], dtype=np.int64)
 
 
-def fold_of(group: str, folds: int = FOLDS) -> int:
+def get_fold(group: str, folds: int = FOLD_COUNT) -> int:
     """Return the fold of a case, by the digest of its group."""
     digest = hashlib.sha256(group.encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:4], "big") % folds
 
 
-def fold_numbers(groups: Sequence[str]) -> Places:
-    """Return (n,) the fold of each row by `fold_of`."""
-    return np.array([fold_of(group) for group in groups], dtype=np.int64)
+def get_folds(groups: Sequence[str]) -> IndexArray:
+    """Return (n,) the fold of each row by `get_fold`."""
+    return np.array([get_fold(group) for group in groups], dtype=np.int64)
 
 
-def folds(groups: Sequence[str], labels: Numbers, seed: int) -> Places:
+def deal_folds(groups: Sequence[str], labels: FloatArray, seed: int) -> IndexArray:
     """Return (n,) the fold of each case: whole groups, labels spread evenly, the same for a seed.
 
     Raises InputError: there are fewer groups than folds.
     """
-    group_of = numbered(groups)
+    group_of = number_names(groups)
     group_count = int(group_of.max()) + 1 if len(group_of) else 0
-    if group_count < FOLDS:
-        raise InputError(f"Expected at least {FOLDS} groups of cases, found {group_count}.")
+    if group_count < FOLD_COUNT:
+        raise InputError(f"Expected at least {FOLD_COUNT} groups of cases, found {group_count}.")
     sizes = np.bincount(group_of, minlength=group_count)
     wrong_shares = np.bincount(group_of, weights=labels, minlength=group_count) / sizes
     tie_breakers = np.random.default_rng(seed).random(group_count)
     order = np.lexsort((tie_breakers, -sizes, -(wrong_shares >= 0.5).astype(np.int64)))
     fold_of_group = np.empty(group_count, dtype=np.int64)
-    fold_of_group[order] = np.arange(group_count) % FOLDS
+    fold_of_group[order] = np.arange(group_count) % FOLD_COUNT
     return np.asarray(fold_of_group[group_of])
 
 
-def grouped_folds(
-    is_wrong: Flags, groups: Places | Sequence[str], seed: int, count: int = FOLDS
-) -> Iterator[tuple[Places, Places]]:
+def iter_grouped_folds(
+    is_wrong: BoolArray, groups: IndexArray | Sequence[str], seed: int, count: int = FOLD_COUNT
+) -> Iterator[tuple[IndexArray, IndexArray]]:
     """Yield (fit, test) rows; groups lie on one side, labels are shared out evenly."""
     from sklearn.model_selection import StratifiedGroupKFold
 
@@ -328,7 +350,7 @@ def grouped_folds(
 
 
 @contextlib.contextmanager
-def on_one_core() -> Iterator[None]:
+def limit_to_one_thread() -> Iterator[None]:
     """Limit numerics to one thread; sums this small run up to 20 times slower on busy cores."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -336,28 +358,33 @@ def on_one_core() -> Iterator[None]:
         yield
 
 
-def compare(store: Store, home: Path, one: str, other: str) -> dict[str, Any]:
+def compare_versions(store: Store, home: Path, one: str, other: str) -> dict[str, Any]:
     """Return any two versions side by side on today's hold-out; 10 ms a row."""
     before, after = load_classifier(home, one), load_classifier(home, other)
-    return {"versions": [one, other]} | side_by_side(training_set(store).held, before, after)
+    return {"versions": [one, other]} | compare_classifiers(
+        load_training_set(store).held, before, after
+    )
 
 
-def side_by_side(
+def compare_classifiers(
     held: Sequence[TrainingRow], before: Classifier, after: Classifier
 ) -> dict[str, Any]:
     """Return the figures of both, their difference with its interval, and every row with both p."""
     old, new = ([c.probability(row.text, row.p) for row in held] for c in (before, after))
     labels, groups = [row.label for row in held], [row.group for row in held]
     return {
-        "before": scores(labels, old),
-        "after": scores(labels, new),
-        "difference": difference(labels, groups, old, new),
-        "reliability": {"before": reliability(labels, old), "after": reliability(labels, new)},
+        "before": compute_classifier_figures(labels, old),
+        "after": compute_classifier_figures(labels, new),
+        "difference": compare_balanced_accuracy(labels, groups, old, new),
+        "reliability": {
+            "before": compute_reliability(labels, old),
+            "after": compute_reliability(labels, new),
+        },
         "rows": [
             {
                 "run_id": row.run_id,
                 "case_id": row.case_id,
-                "claim": row.claim[:LONGEST_CLAIM],
+                "claim": row.claim[:MAX_CLAIM_CHARS],
                 "label": row.label,
                 "before": p,
                 "after": q,
@@ -369,20 +396,20 @@ def side_by_side(
 
 def _deciding_figure(held: Mapping[str, Any]) -> tuple[str, Any, Any] | None:
     """Return (name, before, after) of the figure that decides, or None without one."""
-    for key in (DECIDES, "accuracy"):
+    for key in (DECIDING_METRIC, "accuracy"):
         before, after = (held.get(side, {}).get(key) for side in ("before", "after"))
         if before is not None and after is not None:
             return key, before, after
     return None
 
 
-def is_lower(held: Mapping[str, Any]) -> bool:
+def is_figure_lower(held: Mapping[str, Any]) -> bool:
     """Return True if the figure that decides is lower after than before."""
     deciding = _deciding_figure(held)
     return deciding is not None and bool(deciding[2] < deciding[1])
 
 
-def difference_words(held: Mapping[str, Any]) -> str:
+def describe_difference(held: Mapping[str, Any]) -> str:
     """Return the difference between the two and how sure it is, in words."""
     deciding = _deciding_figure(held)
     if deciding is None:
@@ -393,7 +420,7 @@ def difference_words(held: Mapping[str, Any]) -> str:
         f"{held['after'].get('n', 'the')} held-out verdicts"
     )
     gain = held.get("difference")
-    if gain is None or key != DECIDES:
+    if gain is None or key != DECIDING_METRIC:
         return words
     return (
         f"{words}; difference {gain['value']:+.3f}, 95% interval {gain['low']:+.3f} to "
@@ -401,7 +428,9 @@ def difference_words(held: Mapping[str, Any]) -> str:
     )
 
 
-def learned_from(data: TrainingSet, seed_texts: int, options: Options) -> dict[str, Any]:
+def describe_training_data(
+    data: TrainingSet, seed_texts: int, options: TrainingOptions
+) -> dict[str, Any]:
     """Return the part of a version's card about what it learned from, and with what."""
     sides = {"train": data.train, "calibration": data.calibration, "holdout": data.held}
 
@@ -411,7 +440,7 @@ def learned_from(data: TrainingSet, seed_texts: int, options: Options) -> dict[s
     return {
         "trained_on": {
             "corrections": sorted(row.correction_id for row in data.train),
-            "corrections_sha256": digest_of(data.train),
+            "corrections_sha256": compute_rows_digest(data.train),
             "calibration_corrections": sorted(row.correction_id for row in data.calibration),
             "labels": count_by("label"),
             "seed_texts": seed_texts,
@@ -420,22 +449,22 @@ def learned_from(data: TrainingSet, seed_texts: int, options: Options) -> dict[s
         },
         "splits": {name: len({row.group for row in rows}) for name, rows in sides.items()},
         "options": options.as_dict(),
-        "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
+        "packages": {name: importlib.metadata.version(name) for name in CARD_PACKAGES},
     }
 
 
-def limits_of(card: Mapping[str, Any]) -> list[str]:
+def list_card_limits(card: Mapping[str, Any]) -> list[str]:
     """Return what the version must not be relied on for."""
-    return [*LIMITS, *([CROSS_FITTED] if card["calibration"]["cross_fitted"] else [])]
+    return [*CARD_LIMITS, *([CROSS_FITTED_LIMIT] if card["calibration"]["cross_fitted"] else [])]
 
 
-def card_text(card: Mapping[str, Any]) -> str:
+def render_card(card: Mapping[str, Any]) -> str:
     """Return the card as a page of Markdown."""
     trained, splits, held = card["trained_on"], card["splits"], card["holdout"]
     calibration, before, after = card["calibration"], held["before"], held["after"]
     shown = {name: value for name, value in after.items() if not isinstance(value, dict)}
     figures = "\n".join(
-        f"| {name.replace('_', ' ')} | {figure_words(before[name])} | {figure_words(value)} |"
+        f"| {name.replace('_', ' ')} | {format_figure(before[name])} | {format_figure(value)} |"
         for name, value in shown.items()
     )
     limits = "\n".join(f"- {limit}" for limit in card["limits"])
@@ -476,7 +505,7 @@ def _format_pairs(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in values.items()) or "none"
 
 
-def figure_words(value: float | None) -> str:
+def format_figure(value: float | None) -> str:
     """Format a figure with three digits, a count as it is, None as a dash."""
     if value is None:
         return "–"

@@ -18,9 +18,9 @@ from core.llm.encoder import MAX_TOKENS
 from core.llm.export import wheel_folder
 from core.runtime.errors import ConfigError, InputError
 
-EMBEDDED = "embedded"
-LONGEST_NAME = 1000
-BOUNDS: dict[str, tuple[float, float]] = {
+EMBEDDED_ENCODER = "embedded"
+MAX_ENCODER_NAME_CHARS = 1000
+OPTION_BOUNDS: dict[str, tuple[float, float]] = {
     "pairs": (1, 100),
     "steps": (1, 100_000),
     "epochs": (1, 50),
@@ -28,7 +28,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "seed": (0, 1_000_000_000),
     "regularisation": (0.0001, 10_000.0),
 }
-WORDS = {
+OPTION_NAMES = {
     "pairs": "pairs per text",
     "steps": "most steps",
     "epochs": "epochs",
@@ -37,19 +37,19 @@ WORDS = {
     "regularisation": "the regularisation",
 }
 
-WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
-NEEDED = ("config.json", WEIGHTS, TOKENIZER)
-FILES = ["*.json", "*.txt", "*.model", WEIGHTS]
-POOLINGS, MEAN = "pooling_mode_", "mean"
-MODULES = ("Transformer", "Pooling", "Normalize")  # what an exported encoder supports
-OWNER = "sentence-transformers"
-REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
-USE_ANOTHER = f"Choose another encoder, or “{EMBEDDED}”."
-NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+ENCODER_WEIGHTS_FILE, TOKENIZER_FILE = "model.safetensors", "tokenizer.json"
+REQUIRED_FILES = ("config.json", ENCODER_WEIGHTS_FILE, TOKENIZER_FILE)
+DOWNLOAD_PATTERNS = ["*.json", "*.txt", "*.model", ENCODER_WEIGHTS_FILE]
+POOLING_PREFIX, MEAN_POOLING = "pooling_mode_", "mean"
+SUPPORTED_MODULES = ("Transformer", "Pooling", "Normalize")  # what an exported encoder supports
+DEFAULT_HUB_OWNER = "sentence-transformers"
+REPOSITORY_PATTERN = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
+OTHER_ENCODER_ADVICE = f"Choose another encoder, or “{EMBEDDED_ENCODER}”."
+DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass(frozen=True)
-class Options:
+class TrainingOptions:
     """The options of a training.
 
     `encoder` is "embedded" for MiniLM, a folder of this machine, or a name on the Hugging Face Hub.
@@ -59,7 +59,7 @@ class Options:
     the larger, the more it trusts the corrections.
     """
 
-    encoder: str = EMBEDDED
+    encoder: str = EMBEDDED_ENCODER
     pairs: int = 4
     steps: int = 48
     epochs: int = 1
@@ -76,41 +76,42 @@ class Options:
         return min(self.steps, self.epochs * -(-2 * self.pairs * texts // self.batch))
 
 
-def options_of(given: Mapping[str, Any]) -> Options:
+def parse_options(given: Mapping[str, Any]) -> TrainingOptions:
     """Return the given options, else defaults. Raises InputError: unknown or out of bounds."""
-    known = {field.name for field in fields(Options)}
+    known = {field.name for field in fields(TrainingOptions)}
     unknown = sorted(set(given) - known)
     if unknown:
         raise InputError(
             f"Expected options of a training ({', '.join(sorted(known))}), "
             f"found “{unknown[0]:.40}”; leave it out."
         )
-    encoder = given.get("encoder", EMBEDDED)
-    if not isinstance(encoder, str) or not 0 < len(encoder.strip()) <= LONGEST_NAME:
+    encoder = given.get("encoder", EMBEDDED_ENCODER)
+    if not isinstance(encoder, str) or not 0 < len(encoder.strip()) <= MAX_ENCODER_NAME_CHARS:
         raise InputError(
             "Expected the encoder as a name or a folder, found nothing of the kind; "
-            f"give one, or “{EMBEDDED}”."
+            f"give one, or “{EMBEDDED_ENCODER}”."
         )
-    for name in BOUNDS:
+    for name in OPTION_BOUNDS:
         if name in given:
             _require_number(name, given[name])
-    return Options(**{**given, "encoder": encoder.strip()})
+    return TrainingOptions(**{**given, "encoder": encoder.strip()})
 
 
 def _require_number(name: str, value: object) -> None:
-    least, most = BOUNDS[name]
+    least, most = OPTION_BOUNDS[name]
     is_whole = name != "regularisation"
     is_number = isinstance(value, int if is_whole else (int, float)) and not isinstance(value, bool)
     if not is_number or not least <= value <= most:  # type: ignore[operator]
         kind = "a whole number" if is_whole else "a number"
         raise InputError(
-            f"Expected {kind} from {least:,g} to {most:,g} for {WORDS[name]}, found {value!r:.40}."
+            f"Expected {kind} from {least:,g} to {most:,g} for {OPTION_NAMES[name]}, found "
+            f"{value!r:.40}."
         )
 
 
-def encoder_folder(name: str) -> Path:
+def find_encoder_folder(name: str) -> Path:
     """Return the encoder's folder, downloaded if needed. Raises ConfigError: it is unusable."""
-    if name == EMBEDDED:
+    if name == EMBEDDED_ENCODER:
         return wheel_folder()
     path = Path(name).expanduser()
     is_here = path.is_dir() or path.is_absolute() or name.startswith((".", "~"))
@@ -123,39 +124,42 @@ def _download_encoder(name: str) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
-    repository = name if "/" in name else f"{OWNER}/{name}"
-    if not REPOSITORY.fullmatch(repository):
+    repository = name if "/" in name else f"{DEFAULT_HUB_OWNER}/{name}"
+    if not REPOSITORY_PATTERN.fullmatch(repository):
         raise ConfigError(
-            f"Expected an encoder as a folder or as owner/name, found “{name}”. {USE_ANOTHER}"
+            f"Expected an encoder as a folder or as owner/name, found “{name}”. "
+            f"{OTHER_ENCODER_ADVICE}"
         )
     try:
         try:
-            cached = snapshot_download(repository, allow_patterns=FILES, local_files_only=True)
-            if (Path(cached) / WEIGHTS).is_file():
+            cached = snapshot_download(
+                repository, allow_patterns=DOWNLOAD_PATTERNS, local_files_only=True
+            )
+            if (Path(cached) / ENCODER_WEIGHTS_FILE).is_file():
                 return Path(cached)
         except LocalEntryNotFoundError:
             pass
-        return Path(snapshot_download(repository, allow_patterns=FILES))
+        return Path(snapshot_download(repository, allow_patterns=DOWNLOAD_PATTERNS))
     except HfHubHTTPError as error:
         status = getattr(error.response, "status_code", "no answer")
         raise ConfigError(
             f"Expected the encoder {repository} on the Hugging Face Hub, found none that may be "
-            f"downloaded ({status}). {USE_ANOTHER}"
+            f"downloaded ({status}). {OTHER_ENCODER_ADVICE}"
         ) from error
     except Exception as error:
-        if is_full(error):
+        if is_disk_full(error):
             raise
         raise ConfigError(
             f"Expected the encoder {repository} in the Hugging Face cache of this machine or by "
             f"download, found neither: {_first_line(error)}. Connect it to the network, put the "
-            f"encoder into a folder and give that, or choose “{EMBEDDED}”."
+            f"encoder into a folder and give that, or choose “{EMBEDDED_ENCODER}”."
         ) from error
 
 
-def is_full(error: BaseException | None) -> bool:
+def is_disk_full(error: BaseException | None) -> bool:
     """Return True if the error or a cause of it, which need not be OSErrors, says disk full."""
     while error is not None:
-        is_errno = isinstance(error, OSError) and error.errno in NO_SPACE
+        is_errno = isinstance(error, OSError) and error.errno in DISK_FULL_ERRNOS
         if is_errno or "No space left" in str(error):
             return True
         error = error.__cause__ or error.__context__
@@ -163,34 +167,35 @@ def is_full(error: BaseException | None) -> bool:
 
 
 def _require_usable(folder: Path, name: str) -> None:
-    missing = [file for file in NEEDED if not (folder / file).is_file()]
+    missing = [file for file in REQUIRED_FILES if not (folder / file).is_file()]
     if missing:
         pickled = " (its weights are a pickle, which is never opened)" * (
-            WEIGHTS in missing and (folder / "pytorch_model.bin").is_file()
+            ENCODER_WEIGHTS_FILE in missing and (folder / "pytorch_model.bin").is_file()
         )
         raise ConfigError(
-            f"Expected a sentence-transformers encoder with {', '.join(NEEDED)} at “{name}”, "
-            f"found no {' and no '.join(missing)}{pickled}. {USE_ANOTHER}"
+            f"Expected a sentence-transformers encoder with {', '.join(REQUIRED_FILES)} at "
+            f"“{name}”, "
+            f"found no {' and no '.join(missing)}{pickled}. {OTHER_ENCODER_ADVICE}"
         )
     modules = _read_json(folder / "modules.json", name)
     kinds = [str(m.get("type", "")).rpartition(".")[2] for m in modules if isinstance(m, dict)]
-    if not set(kinds) <= set(MODULES):
+    if not set(kinds) <= set(SUPPORTED_MODULES):
         raise ConfigError(
-            f"Expected an encoder of {', '.join(MODULES)}, found “{name}” with "
-            f"{', '.join(kinds)}. {USE_ANOTHER}"
+            f"Expected an encoder of {', '.join(SUPPORTED_MODULES)}, found “{name}” with "
+            f"{', '.join(kinds)}. {OTHER_ENCODER_ADVICE}"
         )
     pooling = folder / "1_Pooling" / "config.json"
     chosen = _list_poolings(_read_json(pooling, name))
-    if pooling.is_file() and chosen != [MEAN]:
+    if pooling.is_file() and chosen != [MEAN_POOLING]:
         raise ConfigError(
             f"Expected an encoder that takes the mean of its tokens’ vectors, found “{name}” "
-            f"with {', '.join(chosen) or 'none'}. {USE_ANOTHER}"
+            f"with {', '.join(chosen) or 'none'}. {OTHER_ENCODER_ADVICE}"
         )
     positions = _read_json(folder / "config.json", name).get("max_position_embeddings", MAX_TOKENS)
     if isinstance(positions, int) and positions < MAX_TOKENS:
         raise ConfigError(
             f"Expected an encoder for texts of {MAX_TOKENS} tokens, found “{name}” for "
-            f"{positions}. {USE_ANOTHER}"
+            f"{positions}. {OTHER_ENCODER_ADVICE}"
         )
 
 
@@ -198,8 +203,10 @@ def _list_poolings(config: Any) -> list[str]:
     pooling = config.get("pooling_mode")  # newer releases
     if pooling is not None:
         return [pooling] if isinstance(pooling, str) else list(map(str, pooling))
-    chosen = [key for key, value in config.items() if key.startswith(POOLINGS) and value is True]
-    return [key.removeprefix(POOLINGS).removesuffix("_tokens") for key in chosen]
+    chosen = [
+        key for key, value in config.items() if key.startswith(POOLING_PREFIX) and value is True
+    ]
+    return [key.removeprefix(POOLING_PREFIX).removesuffix("_tokens") for key in chosen]
 
 
 def _read_json(path: Path, name: str) -> Any:
@@ -210,7 +217,7 @@ def _read_json(path: Path, name: str) -> Any:
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(
             f"Expected a readable {path.name} in the encoder “{name}”, found: "
-            f"{_first_line(error)}. {USE_ANOTHER}"
+            f"{_first_line(error)}. {OTHER_ENCODER_ADVICE}"
         ) from error
 
 

@@ -10,41 +10,41 @@ from collections import Counter
 from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from core.debate.protocols import seated_for
-from core.review.queue_ranking import stances
+from core.debate.protocols import assign_judge
+from core.review.queue_ranking import collect_stances
 from core.schema.events import AUDIT
-from core.schema.progress import Progress, folded
+from core.schema.progress import RunState, fold_events
 from core.schema.records import Case, Label, Quote, Turn
 from core.schema.reviews import EvidenceMark
 from core.store import Store
 from core.store.queries import (
-    Decision,
-    RunDone,
-    Used,
-    answered_runs,
-    categories_of,
-    decision_of,
-    events_of,
-    graded_by,
-    used_by,
+    CaseDecision,
+    FinishedRun,
+    RoleUsage,
+    find_answered_runs,
+    load_categories,
+    load_decision,
+    load_events,
+    load_mean_rating,
+    load_usage_by_role,
 )
 from core.verdict.consensus_weights import (
     Features,
-    answer_features,
-    features_of,
+    compute_answer_features,
+    compute_debate_features,
 )
 
-MOST_RUNS = 4_000
-TURN_KINDS = ("run_started", "statement_found", "turn_finished", "consensus_reached",
+MAX_DECIDED_RUNS = 4_000
+ANSWER_EVENT_KINDS = ("run_started", "statement_found", "turn_finished", "consensus_reached",
          "judgement_reached", "label_predicted", "run_finished")  # fmt: skip
-LONG_FROM = 4  # statements
-VALUES: dict[Label, float] = {"hallucinated": 1.0, "supported": 0.0, "unclear": 0.5}
+LONG_RESPONSE_STATEMENTS = 4  # statements
+VALUE_BY_LABEL: dict[Label, float] = {"hallucinated": 1.0, "supported": 0.0, "unclear": 0.5}
 DEBATER, READER, JUDGE, CLASSIFIER = "debater", "reader", "judge", "classifier"
-Decided = tuple[Decision, tuple[str, ...], float | None]
-KINDS = ("run_started", "statement_found", "passages_found", "turn_finished",
+RunDecision = tuple[CaseDecision, tuple[str, ...], float | None]
+REASON_EVENT_KINDS = ("run_started", "statement_found", "passages_found", "turn_finished",
          "judgement_reached", "label_predicted", "run_finished")  # fmt: skip
-COVERED_FROM = 0.5  # share of a mark's characters
-Place = tuple[str, int, int]  # source, [start, end) in its text
+MIN_COVERED_SHARE = 0.5  # share of a mark's characters
+SourceRange = tuple[str, int, int]  # source, [start, end) in its text
 
 
 @dataclass(frozen=True, order=True)
@@ -64,7 +64,7 @@ class SpeakingAgent:
 
 
 @dataclass(frozen=True)
-class Heard:
+class AgentAnswers:
     """What was said in a finished run: `last` and `opening` are each agent's last and first answer.
 
     Their numbers are as in `Votes.said`. `opener` spoke first. `seconds` run from start to end,
@@ -72,7 +72,7 @@ class Heard:
     answers.
     """
 
-    run: RunDone
+    run: FinishedRun
     form: str
     language: str
     has_image: bool
@@ -85,17 +85,17 @@ class Heard:
     features: Features
     seconds: float
     opening_seconds: float
-    used: dict[str, Used] = field(default_factory=dict)
+    used: dict[str, RoleUsage] = field(default_factory=dict)
     answers: dict[SpeakingAgent, Features] = field(default_factory=dict)
     protocol: str = ""
 
 
 @dataclass(frozen=True)
-class ReasoningRow:
+class DecidedRun:
     """A run with what people decided; `graded` is their rating of the response, 0 to 1, or None."""
 
-    heard: Heard
-    decision: Decision
+    heard: AgentAnswers
+    decision: CaseDecision
     categories: tuple[str, ...]
     graded: float | None = None
 
@@ -105,18 +105,18 @@ class ReasoningRow:
         return self.decision.label == "hallucinated"
 
 
-Known = MutableMapping[str, Heard]
+AnswersByRun = MutableMapping[str, AgentAnswers]
 
 
-def rows_of(
-    store: Store, project_id: str, known: Known, *, most: int = MOST_RUNS
-) -> list[ReasoningRow]:
+def load_decided_runs(
+    store: Store, project_id: str, known: AnswersByRun, *, most: int = MAX_DECIDED_RUNS
+) -> list[DecidedRun]:
     """Return the newest finished runs of decided cases, newest first; `known` is a cache."""
     created_at = {version.id: version.created_at for version in store.versions.all()}
     taught_at = store.versions.taught_at()
-    decided: dict[str, Decided | None] = {}
-    rows: list[ReasoningRow] = []
-    for run in answered_runs(store, project_id):
+    decided: dict[str, RunDecision | None] = {}
+    rows: list[DecidedRun] = []
+    for run in find_answered_runs(store, project_id):
         if run.case_id not in decided:
             decided[run.case_id] = _read_decision(store, run)
         decision = decided[run.case_id]
@@ -130,31 +130,31 @@ def rows_of(
             # A classifier that learned from this case, or an equal one, says nothing new about it.
             others = {a: said for a, said in heard.last.items() if a.part != CLASSIFIER}
             heard = replace(heard, last=others)
-        rows.append(ReasoningRow(heard, *decision))
+        rows.append(DecidedRun(heard, *decision))
         if len(rows) == most:
             break
     return rows
 
 
-def _read_decision(store: Store, run: RunDone) -> Decided | None:
-    decision = decision_of(store, run)
+def _read_decision(store: Store, run: FinishedRun) -> RunDecision | None:
+    decision = load_decision(store, run)
     if decision is None or decision.label == "unclear":
         return None
     is_wrong = decision.label == "hallucinated"
-    categories = categories_of(store, decision) if is_wrong else ()
-    return decision, categories, graded_by(store, decision)
+    categories = load_categories(store, decision) if is_wrong else ()
+    return decision, categories, load_mean_rating(store, decision)
 
 
-def _read_run(store: Store, run: RunDone) -> Heard:
-    events = events_of(store, run.id, TURN_KINDS)
-    progress = folded(events)
+def _read_run(store: Store, run: FinishedRun) -> AgentAnswers:
+    events = load_events(store, run.id, ANSWER_EVENT_KINDS)
+    progress = fold_events(events)
     ends = [event.at for event in events if event.kind == "turn_finished"]
-    last, opening, opener = said_in(progress)
+    last, opening, opener = collect_agent_answers(progress)
     case = progress.case or store.cases.get(run.case_id)
-    agents = seated_agents(progress)
-    return Heard(
+    agents = identify_debaters(progress)
+    return AgentAnswers(
         run=run,
-        form=form_of(case, len(progress.statements)) if case else "",
+        form=classify_response_form(case, len(progress.statements)) if case else "",
         language=case.language if case else "und",
         has_image=bool(case and case.images),
         has_documents=bool(case and case.documents),
@@ -163,50 +163,52 @@ def _read_run(store: Store, run: RunDone) -> Heard:
         opening=opening,
         opener=opener,
         version=progress.verdict.classifier if progress.verdict else "",
-        features=features_of(progress),
+        features=compute_debate_features(progress),
         seconds=progress.seconds(),
         opening_seconds=max(0.0, ends[0] - progress.began_at) if ends else 0.0,
-        used=used_by(store, run.id),
-        answers={agents[seat]: own for seat, own in answer_features(progress.turns).items()},
+        used=load_usage_by_role(store, run.id),
+        answers={
+            agents[seat]: own for seat, own in compute_answer_features(progress.turns).items()
+        },
         protocol=progress.plan.protocol if progress.plan else "",
     )
 
 
-def form_of(case: Case, statements: int) -> str:
+def classify_response_form(case: Case, statements: int) -> str:
     """Return the kind of response in words."""
-    if statements >= LONG_FROM:
+    if statements >= LONG_RESPONSE_STATEMENTS:
         return "long response"
     return "question and answer" if case.question.strip() else "claim"
 
 
-def said_in(
-    progress: Progress,
+def collect_agent_answers(
+    progress: RunState,
 ) -> tuple[dict[SpeakingAgent, float], dict[SpeakingAgent, float], SpeakingAgent | None]:
     """Return (last answers, first answers, first speaker); an assigned side is no answer."""
     find_agent = _agent_finder(progress)
-    agents = seated_agents(progress)
+    agents = identify_debaters(progress)
     turns = _unassigned_turns(progress)
-    last = {agents[turn.debater]: VALUES[turn.stance] for turn in turns}
-    opening = {agents[turn.debater]: VALUES[turn.stance] for turn in reversed(turns)}
+    last = {agents[turn.debater]: VALUE_BY_LABEL[turn.stance] for turn in turns}
+    opening = {agents[turn.debater]: VALUE_BY_LABEL[turn.stance] for turn in reversed(turns)}
     opener = agents[turns[0].debater] if turns else None
     if progress.judgement is not None:
         judge = find_agent("judge", progress.judgement.agent, JUDGE)
-        stance_of = dict(stances(progress))
+        stance_of = dict(collect_stances(progress))
         reading_judge = _judge_of_readers(progress, judge)
         for reader in {view.reader for view in progress.judgement.readers}:
             stance = stance_of[f"{reader}, all evidence"]
             agent = SpeakingAgent(reader, READER, reading_judge.model, reading_judge.rules)
-            last[agent] = VALUES[stance]
-        last[judge] = VALUES[progress.judgement.label]
+            last[agent] = VALUE_BY_LABEL[stance]
+        last[judge] = VALUE_BY_LABEL[progress.judgement.label]
     verdict = progress.verdict
     if verdict is not None and verdict.classifier:
         p = verdict.p_hallucinated
         classifier = SpeakingAgent("Classifier", CLASSIFIER, verdict.classifier)
-        last[classifier] = VALUES[verdict.label] if p is None else p
+        last[classifier] = VALUE_BY_LABEL[verdict.label] if p is None else p
     return last, opening, opener
 
 
-def _judge_of_readers(progress: Progress, judge: SpeakingAgent) -> SpeakingAgent:
+def _judge_of_readers(progress: RunState, judge: SpeakingAgent) -> SpeakingAgent:
     """Return the judge that the readers belong to; an audit borrows the built-in judge's."""
     judge_role = next((used for used in progress.roles if used.role == "judge"), None)
     is_audit = progress.plan is not None and progress.plan.protocol == AUDIT
@@ -216,12 +218,12 @@ def _judge_of_readers(progress: Progress, judge: SpeakingAgent) -> SpeakingAgent
     return judge
 
 
-def _unassigned_turns(progress: Progress) -> list[Turn]:
+def _unassigned_turns(progress: RunState) -> list[Turn]:
     turns = (turn for turn in progress.turns if turn.assigned is None)
     return sorted(turns, key=lambda turn: turn.number)
 
 
-def seated_agents(progress: Progress) -> dict[str, SpeakingAgent]:
+def identify_debaters(progress: RunState) -> dict[str, SpeakingAgent]:
     """Return the agent of each debater that spoke for itself, by the name in the debate."""
     find_agent = _agent_finder(progress)
     names = {turn.debater: turn.agent for turn in _unassigned_turns(progress)}
@@ -239,11 +241,11 @@ def seated_agents(progress: Progress) -> dict[str, SpeakingAgent]:
     return agents
 
 
-def _agent_finder(progress: Progress) -> Callable[[str, str, str], SpeakingAgent]:
+def _agent_finder(progress: RunState) -> Callable[[str, str, str], SpeakingAgent]:
     """Return a function of (role, agent's name, part) that finds the agent of that run."""
     used = {role.role: role for role in progress.roles}
     plan = progress.plan
-    sheet = seated_for(plan, plan.sheet) if plan and plan.sheet else None
+    sheet = assign_judge(plan, plan.sheet) if plan and plan.sheet else None
     models = {role: seat.model for role, seat in sheet.seats()} if sheet else {}
 
     def agent(role: str, name: str, part: str) -> SpeakingAgent:
@@ -256,7 +258,7 @@ def _agent_finder(progress: Progress) -> Callable[[str, str, str], SpeakingAgent
     return agent
 
 
-def words_of(agents: Iterable[SpeakingAgent]) -> dict[SpeakingAgent, str]:
+def name_agents(agents: Iterable[SpeakingAgent]) -> dict[SpeakingAgent, str]:
     """Return a display name for each agent, no longer than needed to tell them apart."""
     left = sorted(set(agents))
     shown: dict[SpeakingAgent, str] = {}
@@ -284,7 +286,7 @@ def _describe_agent(agent: SpeakingAgent, step: int) -> str:
 
 
 @dataclass(frozen=True)
-class Reasons:
+class CaseReasons:
     """A person's reason and a run's; how many of the evidence `marks` were `quoted` and `found`."""
 
     run_id: str
@@ -300,31 +302,31 @@ class Reasons:
     found: int
 
 
-def reasons_of(store: Store, rows: Sequence[ReasoningRow]) -> list[Reasons]:
+def load_reasons(store: Store, rows: Sequence[DecidedRun]) -> list[CaseReasons]:
     """Return the reasons of each case and protocol from its newest run, if the verdicts agree."""
-    newest: dict[tuple[str, str], ReasoningRow] = {}
+    newest: dict[tuple[str, str], DecidedRun] = {}
     for row in rows:
         newest.setdefault((row.decision.group, row.heard.protocol), row)
     all_reasons = (_compare_reasons(store, row) for row in newest.values())
     return [reasons for reasons in all_reasons if reasons is not None]
 
 
-def _compare_reasons(store: Store, row: ReasoningRow) -> Reasons | None:
+def _compare_reasons(store: Store, row: DecidedRun) -> CaseReasons | None:
     reason, marks = _read_reasons(store, row.decision)
     if not (reason or marks):
         return None
-    progress = folded(events_of(store, row.heard.run.id, KINDS))
+    progress = fold_events(load_events(store, row.heard.run.id, REASON_EVENT_KINDS))
     if progress.verdict is None or progress.verdict.label != row.decision.label:
         return None
     case = progress.case or store.cases.get(row.heard.run.case_id)
     quotes = [
         (quote.source_id, quote.start, quote.end)
-        for quote in arguing_for(progress)
+        for quote in find_supporting_quotes(progress)
         if quote.status != "not_found" and quote.start is not None and quote.end is not None
     ]
     passages = [(p.source_id, p.start, p.end) for p in progress.evidence.values()]
     prose = progress.judgement.prose if progress.judgement else ""
-    return Reasons(
+    return CaseReasons(
         run_id=row.heard.run.id,
         protocol=row.heard.protocol,
         group=row.decision.group,
@@ -340,7 +342,7 @@ def _compare_reasons(store: Store, row: ReasoningRow) -> Reasons | None:
     )
 
 
-def _read_reasons(store: Store, decision: Decision) -> tuple[str, tuple[EvidenceMark, ...]]:
+def _read_reasons(store: Store, decision: CaseDecision) -> tuple[str, tuple[EvidenceMark, ...]]:
     """Return (reason, marked evidence) of the decision that counts for the case."""
     if decision.is_settled:
         golds = (gold for gold in store.golds.of_case(decision.case_id) if gold.id == decision.id)
@@ -349,7 +351,7 @@ def _read_reasons(store: Store, decision: Decision) -> tuple[str, tuple[Evidence
     return (correction.reason.strip(), correction.evidence) if correction else ("", ())
 
 
-def arguing_for(progress: Progress) -> list[Quote]:
+def find_supporting_quotes(progress: RunState) -> list[Quote]:
     """Return the quotes for the verdict: the judge's, and those of last turns that agree."""
     if progress.verdict is None:
         return []
@@ -362,16 +364,16 @@ def arguing_for(progress: Progress) -> list[Quote]:
     return [*quotes, *(point.quote for point in points if point.quote is not None)]
 
 
-def is_covered(mark: EvidenceMark, places: Sequence[Place]) -> bool:
+def is_covered(mark: EvidenceMark, places: Sequence[SourceRange]) -> bool:
     """Return True if at least half of the mark's characters lie in these places of its source."""
     covered: set[int] = set()
     for source, start, end in places:
         if source == mark.source_id:
             covered.update(range(max(start, mark.start), min(end, mark.end)))
     length = mark.end - mark.start
-    return length > 0 and len(covered) >= COVERED_FROM * length
+    return length > 0 and len(covered) >= MIN_COVERED_SHARE * length
 
 
-def note_name(project_id: str) -> str:
+def get_alignment_note_name(project_id: str) -> str:
     """Return the name of the note that holds a project's newest ratings."""
     return f"alignment.{project_id}"

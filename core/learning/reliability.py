@@ -14,25 +14,31 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from core.exchange.outgoing import stored_row
-from core.exchange.trajectory import Answer, statement_answers
-from core.learning.metrics import RESAMPLES, UNCLEAR, Flags, Numbers, interval
-from core.learning.reasoning import DEBATER, READER, ReasoningRow, SpeakingAgent
+from core.exchange.outgoing import build_row
+from core.exchange.trajectory import HumanAnswer, derive_statement_labels
+from core.learning.metrics import (
+    BOOTSTRAP_RESAMPLES,
+    UNCLEAR_VALUE,
+    BoolArray,
+    FloatArray,
+    estimate_interval,
+)
+from core.learning.reasoning import DEBATER, READER, DecidedRun, SpeakingAgent
 from core.learning.track_record import WilsonShare
 from core.schema.events import AUDIT, ToolOutcome, ToolUse
-from core.schema.progress import Progress, folded
+from core.schema.progress import RunState, fold_events
 from core.schema.records import Case, Label, Statement
 from core.store import Store
-from core.store.queries import events_of
-from core.tools.registry import toolbox
+from core.store.queries import load_events
+from core.tools.registry import load_tools
 
-MOST_RUNS = 1_000
-MOST_READ = 100  # audits whose statements are matched against all tools' rules: 30 ms each
-EVENT_KINDS = ("run_started", "statement_found", "tool_called", "memory_updated")
-OUTCOMES: tuple[ToolOutcome, ...] = ("found", "nothing", "off", "failed")
-Place = int | None  # a statement, or the response as a whole
-SEED = 11
-KINDS: dict[str, Callable[[ReasoningRow], Iterable[str]]] = {
+MAX_AUDITS = 1_000
+MAX_MATCHED_AUDITS = 100  # audits whose statements are matched against all tools' rules: 30 ms each
+AUDIT_EVENT_KINDS = ("run_started", "statement_found", "tool_called", "memory_updated")
+TOOL_OUTCOMES: tuple[ToolOutcome, ...] = ("found", "nothing", "off", "failed")
+StatementIndex = int | None  # a statement, or the response as a whole
+PAIR_SEED = 11
+KIND_OF_ROW: dict[str, Callable[[DecidedRun], Iterable[str]]] = {
     "language": lambda row: (row.heard.language,),
     "form": lambda row: (row.heard.form,),
     "image": lambda row: ("with an image" if row.heard.has_image else "without images",),
@@ -40,20 +46,20 @@ KINDS: dict[str, Callable[[ReasoningRow], Iterable[str]]] = {
     "tool": lambda row: (row.heard.tool or "no tool decided",),
     "category": lambda row: row.categories,
 }
-FEWEST = 10  # cases below which a share says little
+MIN_POSTERIOR_CASES = 10  # cases below which a share says little
 # The sizes, in cases, that a prior may have; the likeliest is used.
-FIRMNESS = tuple(float(f) for f in np.geomspace(2.0, 200.0, 25))
+PRIOR_SIZES = tuple(float(f) for f in np.geomspace(2.0, 200.0, 25))
 
 
 @dataclass(frozen=True)
-class Audited:
+class AuditRecord:
     """What an audit did; `meant` are the places that each tool's rules apply to."""
 
     case_id: str
     statements: Mapping[int, Statement]
     uses: tuple[ToolUse, ...]
     labels: Mapping[int, Label]
-    meant: Mapping[str, frozenset[Place]]
+    meant: Mapping[str, frozenset[StatementIndex]]
 
 
 @dataclass(frozen=True)
@@ -92,7 +98,9 @@ class ToolRates:
 class _ToolCounts:
     """Counts of one tool; lists hold one flag for each case counted."""
 
-    outcomes: dict[ToolOutcome, int] = field(default_factory=lambda: dict.fromkeys(OUTCOMES, 0))
+    outcomes: dict[ToolOutcome, int] = field(
+        default_factory=lambda: dict.fromkeys(TOOL_OUTCOMES, 0)
+    )
     seconds: float = 0.0
     audits: int = 0
     meant: list[bool] = field(default_factory=list)
@@ -101,11 +109,15 @@ class _ToolCounts:
     statements: list[bool] = field(default_factory=list)
 
 
-def tool_rates(
-    store: Store, project_id: str, known: MutableMapping[str, Audited], *, most: int = MOST_RUNS
+def measure_tools(
+    store: Store,
+    project_id: str,
+    known: MutableMapping[str, AuditRecord],
+    *,
+    most: int = MAX_AUDITS,
 ) -> ToolRates:
     """Return how each tool did in the newest finished audits; `known` caches what each did."""
-    counts: dict[str, _ToolCounts] = {name: _ToolCounts() for name in toolbox()}
+    counts: dict[str, _ToolCounts] = {name: _ToolCounts() for name in load_tools()}
     audits = decided = 0
     with store.reading():
         for run_id, case_id, _ in store.runs.finished(project_id, AUDIT, most):
@@ -113,9 +125,9 @@ def tool_rates(
             if case is None:
                 continue
             if run_id not in known:
-                progress = folded(events_of(store, run_id, EVENT_KINDS))
-                known[run_id] = _read_audit(progress, case, is_read=audits < MOST_READ)
-            answer = stored_row(store, case).settled
+                progress = fold_events(load_events(store, run_id, AUDIT_EVENT_KINDS))
+                known[run_id] = _read_audit(progress, case, is_read=audits < MAX_MATCHED_AUDITS)
+            answer = build_row(store, case).settled
             audits, decided = audits + 1, decided + (answer is not None)
             _count_audit(known[run_id], answer, counts)
     rates = [
@@ -139,7 +151,7 @@ def _share_of(flags: Sequence[bool]) -> WilsonShare:
     return WilsonShare(sum(flags), len(flags))
 
 
-def _read_audit(progress: Progress, case: Case, *, is_read: bool) -> Audited:
+def _read_audit(progress: RunState, case: Case, *, is_read: bool) -> AuditRecord:
     places = (None, *progress.statements.values())
     meant = {
         tool.name: frozenset(
@@ -147,20 +159,22 @@ def _read_audit(progress: Progress, case: Case, *, is_read: bool) -> Audited:
             for place in places
             if tool.reads(place, case) is not None
         )
-        for tool in toolbox().values()
+        for tool in load_tools().values()
         if tool.reads is not None and is_read
     }
     labels = {number: entry.label for number, entry in progress.memory.items()}
     statements, uses = dict(progress.statements), tuple(progress.tool_uses)
-    return Audited(case.id, statements, uses, labels, meant)
+    return AuditRecord(case.id, statements, uses, labels, meant)
 
 
-def _count_audit(audit: Audited, answer: Answer | None, counts: dict[str, _ToolCounts]) -> None:
-    right_labels: dict[Place, Label] = {}
+def _count_audit(
+    audit: AuditRecord, answer: HumanAnswer | None, counts: dict[str, _ToolCounts]
+) -> None:
+    right_labels: dict[StatementIndex, Label] = {}
     if answer is not None and answer.label != "unclear":
         right_labels[None] = answer.label
-        right_labels.update(statement_answers(audit.statements, answer).items())
-    places: dict[str, set[Place]] = {}
+        right_labels.update(derive_statement_labels(audit.statements, answer).items())
+    places: dict[str, set[StatementIndex]] = {}
     for use in audit.uses:
         tool_counts = counts.setdefault(use.tool, _ToolCounts())
         places.setdefault(use.tool, set()).add(use.statement)
@@ -185,9 +199,9 @@ class AnswerTable:
     """Each agent's last answer on each case: `said` (n, agents) as in `Votes`, `wrong` (n,)."""
 
     agents: tuple[SpeakingAgent, ...]
-    said: Numbers
-    wrong: Numbers
-    rows: tuple[ReasoningRow, ...]
+    said: FloatArray
+    wrong: FloatArray
+    rows: tuple[DecidedRun, ...]
 
 
 @dataclass(frozen=True)
@@ -202,9 +216,9 @@ class AgentRecord:
     agent: SpeakingAgent
     n: int
     unclear: int
-    accuracy: Posterior
-    sensitivity: Posterior
-    specificity: Posterior
+    accuracy: SharePosterior
+    sensitivity: SharePosterior
+    specificity: SharePosterior
     always: float | None
 
 
@@ -213,17 +227,17 @@ class KindRecord:
     """An agent's accuracy on the cases of one kind that it decided."""
 
     kind: str
-    accuracy: Posterior
+    accuracy: SharePosterior
     unclear: int
     always: float
 
 
-def table_of(rows: Sequence[ReasoningRow]) -> AnswerTable:
+def build_answer_table(rows: Sequence[DecidedRun]) -> AnswerTable:
     """Return each agent's newest answer on each case; `rows` come newest first."""
     agents = tuple(sorted({agent for row in rows for agent in row.heard.last}))
     column = {agent: number for number, agent in enumerate(agents)}
     place: dict[str, int] = {}
-    newest: list[ReasoningRow] = []
+    newest: list[DecidedRun] = []
     for row in rows:
         if row.decision.group not in place:
             place[row.decision.group] = len(newest)
@@ -238,7 +252,7 @@ def table_of(rows: Sequence[ReasoningRow]) -> AnswerTable:
     return AnswerTable(agents, said, wrong, tuple(newest))
 
 
-def voices_once(table: AnswerTable) -> AnswerTable:
+def drop_duplicate_voices(table: AnswerTable) -> AnswerTable:
     """Return the table without built-in agents that stand in it twice, under two parts.
 
     The built-in judge hears the readers that debate. If a reader said the same in both parts
@@ -260,15 +274,15 @@ def voices_once(table: AnswerTable) -> AnswerTable:
     return replace(table, agents=agents, said=table.said[:, columns])
 
 
-def records(table: AnswerTable) -> list[AgentRecord]:
+def measure_agent_records(table: AnswerTable) -> list[AgentRecord]:
     """Return every agent's record, the one with the most cases first."""
     results, wrong = [], table.wrong == 1.0
     for agent, said in zip(table.agents, table.said.T, strict=True):
         spoke = ~np.isnan(said)
-        decided = spoke & (said != UNCLEAR)
-        right = decided & ((said > UNCLEAR) == wrong)
+        decided = spoke & (said != UNCLEAR_VALUE)
+        right = decided & ((said > UNCLEAR_VALUE) == wrong)
         accuracy, sensitivity, specificity = (
-            posterior(int((right & inside).sum()), int((decided & inside).sum()))
+            compute_posterior(int((right & inside).sum()), int((decided & inside).sum()))
             for inside in (decided, wrong, ~wrong)
         )
         always = float(wrong[decided].mean()) if decided.any() else None
@@ -277,26 +291,32 @@ def records(table: AnswerTable) -> list[AgentRecord]:
     return sorted(results, key=lambda record: (-record.n, record.agent))
 
 
-def by_kinds(table: AnswerTable, record: AgentRecord, dimension: str) -> list[KindRecord]:
+def measure_agent_by_kind(
+    table: AnswerTable, record: AgentRecord, dimension: str
+) -> list[KindRecord]:
     """Return the agent's accuracy by kind, shrunk to its mean; for categories its sensitivity."""
     said = table.said[:, table.agents.index(record.agent)]
     answers: dict[str, list[tuple[float, bool]]] = defaultdict(list)
     for answer, row in zip(said.tolist(), table.rows, strict=True):
-        for kind in () if np.isnan(answer) else KINDS[dimension](row):
+        for kind in () if np.isnan(answer) else KIND_OF_ROW[dimension](row):
             answers[kind].append((answer, row.is_wrong))
-    decided = {kind: [one for one in own if one[0] != UNCLEAR] for kind, own in answers.items()}
-    right = {kind: sum((p > UNCLEAR) == bad for p, bad in own) for kind, own in decided.items()}
+    decided = {
+        kind: [one for one in own if one[0] != UNCLEAR_VALUE] for kind, own in answers.items()
+    }
+    right = {
+        kind: sum((p > UNCLEAR_VALUE) == bad for p, bad in own) for kind, own in decided.items()
+    }
     counts = {kind: (right[kind], len(own)) for kind, own in decided.items() if own}
     whole = record.sensitivity if dimension == "category" else record.accuracy
     kind_records = []
-    for kind, share in by_kind(counts, whole).items():
+    for kind, share in shrink_shares(counts, whole).items():
         always = sum(bad for _, bad in decided[kind]) / share.n
         kind_records.append(KindRecord(kind, share, len(answers[kind]) - share.n, always))
     return sorted(kind_records, key=lambda record: (-record.accuracy.n, record.kind))
 
 
 @dataclass(frozen=True)
-class Posterior:
+class SharePosterior:
     """A share with the interval that holds it with 95 %, from `right` of `n` cases."""
 
     mean: float
@@ -308,36 +328,38 @@ class Posterior:
     @property
     def is_thin(self) -> bool:
         """True if there are too few cases to say anything."""
-        return self.n < FEWEST
+        return self.n < MIN_POSTERIOR_CASES
 
 
-def posterior(right: int, n: int, a: float = 1.0, b: float = 1.0) -> Posterior:
+def compute_posterior(right: int, n: int, a: float = 1.0, b: float = 1.0) -> SharePosterior:
     """Return the posterior share after `right` of `n`, from a Beta(a, b) prior."""
     from scipy.special import betaincinv
 
     a, b = a + right, b + n - right
     low, high = (float(betaincinv(a, b, q)) for q in (0.025, 0.975))
-    return Posterior(a / (a + b), low, high, right, n)
+    return SharePosterior(a / (a + b), low, high, right, n)
 
 
-def by_kind(counts: Mapping[str, tuple[int, int]], whole: Posterior) -> dict[str, Posterior]:
+def shrink_shares(
+    counts: Mapping[str, tuple[int, int]], whole: SharePosterior
+) -> dict[str, SharePosterior]:
     """Return each kind's share, shrunk to the agent's; `counts` are (right, n) by kind."""
-    firm = firmness([own for own in counts.values() if own[1]], whole.mean)
+    firm = estimate_prior_size([own for own in counts.values() if own[1]], whole.mean)
     prior = (firm * whole.mean, firm * (1.0 - whole.mean))
-    return {kind: posterior(right, n, *prior) for kind, (right, n) in counts.items()}
+    return {kind: compute_posterior(right, n, *prior) for kind, (right, n) in counts.items()}
 
 
-def firmness(counts: list[tuple[int, int]], mean: float) -> float:
+def estimate_prior_size(counts: list[tuple[int, int]], mean: float) -> float:
     """Return how many cases the prior weighs as much as: the likeliest by the beta-binomial."""
     from scipy.special import betaln
 
     if len(counts) < 2:
-        return FIRMNESS[-1]
+        return PRIOR_SIZES[-1]
     right, n = np.array(counts, dtype=np.float64).T
-    sizes = np.array(FIRMNESS)[:, None]
+    sizes = np.array(PRIOR_SIZES)[:, None]
     a, b = sizes * mean, sizes * (1.0 - mean)
     likelihoods = (betaln(a + right, b + n - right) - betaln(a, b)).sum(axis=1)
-    return FIRMNESS[int(likelihoods.argmax())]
+    return PRIOR_SIZES[int(likelihoods.argmax())]
 
 
 @dataclass(frozen=True)
@@ -372,21 +394,21 @@ class AgentPair:
     @property
     def is_thin(self) -> bool:
         """True if there are too few cases to say anything."""
-        return self.n < FEWEST
+        return self.n < MIN_POSTERIOR_CASES
 
 
-def pairs(agents: Sequence[str], said: Numbers, labels: Numbers) -> list[AgentPair]:
+def measure_pairs(agents: Sequence[str], said: FloatArray, labels: FloatArray) -> list[AgentPair]:
     """Return all pairs with a case in common; `said` (n, agents) as in `Votes`."""
     spoke = ~np.isnan(said)
-    right = spoke & (said != UNCLEAR) & ((said > UNCLEAR) == (labels[:, None] == 1.0))
+    right = spoke & (said != UNCLEAR_VALUE) & ((said > UNCLEAR_VALUE) == (labels[:, None] == 1.0))
     return [
-        pair(agents[i], agents[j], right[both, i], right[both, j])
+        measure_pair(agents[i], agents[j], right[both, i], right[both, j])
         for i, j in itertools.combinations(range(len(agents)), 2)
         if (both := spoke[:, i] & spoke[:, j]).any()
     ]
 
 
-def pair(one: str, other: str, first: Flags, second: Flags) -> AgentPair:
+def measure_pair(one: str, other: str, first: BoolArray, second: BoolArray) -> AgentPair:
     """Return two agents compared, from (n,) flags of where each was right."""
     cells = (first & second, first & ~second, ~first & second, ~first & ~second)
     counts = np.array([float(cell.sum()) for cell in cells])
@@ -397,12 +419,12 @@ def pair(one: str, other: str, first: Flags, second: Flags) -> AgentPair:
         return AgentPair(
             one, other, n, both_right, only_one, only_other, both_wrong, None, None, None
         )
-    drawn = np.random.default_rng(SEED).multinomial(n, shares, size=RESAMPLES)
-    bounds = interval(reduction, _reduction(drawn.astype(np.float64)))
+    drawn = np.random.default_rng(PAIR_SEED).multinomial(n, shares, size=BOOTSTRAP_RESAMPLES)
+    bounds = estimate_interval(reduction, _reduction(drawn.astype(np.float64)))
     return AgentPair(one, other, n, both_right, only_one, only_other, both_wrong, *bounds)
 
 
-def _reduction(counts: Numbers) -> Numbers:
+def _reduction(counts: FloatArray) -> FloatArray:
     """Return (draws,) of (draws, 4) counts: 1 - errors of both / the better one's, or NaN."""
     least = np.minimum(counts[:, 1], counts[:, 2]) + counts[:, 3]
     return np.where(least == 0, np.nan, 1.0 - counts[:, 3] / np.maximum(1, least))

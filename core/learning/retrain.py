@@ -18,38 +18,38 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.learning.metrics import compare, difference_words, is_lower
-from core.learning.options import Options, options_of
-from core.learning.track_record import fit_all
+from core.learning.metrics import compare_versions, describe_difference, is_figure_lower
+from core.learning.options import TrainingOptions, parse_options
+from core.learning.track_record import fit_all_limits
 from core.learning.training_set import grow_holdout
-from core.review.queue_ranking import enqueue
+from core.review.queue_ranking import enqueue_run
 from core.runtime.config import PROJECT_ROOT
 from core.runtime.errors import ConflictError, InputError
 from core.schema.events import LabelPredicted
 from core.schema.records import new_id
 from core.store import Store, open_store
-from core.store.queries import present_classifiers, scorable
-from core.store.versions import SEED_VERSION, Learned, Training
-from core.verdict.classifier import encoder_in, load_classifier, load_head, version_folder
+from core.store.queries import find_scorable_runs, load_present_classifiers
+from core.store.versions import SEED_VERSION, LearnedArtefact, TrainingJob
+from core.verdict.classifier import find_own_encoder, get_version_folder, load_classifier, load_head
 
-LEASE_SECONDS = 30.0
-BEAT_SECONDS = 5.0
-MADE = re.compile(r"(v\d{8}-\d{6}-[0-9a-f]{1,6})(\.part)?")
-RESCORING = "rescoring"  # the kind of record that says who scored what again
-AT_ONCE = 50  # runs in a transaction, so that others can write in between
-TRAINING_LEASE_SECONDS = LEASE_SECONDS
-USUAL = Options()
-COMPARISON = "comparison"  # the kind of record that holds a later comparison
+RETRAIN_LEASE_SECONDS = 30.0
+RENEWAL_SECONDS = 5.0
+VERSION_FOLDER_PATTERN = re.compile(r"(v\d{8}-\d{6}-[0-9a-f]{1,6})(\.part)?")
+RESCORING_KIND = "rescoring"  # the kind of record that says who scored what again
+RUNS_PER_TRANSACTION = 50  # runs in a transaction, so that others can write in between
+TRAINING_LEASE_SECONDS = RETRAIN_LEASE_SECONDS
+DEFAULT_TRAINING_OPTIONS = TrainingOptions()
+COMPARISON_KIND = "comparison"  # the kind of record that holds a later comparison
 
 
 @contextlib.contextmanager
-def beating(home: Path, training_id: str) -> Iterator[None]:
+def renew_lease(home: Path, training_id: str) -> Iterator[None]:
     """Renew the training's lease while imports and exports report nothing."""
     done = threading.Event()
 
     def beat() -> None:
         with open_store(home) as store:
-            while not done.wait(BEAT_SECONDS):
+            while not done.wait(RENEWAL_SECONDS):
                 store.versions.beat_training(training_id, time.time())
 
     thread = threading.Thread(target=beat, daemon=True)
@@ -61,18 +61,18 @@ def beating(home: Path, training_id: str) -> Iterator[None]:
         thread.join()
 
 
-def clear_away(store: Store, home: Path) -> None:
+def remove_leftovers(store: Store, home: Path) -> None:
     """Remove what killed trainings left; call it only while holding the lease."""
     models = home / "models"
     known = {version.id for version in store.versions.all()}
     for folder in models.iterdir() if models.is_dir() else ():
-        match = MADE.fullmatch(folder.name)
+        match = VERSION_FOLDER_PATTERN.fullmatch(folder.name)
         if match and folder.is_dir() and (match[2] or match[1] not in known):
             shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass(frozen=True)
-class Rescored:
+class RescoringResult:
     """The result: the runs that got a score, and how many of them another label."""
 
     version: str
@@ -80,25 +80,25 @@ class Rescored:
     changed: int
 
 
-def waiting_runs(store: Store, version: str) -> list[str]:
+def list_waiting_runs(store: Store, version: str) -> list[str]:
     """Return the runs whose present verdict is by another version, oldest first."""
-    runs = scorable(store)
+    runs = find_scorable_runs(store)
     waiting: list[str] = []
-    for start in range(0, len(runs), AT_ONCE):
-        batch = runs[start : start + AT_ONCE]
-        present = present_classifiers(store, batch)
+    for start in range(0, len(runs), RUNS_PER_TRANSACTION):
+        batch = runs[start : start + RUNS_PER_TRANSACTION]
+        present = load_present_classifiers(store, batch)
         waiting += [run_id for run_id in batch if present.get(run_id) not in (version, None)]
     return waiting
 
 
-def rescore(
+def rescore_runs(
     store: Store,
     home: Path,
     version: str,
     *,
     by: str,
     done: Callable[[int, int], None] = lambda *_: None,
-) -> Rescored:
+) -> RescoringResult:
     """Give every finished run the version's label and p, 10 ms a run; resumes if it was stopped.
 
     `done` is called with (runs scored, all). Raises InputError: there is no such version.
@@ -107,17 +107,17 @@ def rescore(
     if version != SEED_VERSION and store.versions.get(version) is None:
         raise InputError(f"There is no version {version}.")
     classifier = load_classifier(home, version)
-    waiting, changed, scored = waiting_runs(store, version), 0, 0
-    for start in range(0, len(waiting), AT_ONCE):
+    waiting, changed, scored = list_waiting_runs(store, version), 0, 0
+    for start in range(0, len(waiting), RUNS_PER_TRANSACTION):
         events = []
-        for run_id in waiting[start : start + AT_ONCE]:
+        for run_id in waiting[start : start + RUNS_PER_TRANSACTION]:
             judgement = store.runs.judgement(run_id)
             if judgement is not None and judgement.label != "unclear":
                 verdict = classifier.verdict(judgement)
                 events.append((run_id, LabelPredicted(time.time(), verdict, by)))
         with store.writing():
             # Another process may score them too; whoever comes second leaves them as they are.
-            present = present_classifiers(store, [run_id for run_id, _ in events])
+            present = load_present_classifiers(store, [run_id for run_id, _ in events])
             events = [one for one in events if present.get(one[0]) != version]
             for run_id, event in events:
                 run = store.runs.get(run_id, event.at, 0.0)
@@ -127,19 +127,19 @@ def rescore(
                 store.runs.append(run_id, None, [event])
                 item = store.queue.get(run.case_id)
                 if item is not None and item.run_id == run_id:
-                    enqueue(store, run_id, event.at)  # its priority depends on p
+                    enqueue_run(store, run_id, event.at)  # its priority depends on p
                 scored += 1
             if events:  # in each transaction, so that no cached figures stay valid
                 body = {"version": version, "runs": len(events)}
-                store.learned.add(Learned(RESCORING, "", time.time(), by, body))
-        done(min(start + AT_ONCE, len(waiting)), len(waiting))
+                store.learned.add(LearnedArtefact(RESCORING_KIND, "", time.time(), by, body))
+        done(min(start + RUNS_PER_TRANSACTION, len(waiting)), len(waiting))
     if scored:
-        fit_all(store, by, time.time())  # limits depend on the new verdicts
-    return Rescored(version, scored, changed)
+        fit_all_limits(store, by, time.time())  # limits depend on the new verdicts
+    return RescoringResult(version, scored, changed)
 
 
 def begin_training(
-    store: Store, home: Path, author: str, options: Mapping[str, Any] | Options
+    store: Store, home: Path, author: str, options: Mapping[str, Any] | TrainingOptions
 ) -> str:
     """Take the lease for a training and return its id.
 
@@ -149,20 +149,23 @@ def begin_training(
         NotEnoughLabels: a label has too few corrections.
         ConflictError: a training is under way already.
     """
-    values = options.as_dict() if isinstance(options, Options) else options
-    chosen, now = options_of(values).as_dict(), time.time()
-    training = Training(new_id(), author, now, "running", {}, None, "", None, options=chosen)
+    values = options.as_dict() if isinstance(options, TrainingOptions) else options
+    chosen, now = parse_options(values).as_dict(), time.time()
+    training = TrainingJob(new_id(), author, now, "running", {}, None, "", None, options=chosen)
     with store.writing():  # the hold-out is permanent, so it grows only if the training starts
         store.projects.require_for_all(author, "lead", "retrain")
         if not store.versions.start_training(training, now, TRAINING_LEASE_SECONDS):
             raise ConflictError("A training is under way already; wait for it or cancel it.")
         grow_holdout(store, now).require_enough()
-    clear_away(store, home)
+    remove_leftovers(store, home)
     return training.id
 
 
 def start_training(
-    store: Store, home: Path, author: str, options: Mapping[str, Any] | Options = USUAL
+    store: Store,
+    home: Path,
+    author: str,
+    options: Mapping[str, Any] | TrainingOptions = DEFAULT_TRAINING_OPTIONS,
 ) -> str:
     """Start a training in a new process and return its id; raises as `begin_training`."""
     training_id = begin_training(store, home, author, options)
@@ -195,22 +198,24 @@ def cancel_training(store: Store, training_id: str, by: str) -> None:
         store.versions.end_training(training_id, "cancelled", now, message=words)
 
 
-def known_comparison(store: Store, version: str) -> dict[str, Any] | None:
+def find_comparison(store: Store, version: str) -> dict[str, Any] | None:
     """Return the version's comparison with the active one, of its card or later; or None."""
     stored, active = store.versions.get(version), store.versions.active()
     if stored is None:
         return None
     if stored.card.get("compared_with", active) == active:
         return dict(stored.card.get("holdout", {}))
-    for comparison in store.learned.intact(COMPARISON, ""):  # damaged ones are measured again
+    for comparison in store.learned.intact(COMPARISON_KIND, ""):  # damaged ones are measured again
         if comparison.body.get("versions") == [active, version]:
             return comparison.body
     return None
 
 
-def is_worse(store: Store, version: str) -> bool:
+def is_worse_version(store: Store, version: str) -> bool:
     """Return True if the version is known to do worse than the active one and never was active."""
-    return not _was_active(store, version) and is_lower(known_comparison(store, version) or {})
+    return not _was_active(store, version) and is_figure_lower(
+        find_comparison(store, version) or {}
+    )
 
 
 def _was_active(store: Store, version: str) -> bool:
@@ -219,7 +224,7 @@ def _was_active(store: Store, version: str) -> bool:
     )
 
 
-def activate(store: Store, home: Path, version: str, *, by: str, reason: str) -> None:
+def activate_version(store: Store, home: Path, version: str, *, by: str, reason: str) -> None:
     """Make a version active; one that does worse on the held-out cases takes a reason.
 
     Raises InputError (no version, no reason), ConflictError (another was activated meanwhile) or
@@ -231,9 +236,9 @@ def activate(store: Store, home: Path, version: str, *, by: str, reason: str) ->
     active = store.versions.active()
     if not _was_active(store, version) and not reason.strip():
         _require_no_worse(store, home, active, version, by)
-    folder = version_folder(home, version)
+    folder = get_version_folder(home, version)
     load_head(folder)
-    encoder_in(folder)  # checks every file, even if the version is loaded already
+    find_own_encoder(folder)  # checks every file, even if the version is loaded already
     load_classifier(home, version)
     with store.writing():
         store.projects.require_for_all(by, "lead", "activate a version")
@@ -242,18 +247,18 @@ def activate(store: Store, home: Path, version: str, *, by: str, reason: str) ->
                 "Someone has activated another version meanwhile; look at the versions again."
             )
         store.versions.activate(version, time.time(), by, reason.strip())
-    fit_all(store, by, time.time())  # limits depend on the active version
+    fit_all_limits(store, by, time.time())  # limits depend on the active version
 
 
 def _require_no_worse(store: Store, home: Path, active: str, version: str, by: str) -> None:
-    held = known_comparison(store, version)
+    held = find_comparison(store, version)
     if held is None:
-        held = compare(store, home, active, version)
+        held = compare_versions(store, home, active, version)
         short = {key: value for key, value in held.items() if key != "rows"}
         with store.writing():
-            store.learned.add(Learned(COMPARISON, "", time.time(), by, short))
-    if is_lower(held):
+            store.learned.add(LearnedArtefact(COMPARISON_KIND, "", time.time(), by, short))
+    if is_figure_lower(held):
         raise InputError(
             f"This version did worse on the held-out cases than {active} ("
-            f"{difference_words(held)}); activating it takes a reason."
+            f"{describe_difference(held)}); activating it takes a reason."
         )

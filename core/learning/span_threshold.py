@@ -15,15 +15,23 @@ from typing import Any, Literal
 
 import numpy as np
 
-from core.learning.metrics import FOLDS, Figure, Numbers, bootstrap, fold_numbers, mean_of, numbered
-from core.schema.records import Levels
+from core.learning.metrics import (
+    FOLD_COUNT,
+    FloatArray,
+    MetricEstimate,
+    bootstrap_measures,
+    get_folds,
+    make_mean,
+    number_names,
+)
+from core.schema.records import MarkingLevels
 
-Kind = Literal["reader", "votes", "panel", "weighted"]
-GRID: Numbers = np.round(np.arange(0.05, 0.951, 0.01), 2)
-SMOOTH = 9  # neighbouring thresholds that are averaged: 0.04 to either side
+ScoreKind = Literal["reader", "votes", "panel", "weighted"]
+THRESHOLD_GRID: FloatArray = np.round(np.arange(0.05, 0.951, 0.01), 2)
+SMOOTHED_THRESHOLDS = 9  # neighbouring thresholds that are averaged: 0.04 to either side
 PRIOR_CASES = 50
-FEWEST_CASES = 10  # for any proposal, and of a language for a threshold of its own
-VOTE = 0.5  # share of votes that marks words without a learned threshold
+MIN_SCORED_CASES = 10  # for any proposal, and of a language for a threshold of its own
+VOTE_THRESHOLD = 0.5  # share of votes that marks words without a learned threshold
 
 
 @dataclass(frozen=True)
@@ -42,12 +50,13 @@ class ScoredCase:
 
 
 @dataclass(frozen=True)
-class Fit:
+class ThresholdFit:
     """How a threshold does in one language ("" for all), on cases it was not fitted to.
 
     `own` is the best for its cases alone; `tau` is what is proposed, which is `shipped` if it did
     no better. `after` is measured in five folds, each with a threshold fitted to the other four; so
-    is `gain`, which is against the shipped one. `curve` is the mean IoU at each of `GRID`.
+    is `gain`, which is against the shipped one. `curve` is the mean IoU at each of
+    `THRESHOLD_GRID`.
     """
 
     language: str
@@ -55,9 +64,9 @@ class Fit:
     shipped: float
     own: float
     tau: float
-    before: Figure
-    after: Figure
-    gain: Figure
+    before: MetricEstimate
+    after: MetricEstimate
+    gain: MetricEstimate
     mark_all: float
     mark_nothing: float
     curve: tuple[float, ...]
@@ -78,15 +87,15 @@ class Fit:
 
 
 @dataclass(frozen=True)
-class Proposal:
+class ThresholdProposal:
     """Thresholds for one kind of scores, and the ids of the cases they were fitted to."""
 
-    kind: Kind
+    kind: ScoreKind
     shipped: float
     n: int
-    levels: Levels
-    whole: Fit
-    languages: tuple[Fit, ...]
+    levels: MarkingLevels
+    whole: ThresholdFit
+    languages: tuple[ThresholdFit, ...]
     cases: tuple[str, ...]
 
     @property
@@ -109,46 +118,53 @@ class Proposal:
         }
 
 
-def iou_at(case: ScoredCase) -> Numbers:
-    """Return the case's IoU at each threshold of `GRID`; 1 if nothing is marked on either side."""
+def compute_iou_curve(case: ScoredCase) -> FloatArray:
+    """Return the case's IoU at each `THRESHOLD_GRID` point; 1 if neither side marks anything."""
     p, sizes, marked_by_people = np.array(case.pieces, dtype=np.float64).reshape(-1, 3).T
-    is_marked = p[None, :] >= GRID[:, None]
+    is_marked = p[None, :] >= THRESHOLD_GRID[:, None]
     marked, shared = is_marked @ sizes, is_marked @ marked_by_people
     union = marked + case.gold - shared
     return np.asarray(np.where(union == 0, 1.0, shared / np.where(union == 0, 1.0, union)))
 
 
-def best(curve: Numbers, near: float) -> float:
+def choose_threshold(curve: FloatArray, near: float) -> float:
     """Return the threshold with the greatest smoothed IoU; of equal ones the nearest to `near`."""
-    padded = np.pad(curve, SMOOTH // 2, mode="edge")
-    smooth = np.convolve(padded, np.full(SMOOTH, 1 / SMOOTH), mode="valid")
+    padded = np.pad(curve, SMOOTHED_THRESHOLDS // 2, mode="edge")
+    smooth = np.convolve(
+        padded, np.full(SMOOTHED_THRESHOLDS, 1 / SMOOTHED_THRESHOLDS), mode="valid"
+    )
     highest = np.flatnonzero(smooth >= smooth.max() - 1e-9)
-    return float(GRID[highest[np.argmin(np.abs(GRID[highest] - near))]])
+    return float(THRESHOLD_GRID[highest[np.argmin(np.abs(THRESHOLD_GRID[highest] - near))]])
 
 
-def drawn_to(own: float, n: int, other: float) -> float:
+def shrink_threshold(own: float, n: int, other: float) -> float:
     """Return the own threshold of n cases, shrunk towards the other one, with two digits."""
     return round((n * own + PRIOR_CASES * other) / (n + PRIOR_CASES), 2)
 
 
-def fitted(
-    curves: Numbers, languages: Sequence[str], shipped: float
+def fit_thresholds(
+    curves: FloatArray, languages: Sequence[str], shipped: float
 ) -> tuple[float, dict[str, float]]:
     """Return (threshold of all, each language's own) for (cases, thresholds) IoUs."""
-    pooled = drawn_to(best(curves.mean(axis=0), shipped), len(curves), shipped)
+    pooled = shrink_threshold(choose_threshold(curves.mean(axis=0), shipped), len(curves), shipped)
     names = np.array(languages)
     parts = {name: curves[names == name] for name in sorted(set(languages))}
-    own = {n: drawn_to(best(c.mean(axis=0), pooled), len(c), pooled) for n, c in parts.items()}
+    own = {
+        n: shrink_threshold(choose_threshold(c.mean(axis=0), pooled), len(c), pooled)
+        for n, c in parts.items()
+    }
     return pooled, own
 
 
-def proposal(kind: Kind, cases: Sequence[ScoredCase], shipped: float) -> Proposal | None:
+def propose_thresholds(
+    kind: ScoreKind, cases: Sequence[ScoredCase], shipped: float
+) -> ThresholdProposal | None:
     """Return the thresholds that people's marks support, or None if there are too few cases."""
-    if len(cases) < FEWEST_CASES:
+    if len(cases) < MIN_SCORED_CASES:
         return None
-    curves = np.array([iou_at(case) for case in cases])
+    curves = np.array([compute_iou_curve(case) for case in cases])
     languages = np.array([case.language for case in cases])
-    levels, before, after = decided(curves, cases, shipped)
+    levels, before, after = decide_levels(curves, cases, shipped)
     fits = []
     for language in ("", *sorted(set(languages.tolist()))):
         in_language = languages == language if language else np.ones(len(cases), dtype=bool)
@@ -157,25 +173,25 @@ def proposal(kind: Kind, cases: Sequence[ScoredCase], shipped: float) -> Proposa
         figures = {"before": before, "after": after, "gain": after - before}
         values = {name: ious[in_language] for name, ious in figures.items()}
         fits.append(
-            Fit(
+            ThresholdFit(
                 language,
                 len(chosen),
                 shipped,
-                best(curve, shipped),
+                choose_threshold(curve, shipped),
                 shipped if tau is None else tau,
-                **mean_figures(values, [case.group for case in chosen]),
+                **compute_mean_figures(values, [case.group for case in chosen]),
                 mark_all=float(np.mean([case.gold / max(1, case.length) for case in chosen])),
                 mark_nothing=float(np.mean([case.gold == 0 for case in chosen])),
                 curve=tuple(round(float(iou), 4) for iou in curve),
             )
         )
     ids = tuple(case.id for case in cases)
-    return Proposal(kind, shipped, len(cases), levels, fits[0], tuple(fits[1:]), ids)
+    return ThresholdProposal(kind, shipped, len(cases), levels, fits[0], tuple(fits[1:]), ids)
 
 
-def decided(
-    curves: Numbers, cases: Sequence[ScoredCase], shipped: float
-) -> tuple[Levels, Numbers, Numbers]:
+def decide_levels(
+    curves: FloatArray, cases: Sequence[ScoredCase], shipped: float
+) -> tuple[MarkingLevels, FloatArray, FloatArray]:
     """Return the levels, each case's IoU at the shipped one, and at levels fitted without its fold.
 
     A language with enough cases gets its own threshold if that did better in the folds than the
@@ -186,7 +202,7 @@ def decided(
     languages = [case.language for case in cases]
     before = _iou_at_thresholds(curves, np.full(len(cases), shipped))
     pooled_after, own_after = _out_of_fold_ious(curves, cases, shipped)
-    pooled, own = fitted(curves, languages, shipped)
+    pooled, own = fit_thresholds(curves, languages, shipped)
     otherwise = pooled if pooled_after.mean() > before.mean() else shipped
     after = pooled_after if otherwise != shipped else before
     levels: dict[str, float] = {}
@@ -194,36 +210,40 @@ def decided(
         in_language = np.array([name == language for name in languages])
         if language == "und":  # checks always find a language
             continue
-        if n >= FEWEST_CASES and own_after[in_language].mean() > before[in_language].mean():
+        if n >= MIN_SCORED_CASES and own_after[in_language].mean() > before[in_language].mean():
             levels[language] = own[language]
             after = np.where(in_language, own_after, after)
-        elif n >= FEWEST_CASES or after[in_language].mean() < before[in_language].mean():
+        elif n >= MIN_SCORED_CASES or after[in_language].mean() < before[in_language].mean():
             levels[language] = shipped
             after = np.where(in_language, before, after)
-    return Levels(tuple(sorted(levels.items())), otherwise), before, after
+    return MarkingLevels(tuple(sorted(levels.items())), otherwise), before, after
 
 
-def _iou_at_thresholds(curves: Numbers, taus: Numbers) -> Numbers:
-    places = np.clip(np.round((taus - GRID[0]) / 0.01).astype(int), 0, len(GRID) - 1)
+def _iou_at_thresholds(curves: FloatArray, taus: FloatArray) -> FloatArray:
+    places = np.clip(
+        np.round((taus - THRESHOLD_GRID[0]) / 0.01).astype(int), 0, len(THRESHOLD_GRID) - 1
+    )
     return np.asarray(curves[np.arange(len(curves)), places])
 
 
 def _out_of_fold_ious(
-    curves: Numbers, cases: Sequence[ScoredCase], shipped: float
-) -> tuple[Numbers, Numbers]:
-    folds = fold_numbers([case.group for case in cases])
+    curves: FloatArray, cases: Sequence[ScoredCase], shipped: float
+) -> tuple[FloatArray, FloatArray]:
+    folds = get_folds([case.group for case in cases])
     languages = [case.language for case in cases]
     pooled_taus, own_taus = np.full(len(cases), shipped), np.full(len(cases), shipped)
-    for fold in range(FOLDS):
+    for fold in range(FOLD_COUNT):
         rest, inside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
         if len(rest) and len(inside):
-            pooled, own = fitted(curves[rest], [languages[i] for i in rest], shipped)
+            pooled, own = fit_thresholds(curves[rest], [languages[i] for i in rest], shipped)
             pooled_taus[inside] = pooled
             own_taus[inside] = [own.get(languages[i], pooled) for i in inside]
     return _iou_at_thresholds(curves, pooled_taus), _iou_at_thresholds(curves, own_taus)
 
 
-def mean_figures(named: Mapping[str, Numbers], groups: Sequence[str]) -> dict[str, Figure]:
+def compute_mean_figures(
+    named: Mapping[str, FloatArray], groups: Sequence[str]
+) -> dict[str, MetricEstimate]:
     """Return means over cases with their intervals; cases of a group are resampled together."""
-    measures = {name: mean_of(values) for name, values in named.items()}
-    return bootstrap(measures, numbered(groups, is_sorted=False), seed=0)
+    measures = {name: make_mean(values) for name, values in named.items()}
+    return bootstrap_measures(measures, number_names(groups, is_sorted=False), seed=0)

@@ -16,45 +16,61 @@ from typing import Any, Literal
 import numpy as np
 from rapidfuzz.fuzz import ratio
 
-from core.baseline.panel import READER, free_words, shipped_rule
+from core.baseline.panel import SPAN_READER_NAME, iterate_unmarked_words, load_shipped_rule
 from core.baseline.span_reader import load_span_reader
-from core.learning.metrics import FOLDS, Figure, Numbers, fold_numbers
+from core.learning.metrics import FOLD_COUNT, FloatArray, MetricEstimate, get_folds
 from core.learning.span_threshold import (
-    FEWEST_CASES,
-    GRID,
-    VOTE,
-    Kind,
-    Proposal,
+    MIN_SCORED_CASES,
+    THRESHOLD_GRID,
+    VOTE_THRESHOLD,
     ScoredCase,
-    mean_figures,
+    ScoreKind,
+    ThresholdProposal,
+    compute_mean_figures,
 )
-from core.llm.limits import estimated_tokens
-from core.pipeline.span_stage import KEPT_FROM, hard_places, runs_of, soft_labels
+from core.llm.limits import estimate_tokens
+from core.pipeline.span_stage import (
+    DEFAULT_VOTE_THRESHOLD,
+    compute_soft_labels,
+    find_hard_spans,
+    rebuild_voted_runs,
+)
 from core.runtime.errors import InputError
-from core.schema.progress import Progress, folded
-from core.schema.records import EXAMPLES, MOST_TOKENS, Case, Span, WordScore, base_of
-from core.schema.reviews import Correction, Gold, category_words
-from core.schema.rosters import PANEL, PANEL_READERS
+from core.schema.progress import RunState, fold_events
+from core.schema.records import (
+    EXAMPLES_KIND,
+    MAX_EXAMPLE_TOKENS,
+    Case,
+    Span,
+    WordScore,
+    get_base_language,
+)
+from core.schema.reviews import Correction, GoldAnswer, format_category
+from core.schema.rosters import PANEL_READERS, PANEL_ROLE_PREFIX
 from core.store import Store
-from core.store.cases import fingerprint
-from core.store.queries import events_of, newest_finished
-from core.store.versions import NONE, Choice, Learned, read_body
+from core.store.cases import compute_fingerprint
+from core.store.queries import find_newest_finished_runs, load_events
+from core.store.versions import NOTHING_LEARNED, ArtefactChoice, LearnedArtefact, parse_body
 
-How = Literal["settled", "agreed", "several", "one", "imported"]
+AnswerSource = Literal["settled", "agreed", "several", "one", "imported"]
 # The kinds of events that say what was scored, proposed and ruled on in a run.
-TOLD = (
+SPAN_EVENT_KINDS = (
     "run_started", "statement_found", "judgement_reached", "words_scored", "span_proposed",
     "span_voted", "soft_labelled", "span_adjudicated", "label_predicted", "run_finished",
 )  # fmt: skip
-MOST_OF_A_LANGUAGE = 4
-MOST_KEPT = 40
-FOREMOST = 4 * MOST_OF_A_LANGUAGE  # candidates of a kind; some may share a question
-LONGEST = MOST_TOKENS // 2  # tokens of one example
-LEAST_SURE = 0.5
-ALIKE = 0.5  # factor for a case whose category has an example already
-COPIED = 0.95  # share of its score that a case loses if an example has the same response
-CLEAR = {"settled": 1.0, "agreed": 0.9, "imported": 0.8, "one": 0.6, "several": 0.5}
-HOW_WORDS = {
+MAX_EXAMPLES_PER_LANGUAGE = 4
+MAX_EXAMPLES = 40
+MAX_CANDIDATES_PER_KIND = (
+    4 * MAX_EXAMPLES_PER_LANGUAGE
+)  # candidates of a kind; some may share a question
+MAX_TOKENS_PER_EXAMPLE = MAX_EXAMPLE_TOKENS // 2  # tokens of one example
+MIN_SURENESS = 0.5
+KNOWN_CATEGORY_FACTOR = 0.5  # factor for a case whose category has an example already
+SIMILARITY_PENALTY = (
+    0.95  # share of its score that a case loses if an example has the same response
+)
+CLARITY_BY_SOURCE = {"settled": 1.0, "agreed": 0.9, "imported": 0.8, "one": 0.6, "several": 0.5}
+SOURCE_DESCRIPTIONS = {
     "settled": "settled by a lead",
     "agreed": "several people marked the same",
     "imported": "came with a file",
@@ -62,18 +78,18 @@ HOW_WORDS = {
     "several": "what at least half of several people marked",
 }
 SPAN_KEYS = ("start", "end", "text", "category", "instead")
-FENCES = 90  # tokens of an example's fences and layout
-Decision = Literal["pin", "unpin", "remove", "allow"]
-LEADS = "say what people's marks change"
-LONGEST_REASON = 1000  # characters
-DECISION_WORDS: dict[Decision, str] = {
+FENCE_TOKENS = 90  # tokens of an example's fences and layout
+ExampleDecision = Literal["pin", "unpin", "remove", "allow"]
+LEAD_ACTION = "say what people's marks change"
+MAX_DECISION_REASON_CHARS = 1000  # characters
+DECISION_WORDS: dict[ExampleDecision, str] = {
     "pin": "Pinned an example",
     "unpin": "Unpinned an example",
     "remove": "Removed an example",
     "allow": "Allowed a removed example again",
 }
-ALWAYS = 1.0
-Stretch = tuple[float, int, int]  # p, start, end
+CERTAIN_SCORE = 1.0
+ScoredRange = tuple[float, int, int]  # p, start, end
 
 
 @dataclass(frozen=True)
@@ -88,7 +104,7 @@ class SpanAnswer:
 
     case: Case
     group: str
-    how: How
+    how: AnswerSource
     spans: tuple[Span, ...]
     places: tuple[tuple[int, int], ...]
     said: tuple[str, ...]
@@ -96,7 +112,7 @@ class SpanAnswer:
     sure: float | None
     reason: str
     run_id: str = ""
-    run: Progress | None = None
+    run: RunState | None = None
 
     @property
     def was_marked_by_machine(self) -> bool:
@@ -108,39 +124,39 @@ class SpanAnswer:
         return verdict is not None and run.judgement.label == verdict.label == "hallucinated"
 
 
-def span_answers(store: Store, project_id: str) -> list[SpanAnswer]:
+def load_span_answers(store: Store, project_id: str) -> list[SpanAnswer]:
     """Return one answer for each case whose wrong words people told, without held-out cases."""
     held = {group for group, is_held in store.versions.holdout().items() if is_held}
     corrections = store.corrections.newest_by_person(project_id)
     by_case = {case: list(own) for case, own in groupby(corrections, key=lambda c: c.case_id)}
     golds = store.golds.of_project(project_id)
-    runs = newest_finished(store, project_id)
+    runs = find_newest_finished_runs(store, project_id)
     answers = []
     for case in store.cases.several(sorted({*by_case, *golds})):
         answer = _build_answer(case, by_case.get(case.id, ()), golds.get(case.id))
         if answer is not None and answer.group not in held:
             run_id = runs.get(case.id, "")
-            run = folded(events_of(store, run_id, TOLD)) if run_id else None
+            run = fold_events(load_events(store, run_id, SPAN_EVENT_KINDS)) if run_id else None
             answers.append(replace(answer, run_id=run_id, run=run))
     return answers
 
 
 def _build_answer(
-    case: Case, corrections: Sequence[Correction], gold: Gold | None
+    case: Case, corrections: Sequence[Correction], gold: GoldAnswer | None
 ) -> SpanAnswer | None:
-    group = fingerprint(case.response, case.question)
+    group = compute_fingerprint(case.response, case.question)
     with_marks = [c for c in corrections if c.spans or c.is_unmarked or c.label == "supported"]
     is_decided = gold is not None and bool(gold.spans or gold.label == "supported")
     if gold is not None and is_decided and (gold.origin != "imported" or not with_marks):
-        how: How = "imported" if gold.origin == "imported" else "settled"
+        how: AnswerSource = "imported" if gold.origin == "imported" else "settled"
         spans = tuple(sorted(gold.spans, key=lambda s: s.start))
-        places = joined((s.start, s.end) for s in spans)
+        places = merge_ranges((s.start, s.end) for s in spans)
         return SpanAnswer(case, group, how, spans, places, (gold.id,), 1, None, gold.reason)
     if not with_marks:
         return None
     marked = [{i for s in c.spans for i in range(s.start, s.end)} for c in with_marks]
     counts = Counter(i for own in marked for i in own)
-    places = joined((i, i + 1) for i, count in counts.items() if 2 * count >= len(with_marks))
+    places = merge_ranges((i, i + 1) for i, count in counts.items() if 2 * count >= len(with_marks))
     known: dict[tuple[int, int], Span] = {}
     for span in (span for c in with_marks for span in c.spans):
         if any(start < span.end and span.start < end for start, end in places):
@@ -164,7 +180,7 @@ def _build_answer(
     )
 
 
-def joined(places: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+def merge_ranges(places: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     """Return the places in order, with those that overlap or touch merged."""
     merged: list[tuple[int, int]] = []
     for start, end in sorted(places):
@@ -175,7 +191,7 @@ def joined(places: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class ExampleCandidate:
     """A case that could be an example; `iou` compares the machine's marks with people's."""
 
     answer: SpanAnswer
@@ -190,13 +206,13 @@ class Candidate:
     @property
     def score(self) -> float:
         """How instructive it is, in [0, 1]: wrong marks, clear answers, few words."""
-        clear = max(CLEAR[self.answer.how], self.answer.sure or 0.0)
-        return (1 - self.iou) * clear / (1 + self.tokens / MOST_TOKENS)
+        clear = max(CLARITY_BY_SOURCE[self.answer.how], self.answer.sure or 0.0)
+        return (1 - self.iou) * clear / (1 + self.tokens / MAX_EXAMPLE_TOKENS)
 
     @property
     def kind(self) -> tuple[str, str]:
         """Its language, and the first category that people gave."""
-        return base_of(self.answer.case.language), self.answer.spans[0].category
+        return get_base_language(self.answer.case.language), self.answer.spans[0].category
 
     @property
     def why(self) -> str:
@@ -204,8 +220,9 @@ class Candidate:
         sure = self.answer.sure
         return (
             f"the machine's marks and people's overlap by {100 * self.iou:.0f}%; "
-            f"{HOW_WORDS[self.answer.how]}{'' if sure is None else f', {100 * sure:.0f}% sure'}; "
-            f"{category_words(self.kind[1])}; about {self.tokens} tokens"
+            f"{SOURCE_DESCRIPTIONS[self.answer.how]}"
+            f"{'' if sure is None else f', {100 * sure:.0f}% sure'}; "
+            f"{format_category(self.kind[1])}; about {self.tokens} tokens"
         )
 
     @property
@@ -225,47 +242,51 @@ class Candidate:
         }
 
 
-def candidates(answers: Iterable[SpanAnswer]) -> list[Candidate]:
+def list_example_candidates(answers: Iterable[SpanAnswer]) -> list[ExampleCandidate]:
     """Return all cases that could be an example, the most instructive first."""
     made = (_make_candidate(answer) for answer in answers)
     usable = [candidate for candidate in made if candidate is not None]
     return sorted(usable, key=lambda candidate: (-candidate.score, candidate.id))
 
 
-def _make_candidate(answer: SpanAnswer) -> Candidate | None:
+def _make_candidate(answer: SpanAnswer) -> ExampleCandidate | None:
     run, case = answer.run, answer.case
-    is_unsure = answer.sure is not None and answer.sure < LEAST_SURE
+    is_unsure = answer.sure is not None and answer.sure < MIN_SURENESS
     if run is None or not answer.spans or not answer.was_marked_by_machine or is_unsure:
         return None
-    machine = joined((r.span.start, r.span.end) for r in run.rulings if r.kept)
+    machine = merge_ranges((r.span.start, r.span.end) for r in run.rulings if r.kept)
     marks = " ".join(f"{s.text} {s.category} {s.instead}" for s in answer.spans)
     words = "\n".join((case.question, case.response, answer.reason, marks))
-    tokens = estimated_tokens(words) + FENCES
-    iou = overlap(machine, answer.places)
+    tokens = estimate_tokens(words) + FENCE_TOKENS
+    iou = compute_range_iou(machine, answer.places)
     answer = replace(answer, run=None)  # candidates are cached, runs are large
-    return Candidate(answer, iou, tokens) if iou < 1 and tokens <= LONGEST else None
+    return (
+        ExampleCandidate(answer, iou, tokens)
+        if iou < 1 and tokens <= MAX_TOKENS_PER_EXAMPLE
+        else None
+    )
 
 
-def overlap(one: Sequence[tuple[int, int]], other: Sequence[tuple[int, int]]) -> float:
+def compute_range_iou(one: Sequence[tuple[int, int]], other: Sequence[tuple[int, int]]) -> float:
     """Return the IoU of two sets of places over characters; 1 if both are empty."""
     first = {i for start, end in one for i in range(start, end)}
     second = {i for start, end in other for i in range(start, end)}
     return len(first & second) / len(first | second) if first | second else 1.0
 
 
-def chosen(
-    known: Sequence[Candidate], pinned: Sequence[str] = (), removed: Sequence[str] = ()
-) -> list[Candidate]:
+def select_examples(
+    known: Sequence[ExampleCandidate], pinned: Sequence[str] = (), removed: Sequence[str] = ()
+) -> list[ExampleCandidate]:
     """Return up to four examples of a language: pinned, then the most instructive unlike ones."""
     allowed = [one for one in known if one.id not in removed]
     examples = [one for one in allowed if one.id in pinned]
     counts: Counter[tuple[str, str]] = Counter()
     foremost = []
     for one in allowed:
-        if one.id not in pinned and counts[one.kind] < FOREMOST:
+        if one.id not in pinned and counts[one.kind] < MAX_CANDIDATES_PER_KIND:
             counts[one.kind] += 1
             foremost.append(one)
-    while len(examples) < MOST_KEPT:
+    while len(examples) < MAX_EXAMPLES:
         foremost = [one for one in foremost if _has_room(one, examples)]
         if not foremost:
             break
@@ -275,27 +296,33 @@ def chosen(
     return examples
 
 
-def _adjusted_score(one: Candidate, examples: Sequence[Candidate]) -> float:
+def _adjusted_score(one: ExampleCandidate, examples: Sequence[ExampleCandidate]) -> float:
     """Return its score, lowered if its category or a similar response is there already."""
     same_language = [other for other in examples if other.kind[0] == one.kind[0]]
     response, *others = (c.answer.case.response.casefold() for c in (one, *same_language))
     similarity = max((ratio(response, other) for other in others), default=0.0) / 100
     is_known = any(other.kind == one.kind for other in same_language)
-    return one.score * (ALIKE if is_known else 1.0) * (1 - COPIED * similarity)
+    return (
+        one.score
+        * (KNOWN_CATEGORY_FACTOR if is_known else 1.0)
+        * (1 - SIMILARITY_PENALTY * similarity)
+    )
 
 
-def _has_room(one: Candidate, examples: Sequence[Candidate]) -> bool:
+def _has_room(one: ExampleCandidate, examples: Sequence[ExampleCandidate]) -> bool:
     """Return True if its language has room and none of its examples has the same question."""
     same_language = [other for other in examples if other.kind[0] == one.kind[0]]
     question, *others = (c.answer.case.question.casefold().split() for c in (one, *same_language))
-    return (not question or question not in others) and len(same_language) < MOST_OF_A_LANGUAGE
+    return (not question or question not in others) and len(
+        same_language
+    ) < MAX_EXAMPLES_PER_LANGUAGE
 
 
-def body_of(
-    examples: Sequence[Candidate], before: Mapping[str, Any] | None = None
+def build_examples_body(
+    examples: Sequence[ExampleCandidate], before: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """Return examples and people's decisions as stored; removed ones are kept, pinned ones stay."""
-    pinned, removed = decided(before)
+    pinned, removed = read_decisions(before)
     bodies = [one.body for one in examples]
     known = {one["id"] for one in bodies}
     earlier = [one for one in (before or {}).get("examples", ()) if one["id"] not in known]
@@ -303,13 +330,13 @@ def body_of(
     return {"examples": [*first, *bodies, *last], "pinned": pinned, "removed": removed}
 
 
-def decided(body: Mapping[str, Any] | None) -> tuple[list[str], list[str]]:
+def read_decisions(body: Mapping[str, Any] | None) -> tuple[list[str], list[str]]:
     """Return the (pinned, removed) fingerprints of a stored body."""
     return list((body or {}).get("pinned", ())), list((body or {}).get("removed", ()))
 
 
-def threshold_body(
-    proposals: Mapping[Kind, Proposal], answers: Sequence[SpanAnswer]
+def build_threshold_body(
+    proposals: Mapping[ScoreKind, ThresholdProposal], answers: Sequence[SpanAnswer]
 ) -> dict[str, Any]:
     """Return the stored form of thresholds: those that do better, and what they rest on."""
     used = {case for proposal in proposals.values() for case in proposal.cases}
@@ -320,42 +347,50 @@ def threshold_body(
     }
 
 
-def take_into_use(store: Store, learned: Learned, reason: str) -> int:
+def store_and_use(store: Store, learned: LearnedArtefact, reason: str) -> int:
     """Store a learned thing, use it in new checks and return its number.
 
     Raises:
         NotAllowed: the author is no lead of the project.
         InputError: there is no reason, or it is too long.
     """
-    store.projects.require(learned.project_id, learned.author, "lead", LEADS)
+    store.projects.require(learned.project_id, learned.author, "lead", LEAD_ACTION)
     reason_given = _require_reason(reason)
     number = store.learned.add(learned)
     store.learned.use(
-        Choice(learned.kind, learned.project_id, number, learned.at, learned.author, reason_given)
+        ArtefactChoice(
+            learned.kind, learned.project_id, number, learned.at, learned.author, reason_given
+        )
     )
     return number
 
 
-def go_back(store: Store, choice: Choice) -> None:
+def use_earlier(store: Store, choice: ArtefactChoice) -> None:
     """Use an earlier one again from now on, or the shipped one (number 0)."""
-    store.projects.require(choice.project_id, choice.by, "lead", LEADS)
+    store.projects.require(choice.project_id, choice.by, "lead", LEAD_ACTION)
     _require_reason(choice.reason)
     choices = store.learned.choices(choice.kind, choice.project_id)
     # Not `in_use`: one that was tampered with cannot be read, but people must get away from it.
-    if (choices[0].number if choices else NONE) == choice.number:
+    if (choices[0].number if choices else NOTHING_LEARNED) == choice.number:
         raise InputError("That is in use already; nothing was changed.")
     store.learned.use(choice)
 
 
-def decide(
-    store: Store, project_id: str, example_id: str, decision: Decision, *, by: str, now: float
+def decide_example(
+    store: Store,
+    project_id: str,
+    example_id: str,
+    decision: ExampleDecision,
+    *,
+    by: str,
+    now: float,
 ) -> int:
     """Pin or remove one of the examples in use, or undo that, and return the new number."""
-    current = store.learned.in_use(EXAMPLES, project_id)
-    known = read_body(current, lambda body: body["examples"]) if current else []
+    current = store.learned.in_use(EXAMPLES_KIND, project_id)
+    known = parse_body(current, lambda body: body["examples"]) if current else []
     if current is None or all(one["id"] != example_id for one in known):
         raise InputError("That example is not in use any more; reload the page.")
-    pinned, removed = (set(part) - {example_id} for part in decided(current.body))
+    pinned, removed = (set(part) - {example_id} for part in read_decisions(current.body))
     if decision == "pin":
         pinned.add(example_id)
     elif decision == "remove":
@@ -365,41 +400,47 @@ def decide(
         "pinned": sorted(pinned),
         "removed": sorted(removed),
     }
-    return take_into_use(
-        store, Learned(EXAMPLES, project_id, now, by, body), DECISION_WORDS[decision]
+    return store_and_use(
+        store, LearnedArtefact(EXAMPLES_KIND, project_id, now, by, body), DECISION_WORDS[decision]
     )
 
 
 def _require_reason(words: str) -> str:
     reason = " ".join(words.split())
-    if not reason or len(reason) > LONGEST_REASON:
+    if not reason or len(reason) > MAX_DECISION_REASON_CHARS:
         raise InputError(
-            f"Expected a reason of up to {LONGEST_REASON:,} characters, found {len(reason):,}; a "
+            f"Expected a reason of up to {MAX_DECISION_REASON_CHARS:,} characters, found "
+            f"{len(reason):,}; a "
             "few words are enough."
         )
     return reason
 
 
-def shipped_thresholds() -> dict[Kind, float]:
+def load_shipped_thresholds() -> dict[ScoreKind, float]:
     """Return the p from which words are marked by default, for each kind of scores."""
     return {
         "reader": load_span_reader().threshold,
-        "votes": VOTE,
-        "panel": KEPT_FROM,
-        "weighted": shipped_rule().levels.otherwise or KEPT_FROM,
+        "votes": VOTE_THRESHOLD,
+        "panel": DEFAULT_VOTE_THRESHOLD,
+        "weighted": load_shipped_rule().levels.otherwise or DEFAULT_VOTE_THRESHOLD,
     }
 
 
-def scored_cases(answers: Sequence[SpanAnswer]) -> dict[Kind, list[ScoredCase]]:
+def group_scored_cases(answers: Sequence[SpanAnswer]) -> dict[ScoreKind, list[ScoredCase]]:
     """Return the cases by what scored their words; panels with weighted votes are separate."""
-    cases: dict[Kind, list[ScoredCase]] = {"reader": [], "votes": [], "panel": [], "weighted": []}
+    cases: dict[ScoreKind, list[ScoredCase]] = {
+        "reader": [],
+        "votes": [],
+        "panel": [],
+        "weighted": [],
+    }
     for answer in answers:
         run = answer.run
         if run is None or not answer.was_marked_by_machine:
             continue
         if run.soft is not None:
             if not run.soft.used:  # if one member decides, the vote's threshold does not apply
-                kind: Kind = "weighted" if _has_all_readers(run) else "panel"
+                kind: ScoreKind = "weighted" if _has_all_readers(run) else "panel"
                 levels = ((label.level, label.start, label.end) for label in run.soft.labels)
                 cases[kind].append(_score_case(answer, levels))
         elif not all(used.built_in for used in run.roles if used.role == "span adjudicator"):
@@ -410,26 +451,28 @@ def scored_cases(answers: Sequence[SpanAnswer]) -> dict[Kind, list[ScoredCase]]:
     return cases
 
 
-def _has_all_readers(run: Progress) -> bool:
+def _has_all_readers(run: RunState) -> bool:
     """Return True for a panel of all built-in readers, the only one whose weights are known."""
-    seats = [used for used in run.roles if used.role.startswith(PANEL)]
+    seats = [used for used in run.roles if used.role.startswith(PANEL_ROLE_PREFIX)]
     return len({used.agent for used in seats if used.built_in}) == len(seats) == len(PANEL_READERS)
 
 
-def _read_stretches(run: Progress, response: str) -> Iterator[Stretch]:
+def _read_stretches(run: RunState, response: str) -> Iterator[ScoredRange]:
     """Yield the debaters' kept marks, each free word, and the gaps between words of a stretch."""
     if run.words is None or run.judgement is None:
         return
-    marked_by_others = [span for span in run.proposed if span.source != READER]
+    marked_by_others = [span for span in run.proposed if span.source != SPAN_READER_NAME]
     for ruling in run.rulings:
-        if ruling.kept and ruling.span.source != READER:
-            yield ALWAYS, ruling.span.start, ruling.span.end
+        if ruling.kept and ruling.span.source != SPAN_READER_NAME:
+            yield CERTAIN_SCORE, ruling.span.start, ruling.span.end
     statements = [statement for _, statement in sorted(run.statements.items())]
-    for part in free_words(statements, run.judgement, run.words.scores, marked_by_others):
-        yield from pieces(part, response)
+    for part in iterate_unmarked_words(
+        statements, run.judgement, run.words.scores, marked_by_others
+    ):
+        yield from split_stretch(part, response)
 
 
-def pieces(scores: Sequence[WordScore], response: str) -> Iterator[Stretch]:
+def split_stretch(scores: Sequence[WordScore], response: str) -> Iterator[ScoredRange]:
     """Yield the words, and gaps between neighbours on one line with the lower score of the two."""
     for score in scores:
         yield score.p, score.start, score.end
@@ -438,17 +481,17 @@ def pieces(scores: Sequence[WordScore], response: str) -> Iterator[Stretch]:
             yield min(one.p, other.p), one.end, other.start
 
 
-def _score_case(answer: SpanAnswer, stretches: Iterator[Stretch]) -> ScoredCase:
+def _score_case(answer: SpanAnswer, stretches: Iterator[ScoredRange]) -> ScoredCase:
     case = answer.case
-    language, length = base_of(case.language), len(case.response)
-    return cut(case.id, answer.group, language, stretches, answer.places, length)
+    language, length = get_base_language(case.language), len(case.response)
+    return build_scored_case(case.id, answer.group, language, stretches, answer.places, length)
 
 
-def cut(
+def build_scored_case(
     case_id: str,
     group: str,
     language: str,
-    found: Iterator[Stretch],
+    found: Iterator[ScoredRange],
     places: Sequence[tuple[int, int]],
     length: int,
 ) -> ScoredCase:
@@ -460,13 +503,13 @@ def cut(
     parts = tuple(
         (p, end - start, sums[end] - sums[start])
         for p, start, end in found
-        if start < end and p >= GRID[0]
+        if start < end and p >= THRESHOLD_GRID[0]
     )
     return ScoredCase(case_id, group, language, parts, sums[length], length)
 
 
 @dataclass(frozen=True)
-class MarkedByPanel:
+class PanelMarks:
     """A case with the IoU of people's marks with each member's alone, and with the vote of all."""
 
     id: str
@@ -483,9 +526,9 @@ class BestMember:
     language: str
     n: int
     member: str
-    members: tuple[tuple[str, Figure], ...]
-    vote: Figure
-    gain: Figure
+    members: tuple[tuple[str, MetricEstimate], ...]
+    vote: MetricEstimate
+    gain: MetricEstimate
 
     @property
     def is_better(self) -> bool:
@@ -500,57 +543,57 @@ class BestMember:
         return facts | {"vote": self.vote.body, "gain": self.gain.body}
 
 
-def marked_by_panels(answers: Sequence[SpanAnswer]) -> list[MarkedByPanel]:
+def measure_panel_marks(answers: Sequence[SpanAnswer]) -> list[PanelMarks]:
     """Return the cases whose words a panel of two or more marked, if the verdict allows it."""
     cases = []
     for answer in answers:
         run = answer.run
         if run is None or run.soft is None or not answer.was_marked_by_machine:
             continue
-        runs, at, response = runs_of(run), run.soft.threshold, answer.case.response
+        runs, at, response = rebuild_voted_runs(run), run.soft.threshold, answer.case.response
         if len(runs) < 2 or run.soft.used:
             continue
         by_member = {
-            one.extractor: overlap(hard_places(soft_labels([one]), at, response), answer.places)
+            one.extractor: compute_range_iou(
+                find_hard_spans(compute_soft_labels([one]), at, response), answer.places
+            )
             for one in runs
         }
-        vote = overlap(hard_places(run.soft.labels, at, response), answer.places)
-        language = base_of(answer.case.language)
-        cases.append(MarkedByPanel(answer.case.id, answer.group, language, by_member, vote))
+        vote = compute_range_iou(find_hard_spans(run.soft.labels, at, response), answer.places)
+        language = get_base_language(answer.case.language)
+        cases.append(PanelMarks(answer.case.id, answer.group, language, by_member, vote))
     return cases
 
 
-def best_members(cases: Sequence[MarkedByPanel]) -> list[BestMember]:
+def find_best_members(cases: Sequence[PanelMarks]) -> list[BestMember]:
     """Return one for each language with enough cases, among members that marked all of them."""
     best = []
     for language in sorted({case.language for case in cases} - {"und"}):
         language_cases = [case for case in cases if case.language == language]
         members = sorted(set.intersection(*(set(case.by_member) for case in language_cases)))
-        if len(language_cases) >= FEWEST_CASES and members:
+        if len(language_cases) >= MIN_SCORED_CASES and members:
             best.append(_choose_best(language, language_cases, members))
     return best
 
 
-def _choose_best(
-    language: str, cases: Sequence[MarkedByPanel], members: Sequence[str]
-) -> BestMember:
-    ious: Numbers = np.array([[case.by_member[name] for name in members] for case in cases])
-    vote: Numbers = np.array([case.vote for case in cases])
+def _choose_best(language: str, cases: Sequence[PanelMarks], members: Sequence[str]) -> BestMember:
+    ious: FloatArray = np.array([[case.by_member[name] for name in members] for case in cases])
+    vote: FloatArray = np.array([case.vote for case in cases])
     groups = [case.group for case in cases]
-    folds, chosen = fold_numbers(groups), vote.copy()
-    for fold in range(FOLDS):
+    folds, chosen = get_folds(groups), vote.copy()
+    for fold in range(FOLD_COUNT):
         here = folds == fold
         if here.any() and not here.all():
             chosen[here] = ious[here, int(ious[~here].mean(axis=0).argmax())]
     values = dict(zip(members, ious.T, strict=True)) | {"": vote, "gain ": chosen - vote}
-    figures = mean_figures(values, groups)
+    figures = compute_mean_figures(values, groups)
     best = members[int(ious.mean(axis=0).argmax())]
     member_figures = tuple((name, figures[name]) for name in members)
     return BestMember(language, len(cases), best, member_figures, figures[""], figures["gain "])
 
 
-def member_body(
-    found: Sequence[BestMember], cases: Sequence[MarkedByPanel], answers: Sequence[SpanAnswer]
+def build_member_body(
+    found: Sequence[BestMember], cases: Sequence[PanelMarks], answers: Sequence[SpanAnswer]
 ) -> dict[str, Any]:
     """Return the stored form: the members that are clearly better, all figures, and their basis."""
     used = {case.id for case in cases}

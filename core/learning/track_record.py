@@ -20,31 +20,31 @@ import numpy as np
 
 from core.review.queue_ranking import (
     ASSURANCE,
-    KIND,
-    Limit,
-    Policy,
-    body_of,
-    policy_of,
-    reorder,
-    require_rate,
+    LIMIT_KIND,
+    AutomationPolicy,
+    ConfidenceLimit,
+    apply_policy,
+    check_error_rate,
+    dump_limits,
+    load_policy,
 )
 from core.runtime.errors import ReviewError
 from core.schema.records import Label, Project
 from core.store import Store
-from core.store.answered import AnsweredVerdict, Key
-from core.store.versions import NONE, Choice, Learned
+from core.store.answered import AnsweredVerdict, VerdictKey
+from core.store.versions import NOTHING_LEARNED, ArtefactChoice, LearnedArtefact
 
-EDGES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
-LEVELS = len(EDGES) - 1
-FEWEST = 20  # verdicts that a level needs before its share says anything
+LEVEL_EDGES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
+LEVEL_COUNT = len(LEVEL_EDGES) - 1
+MIN_VERDICTS = 20  # verdicts that a level needs before its share says anything
 Z_95 = 1.959964
-Cell = tuple[str, str, bool, int]  # a version, a roster, whether tools decided, a level
+RecordCell = tuple[str, str, bool, int]  # a version, a roster, whether tools decided, a level
 LOGGER = logging.getLogger(__name__)
 # Fixed in advance: a threshold chosen from the answers would promise too much.
-THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.975, 0.99)
-ENOUGH_AT_RANDOM = 100  # verdicts drawn at random, from which on the others are not used
-RATES = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2)
-MOST_POINTS = 200
+CONFIDENCE_THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.975, 0.99)
+MIN_RANDOM_VERDICTS = 100  # verdicts drawn at random, from which on the others are not used
+ERROR_RATE_CHOICES = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2)
+MAX_CURVE_POINTS = 200
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class WilsonShare:
 
 
 @dataclass(frozen=True)
-class Standing:
+class LevelRecord:
     """How verdicts at a level of confidence did; `label` None means both labels together."""
 
     low: float
@@ -87,7 +87,7 @@ class Standing:
 class TrackRecord:
     """All answered verdicts of a project, with the marks up to which they were counted."""
 
-    cells: Mapping[Cell, Mapping[Key, AnsweredVerdict]]
+    cells: Mapping[RecordCell, Mapping[VerdictKey, AnsweredVerdict]]
     corrections: float = 0.0
     golds: float = 0.0
     ended: float = 0.0
@@ -104,47 +104,47 @@ class TrackRecord:
 
     def standing(
         self, version: str, roster: str, label: Label, confidence: float, *, by_tool: bool = False
-    ) -> Standing:
+    ) -> LevelRecord:
         """Return how such verdicts did: of this label, else of both; first those at random."""
-        level = level_of(confidence)
+        level = find_level(confidence)
         at_level = list(self.cells.get((version, roster, by_tool, level), {}).values())
         of_label = [one for one in at_level if one.label == label]
-        low, high = EDGES[level], EDGES[level + 1]
+        low, high = LEVEL_EDGES[level], LEVEL_EDGES[level + 1]
         for verdicts, set_label in ((of_label, label), (at_level, None)):
             at_random = [one for one in verdicts if one.is_random]
             for chosen, is_random in ((at_random, True), (verdicts, False)):
-                if len(chosen) >= FEWEST:
-                    share = share_of(chosen)
-                    return Standing(low, high, len(at_level), share, set_label, is_random)
-        return Standing(low, high, len(at_level))
+                if len(chosen) >= MIN_VERDICTS:
+                    share = compute_right_share(chosen)
+                    return LevelRecord(low, high, len(at_level), share, set_label, is_random)
+        return LevelRecord(low, high, len(at_level))
 
 
-def level_of(confidence: float) -> int:
-    """Return the number of the interval between `EDGES` that a confidence in [0.5, 1] lies in."""
-    return max(0, bisect_right(EDGES, confidence, hi=LEVELS) - 1)
+def find_level(confidence: float) -> int:
+    """Return the number of the `LEVEL_EDGES` interval that holds a confidence in [0.5, 1]."""
+    return max(0, bisect_right(LEVEL_EDGES, confidence, hi=LEVEL_COUNT) - 1)
 
 
-def share_of(verdicts: Iterable[AnsweredVerdict]) -> WilsonShare:
+def compute_right_share(verdicts: Iterable[AnsweredVerdict]) -> WilsonShare:
     """Return the share of verdicts that are right."""
     right = [one.is_right for one in verdicts]
     return WilsonShare(sum(right), len(right))
 
 
-def bands(verdicts: Iterable[AnsweredVerdict]) -> list[list[AnsweredVerdict]]:
-    """Return the verdicts by level, in the order of `EDGES`."""
-    by_level: list[list[AnsweredVerdict]] = [[] for _ in range(LEVELS)]
+def group_by_level(verdicts: Iterable[AnsweredVerdict]) -> list[list[AnsweredVerdict]]:
+    """Return the verdicts by level, in the order of `LEVEL_EDGES`."""
+    by_level: list[list[AnsweredVerdict]] = [[] for _ in range(LEVEL_COUNT)]
     for one in verdicts:
-        by_level[level_of(one.confidence)].append(one)
+        by_level[find_level(one.confidence)].append(one)
     return by_level
 
 
-def counted(store: Store, project_id: str) -> TrackRecord:
+def count_track_record(store: Store, project_id: str) -> TrackRecord:
     """Count the project's record from the beginning; seconds if there are very many answers."""
     marks = _read_marks(store)  # before the answers, so that nothing in between is missed
-    return TrackRecord(cells_of(store.answered.of(project_id)), *marks)
+    return TrackRecord(group_into_cells(store.answered.of(project_id)), *marks)
 
 
-def renewed(store: Store, project_id: str, before: TrackRecord) -> TrackRecord | None:
+def renew_track_record(store: Store, project_id: str, before: TrackRecord) -> TrackRecord | None:
     """Return the record with what changed since, or None if old verdicts changed: count anew."""
     marks = _read_marks(store)
     texts, new_runs = store.answered.changed(
@@ -157,23 +157,25 @@ def renewed(store: Store, project_id: str, before: TrackRecord) -> TrackRecord |
         return TrackRecord(before.cells, *marks) if marks[:4] != counts else before
     changed = set(texts.values())
     cells = {cell: _without(verdicts, cell, changed) for cell, verdicts in before.cells.items()}
-    for cell, verdicts in cells_of(store.answered.of(project_id, list(texts))).items():
+    for cell, verdicts in group_into_cells(store.answered.of(project_id, list(texts))).items():
         cells[cell] = {**cells.get(cell, {}), **verdicts}
     return TrackRecord({cell: verdicts for cell, verdicts in cells.items() if verdicts}, *marks)
 
 
-def cells_of(verdicts: Iterable[AnsweredVerdict]) -> dict[Cell, Mapping[Key, AnsweredVerdict]]:
+def group_into_cells(
+    verdicts: Iterable[AnsweredVerdict],
+) -> dict[RecordCell, Mapping[VerdictKey, AnsweredVerdict]]:
     """Return the verdicts by cell, as a record stores them."""
-    cells: dict[Cell, dict[Key, AnsweredVerdict]] = defaultdict(dict)
+    cells: dict[RecordCell, dict[VerdictKey, AnsweredVerdict]] = defaultdict(dict)
     for one in verdicts:
-        cell = (one.version, one.roster, one.by_tool, level_of(one.confidence))
+        cell = (one.version, one.roster, one.by_tool, find_level(one.confidence))
         cells[cell][one.text, one.version, one.roster] = one
     return dict(cells)
 
 
 def _without(
-    verdicts: Mapping[Key, AnsweredVerdict], cell: Cell, texts: Collection[str]
-) -> Mapping[Key, AnsweredVerdict]:
+    verdicts: Mapping[VerdictKey, AnsweredVerdict], cell: RecordCell, texts: Collection[str]
+) -> Mapping[VerdictKey, AnsweredVerdict]:
     """Return the cell without these texts; the same object if it has none of them."""
     removed = {key for text in texts if (key := (text, cell[0], cell[1])) in verdicts}
     if not removed:
@@ -197,18 +199,20 @@ class ThresholdPoint:
     wrong: WilsonShare
 
 
-def fewest_for(wanted: float) -> int:
+def count_needed_verdicts(wanted: float) -> int:
     """Return how many answered verdicts a promise takes if none of them is wrong."""
     return math.ceil(math.log(1.0 - ASSURANCE) / math.log(1.0 - wanted))
 
 
-def evidence(verdicts: Sequence[AnsweredVerdict]) -> tuple[Sequence[AnsweredVerdict], bool]:
+def select_fitting_verdicts(
+    verdicts: Sequence[AnsweredVerdict],
+) -> tuple[Sequence[AnsweredVerdict], bool]:
     """Return (verdicts to fit a limit on, whether these are only those drawn at random)."""
     at_random = [one for one in verdicts if one.is_random]
-    return (at_random, True) if len(at_random) >= ENOUGH_AT_RANDOM else (verdicts, False)
+    return (at_random, True) if len(at_random) >= MIN_RANDOM_VERDICTS else (verdicts, False)
 
 
-def limit_of(verdicts: Sequence[AnsweredVerdict], wanted: float) -> Limit:
+def fit_limit(verdicts: Sequence[AnsweredVerdict], wanted: float) -> ConfidenceLimit:
     """Return the lowest threshold that keeps the error rate, for verdicts of one kind.
 
     From the strictest on, thresholds are tested against the hypothesis that the share of wrong
@@ -217,18 +221,18 @@ def limit_of(verdicts: Sequence[AnsweredVerdict], wanted: float) -> Limit:
     people were asked about unsure ones first, the limit is rather too strict. Raises InputError:
     the rate cannot be kept.
     """
-    require_rate(wanted)
-    used, is_random = evidence(verdicts)
+    check_error_rate(wanted)
+    used, is_random = select_fitting_verdicts(verdicts)
     tested = []
-    for threshold in reversed(THRESHOLDS):
-        right = share_of(one for one in used if one.confidence >= threshold)
+    for threshold in reversed(CONFIDENCE_THRESHOLDS):
+        right = compute_right_share(one for one in used if one.confidence >= threshold)
         # Start where the test can pass: the number of verdicts does not depend on the wrong ones.
-        if right.n >= fewest_for(wanted):
+        if right.n >= count_needed_verdicts(wanted):
             tested.append((threshold, WilsonShare(right.n - right.right, right.n)))
     n_passed = _count_passed([wrong for _, wrong in tested], wanted)
     lowest, wrong = tested[n_passed - 1] if n_passed else (None, WilsonShare(0, 0))
     version, roster = verdicts[0].version, verdicts[0].roster
-    return Limit(version, roster, lowest, len(used), wrong.n, wrong.right, is_random)
+    return ConfidenceLimit(version, roster, lowest, len(used), wrong.n, wrong.right, is_random)
 
 
 def _count_passed(tested: Sequence[WilsonShare], wanted: float) -> int:
@@ -244,7 +248,7 @@ def _count_passed(tested: Sequence[WilsonShare], wanted: float) -> int:
     return len(control_fwer(p_values, 1.0 - ASSURANCE, "fixed_sequence"))
 
 
-def curve(verdicts: Sequence[AnsweredVerdict]) -> list[ThresholdPoint]:
+def build_risk_curve(verdicts: Sequence[AnsweredVerdict]) -> list[ThresholdPoint]:
     """Return the risk-coverage curve, the strictest threshold first; thinned out if long."""
     ordered = sorted(verdicts, key=lambda one: -one.confidence)
     points: list[ThresholdPoint] = []
@@ -255,50 +259,54 @@ def curve(verdicts: Sequence[AnsweredVerdict]) -> list[ThresholdPoint]:
             points.append(
                 ThresholdPoint(one.confidence, place / len(ordered), WilsonShare(wrong, place))
             )
-    step = -(-len(points) // MOST_POINTS) or 1
+    step = -(-len(points) // MAX_CURVE_POINTS) or 1
     return points[::-1][::step][::-1]
 
 
-def area(verdicts: Sequence[AnsweredVerdict]) -> float:
+def compute_aurc(verdicts: Sequence[AnsweredVerdict]) -> float:
     """Return the mean error rate over all coverages (AURC); equal confidences in any order."""
     total, before, wrong = 0.0, 0, 0.0
     groups: dict[float, list[AnsweredVerdict]] = defaultdict(list)
     for one in verdicts:
         groups[one.confidence].append(one)
     for _, tied in sorted(groups.items(), reverse=True, key=lambda item: item[0]):
-        rate = 1.0 - share_of(tied).value
+        rate = 1.0 - compute_right_share(tied).value
         total += sum((wrong + rate * k) / (before + k) for k in range(1, len(tied) + 1))
         before, wrong = before + len(tied), wrong + rate * len(tied)
     return total / before if before else 0.0
 
 
-def fit(
+def fit_limits(
     store: Store, project: Project, by: str, now: float, known: TrackRecord | None = None
-) -> Policy | None:
+) -> AutomationPolicy | None:
     """Fit a project's limits anew, outside of a transaction; None if it wants no error rate."""
     if project.error_rate is None:
         with store.writing():
             # Not `in_use`: a policy that was tampered with cannot be read, but must go as well.
-            choices = store.learned.choices(KIND, project.id)
-            if choices and choices[0].number != NONE:
-                store.learned.use(Choice(KIND, project.id, NONE, now, by, "no target is set"))
-            reorder(store, project)
+            choices = store.learned.choices(LIMIT_KIND, project.id)
+            if choices and choices[0].number != NOTHING_LEARNED:
+                store.learned.use(
+                    ArtefactChoice(
+                        LIMIT_KIND, project.id, NOTHING_LEARNED, now, by, "no target is set"
+                    )
+                )
+            apply_policy(store, project)
         return None
-    record = known or counted(store, project.id)
-    limits = [limit_of(verdicts, project.error_rate) for verdicts in record.groups.values()]
-    body = body_of(project.error_rate, limits)
+    record = known or count_track_record(store, project.id)
+    limits = [fit_limit(verdicts, project.error_rate) for verdicts in record.groups.values()]
+    body = dump_limits(project.error_rate, limits)
     with store.writing():
-        number = store.learned.add(Learned(KIND, project.id, now, by, body))
-        store.learned.use(Choice(KIND, project.id, number, now, by, ""))
-        reorder(store, project)
-    return policy_of(store, project)
+        number = store.learned.add(LearnedArtefact(LIMIT_KIND, project.id, now, by, body))
+        store.learned.use(ArtefactChoice(LIMIT_KIND, project.id, number, now, by, ""))
+        apply_policy(store, project)
+    return load_policy(store, project)
 
 
-def fit_all(store: Store, by: str, now: float) -> None:
+def fit_all_limits(store: Store, by: str, now: float) -> None:
     """Fit the limits of each project that wants an error rate; after a failure it has none."""
     for project in store.projects.all():
         if project.error_rate is not None:
             try:
-                fit(store, project, by, now)
+                fit_limits(store, project, by, now)
             except (ReviewError, sqlite3.Error) as error:
                 LOGGER.warning("no limits were fitted for project %s: %r", project.id, error)

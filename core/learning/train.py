@@ -24,31 +24,42 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from core.learning.bench import LabelledClaim, judged
-from core.learning.head_fit import encoded, fit_calibration, fit_head, weighed
-from core.learning.metrics import card_text, learned_from, limits_of, side_by_side
-from core.learning.options import (
-    EMBEDDED,
-    TOKENIZER,
-    WEIGHTS,
-    Options,
-    encoder_folder,
-    is_full,
-    options_of,
+from core.learning.bench import LabelledClaim, judge_claims
+from core.learning.head_fit import encode_rows, fit_calibration, fit_head, select_head
+from core.learning.metrics import (
+    compare_classifiers,
+    describe_training_data,
+    list_card_limits,
+    render_card,
 )
-from core.learning.retrain import beating
-from core.learning.training_set import Lesson, TrainingRow, TrainingSet, training_set
+from core.learning.options import (
+    EMBEDDED_ENCODER,
+    ENCODER_WEIGHTS_FILE,
+    TOKENIZER_FILE,
+    TrainingOptions,
+    find_encoder_folder,
+    is_disk_full,
+    parse_options,
+)
+from core.learning.retrain import renew_lease
+from core.learning.training_set import LabelledText, TrainingRow, TrainingSet, load_training_set
 from core.llm.encoder import Embedder, OnnxEncoder, load_encoder
 from core.llm.export import export_encoder
-from core.pipeline.run_factory import code_digest
+from core.pipeline.run_factory import compute_code_digest
 from core.runtime.config import ENCODER_DIR
 from core.runtime.errors import ConfigError, ReviewError, Stopped
 from core.schema.records import Label
 from core.store import Store, open_store
-from core.store.versions import Version
-from core.verdict.classifier import ENCODER, Classifier, json_digest, load_classifier, save_head
+from core.store.versions import ClassifierVersion
+from core.verdict.classifier import (
+    ENCODER_SUBFOLDER,
+    Classifier,
+    compute_json_digest,
+    load_classifier,
+    save_head,
+)
 
-STAGES = (
+TRAINING_STAGES = (
     "Collecting the corrections",
     "Finding the encoder",
     "Making the seed texts",
@@ -59,30 +70,32 @@ STAGES = (
     "Comparing on the held-out cases",
     "Storing the version",
 )
-EVERY_SECONDS = 0.5
-MOST_LOSSES = 400  # points of the loss curve; beyond it every second one is dropped
-CANCELLED = "The training was cancelled."
-Tell = Callable[[dict[str, Any]], None]
-Report = Callable[..., None]  # as `Reporter.__call__`
+REPORT_SECONDS = 0.5
+MAX_LOSS_POINTS = 400  # points of the loss curve; beyond it every second one is dropped
+CANCELLED_MESSAGE = "The training was cancelled."
+ProgressListener = Callable[[dict[str, Any]], None]
+ReportCallback = Callable[..., None]  # as `TrainingReporter.__call__`
 # Tokens of a text while pairs are learned; heads read twice as many. A batch is as long as its
 # longest text: at 256, a step over long rationales took three times as long.
-LONGEST = 128
-SEED_CASES = Path(__file__).parent / "seed_cases.json"
-KEPT = "seed_texts.json"
+MAX_PAIR_TOKENS = 128
+SEED_CASES_FILE = Path(__file__).parent / "seed_cases.json"
+SEED_TEXTS_NAME = "seed_texts.json"
 LOGGER = logging.getLogger(__name__)
-COPIES = 4  # of the weights that are on disk at once during training and export
+WEIGHT_COPIES = 4  # of the weights that are on disk at once during training and export
 SPARE_BYTES = 50 * 2**20
-FULL = "The disk is full: free some space in {home} and train again. The active version stays."
+DISK_FULL_MESSAGE = (
+    "The disk is full: free some space in {home} and train again. The active version stays."
+)
 
 
 @dataclass
-class Reporter:
+class TrainingReporter:
     """Stores a training's progress twice a second; `tell` receives the same."""
 
     store: Store
     training_id: str
     began: float
-    tell: Tell = lambda _: None
+    tell: ProgressListener = lambda _: None
     losses: list[tuple[int, float]] = field(default_factory=list)
     _stage: str = ""
     _stage_began: float = 0.0
@@ -98,13 +111,16 @@ class Reporter:
             self._stage, self._stage_began = stage, now
         if loss is not None:
             self.losses = [*self.losses, (step, round(loss, 5))]
-            while len(self.losses) > MOST_LOSSES:  # keeps the newest
+            while len(self.losses) > MAX_LOSS_POINTS:  # keeps the newest
                 self.losses = self.losses[-1::-2][::-1]
-        if not is_new and step < steps and now - self._written < EVERY_SECONDS:
+        if not is_new and step < steps and now - self._written < REPORT_SECONDS:
             return
         self._written = now
-        progress: dict[str, Any] = {"stage": stage, "stage_number": STAGES.index(stage) + 1}
-        progress |= {"stages": len(STAGES), "seconds": round(now - self.began, 1)}
+        progress: dict[str, Any] = {
+            "stage": stage,
+            "stage_number": TRAINING_STAGES.index(stage) + 1,
+        }
+        progress |= {"stages": len(TRAINING_STAGES), "seconds": round(now - self.began, 1)}
         if self.losses:
             progress["losses"] = self.losses
         if steps:
@@ -114,17 +130,17 @@ class Reporter:
             progress["eta"] = round((now - self._stage_began) / step * (steps - step), 1)
         status = self.store.versions.report_training(self.training_id, progress, now, os.getpid())
         if status != "running":
-            raise Stopped(CANCELLED)
+            raise Stopped(CANCELLED_MESSAGE)
         self.tell(progress)
 
 
-def fine_tuned(
+def fine_tune_encoder(
     rows: Sequence[tuple[str, Label]],
-    options: Options,
+    options: TrainingOptions,
     source: Path,
     out: Path,
     name: str,
-    report: Report,
+    report: ReportCallback,
 ) -> None:
     """Fine-tune the encoder in `source` contrastively; write ONNX and safetensors to `out`."""
     report("Loading SetFit")
@@ -135,7 +151,7 @@ def fine_tuned(
 
     transformers_logging.disable_progress_bar()
     body = SentenceTransformer(str(source), device="cpu", local_files_only=True)
-    body.max_seq_length = min(LONGEST, body.max_seq_length or LONGEST)
+    body.max_seq_length = min(MAX_PAIR_TOKENS, body.max_seq_length or MAX_PAIR_TOKENS)
     model = SetFitModel(model_body=body, model_head=LogisticRegression())
     scratch = out.parent / "scratch"
     _train_body(model, rows, options, scratch, report)
@@ -145,12 +161,16 @@ def fine_tuned(
     tuned.zero_grad(set_to_none=True)
     gc.collect()  # the optimiser's state is three times as large as the weights
     tuned.config._attn_implementation = "eager"
-    export_encoder(tuned, source / TOKENIZER, out, name=name)
+    export_encoder(tuned, source / TOKENIZER_FILE, out, name=name)
     tuned.save_pretrained(str(out))
 
 
 def _train_body(
-    model: Any, rows: Sequence[tuple[str, Label]], options: Options, scratch: Path, report: Report
+    model: Any,
+    rows: Sequence[tuple[str, Label]],
+    options: TrainingOptions,
+    scratch: Path,
+    report: ReportCallback,
 ) -> None:
     from datasets import Dataset
     from setfit import Trainer, TrainingArguments
@@ -189,43 +209,43 @@ def _train_body(
     trainer.train_embeddings(texts["text"], texts["label"], args=arguments)
 
 
-def seed_claims() -> list[LabelledClaim]:
+def load_seed_claims() -> list[LabelledClaim]:
     """Return the shipped cases: texts with claims that they support and that they contradict."""
     labels: tuple[Label, ...] = ("supported", "hallucinated")
     return [
         LabelledClaim(claim, (entry["text"],), label, str(number))
-        for number, entry in enumerate(json.loads(SEED_CASES.read_text(encoding="utf-8")))
+        for number, entry in enumerate(json.loads(SEED_CASES_FILE.read_text(encoding="utf-8")))
         for label in labels
         for claim in entry[label]
     ]
 
 
-def seed_rows(encoder: Embedder, done: Callable[[int, int], None]) -> list[Lesson]:
+def judge_seed_claims(encoder: Embedder, done: Callable[[int, int], None]) -> list[LabelledText]:
     """Return the judge's texts of the seed cases; they keep plain verdicts known (setfit #430)."""
-    claims, lessons = seed_claims(), []
-    for number, item in enumerate(judged(claims, encoder), start=1):
+    claims, lessons = load_seed_claims(), []
+    for number, item in enumerate(judge_claims(claims, encoder), start=1):
         done(number, len(claims))
         judgement = item.judgement
         if judgement.label != "unclear":
             group = f"seed {item.row.group}"
-            lessons.append(Lesson(judgement.text, item.row.label, judgement.p, group))
+            lessons.append(LabelledText(judgement.text, item.row.label, judgement.p, group))
     return lessons
 
 
-def kept_seed_rows(
+def load_seed_rows(
     folder: Path, encoder: Embedder, done: Callable[[int, int], None]
-) -> list[Lesson]:
+) -> list[LabelledText]:
     """Return the seed rows cached in the folder; make and cache them if there are none."""
-    name = hashlib.sha256(f"{code_digest()} {encoder.id}".encode()).hexdigest()
-    path = folder / KEPT
+    name = hashlib.sha256(f"{compute_code_digest()} {encoder.id}".encode()).hexdigest()
+    path = folder / SEED_TEXTS_NAME
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         cached = json.loads(path.read_text(encoding="utf-8"))
-        if cached["of"] == name and cached["sha256"] == json_digest(cached["rows"]):
-            return [Lesson(**row) for row in cached["rows"]]
-    rows = seed_rows(encoder, done)
+        if cached["of"] == name and cached["sha256"] == compute_json_digest(cached["rows"]):
+            return [LabelledText(**row) for row in cached["rows"]]
+    rows = judge_seed_claims(encoder, done)
     plain = [asdict(row) for row in rows]
     folder.mkdir(parents=True, exist_ok=True)
-    content = {"of": name, "rows": plain, "sha256": json_digest(plain)}
+    content = {"of": name, "rows": plain, "sha256": compute_json_digest(plain)}
     new = path.with_suffix(".part")
     new.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
     new.replace(path)
@@ -240,19 +260,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     with open_store(options.home) as store:
         training = store.versions.training(options.training_id, time.time(), 1e9)
-        be_modest(str(training.options.get("encoder", EMBEDDED)) if training else EMBEDDED)
-        return 0 if carry_out(store, options.home, options.training_id) else 1
+        limit_process(
+            str(training.options.get("encoder", EMBEDDED_ENCODER)) if training else EMBEDDED_ENCODER
+        )
+        return 0 if run_training(store, options.home, options.training_id) else 1
 
 
-def carry_out(store: Store, home: Path, training_id: str, tell: Tell = lambda _: None) -> str:
+def run_training(
+    store: Store, home: Path, training_id: str, tell: ProgressListener = lambda _: None
+) -> str:
     """Train and return the new version's id, or "" if it failed: the store holds the message."""
     began = time.time()
     training = store.versions.training(training_id, began, 1e9)
     try:
-        options = options_of(training.options if training else {})
-        report = Reporter(store, training_id, began, tell)
-        with beating(home, training_id):
-            return train(store, home, report, options)
+        options = parse_options(training.options if training else {})
+        report = TrainingReporter(store, training_id, began, tell)
+        with renew_lease(home, training_id):
+            return train_version(store, home, report, options)
     except Stopped:
         return ""
     except ReviewError as error:
@@ -262,8 +286,8 @@ def carry_out(store: Store, home: Path, training_id: str, tell: Tell = lambda _:
         store.versions.end_training(training_id, "cancelled", time.time(), message=words)
         raise
     except Exception as error:
-        if is_full(error):
-            message = FULL.format(home=home)
+        if is_disk_full(error):
+            message = DISK_FULL_MESSAGE.format(home=home)
         elif isinstance(error, OSError):
             message = f"The version could not be written: {error}."
         else:
@@ -274,9 +298,9 @@ def carry_out(store: Store, home: Path, training_id: str, tell: Tell = lambda _:
     return ""
 
 
-def be_modest(encoder: str) -> None:
+def limit_process(encoder: str) -> None:
     """Lower the process's priority, silence it, and go offline unless the Hub is needed."""
-    if encoder == EMBEDDED or Path(encoder).expanduser().is_dir():
+    if encoder == EMBEDDED_ENCODER or Path(encoder).expanduser().is_dir():
         os.environ["HF_HUB_OFFLINE"] = "1"
     for name in (
         "TQDM_DISABLE",
@@ -293,7 +317,9 @@ def be_modest(encoder: str) -> None:
     logging.disable(logging.WARNING)
 
 
-def train(store: Store, home: Path, report: Reporter, options: Options) -> str:
+def train_version(
+    store: Store, home: Path, report: TrainingReporter, options: TrainingOptions
+) -> str:
     """Train, compare with the active version on the hold-out, and return the new version's id.
 
     Listing the version, moving its files into place and finishing the training happen all at once
@@ -305,15 +331,15 @@ def train(store: Store, home: Path, report: Reporter, options: Options) -> str:
         ConfigError: the encoder cannot be used, the active version is damaged, or the disk is full.
     """
     report("Collecting the corrections")
-    data = training_set(store).settled  # later corrections have no side yet
+    data = load_training_set(store).settled  # later corrections have no side yet
     data.require_enough()
     active = load_classifier(home, store.versions.active())
     report("Finding the encoder")
-    source = encoder_folder(options.encoder)
+    source = find_encoder_folder(options.encoder)
     models = home / "models"
     models.mkdir(parents=True, exist_ok=True)
     _require_space(models, source)
-    seeds = kept_seed_rows(
+    seeds = load_seed_rows(
         models,
         load_encoder(ENCODER_DIR),
         lambda done, of: report("Making the seed texts", done, of),
@@ -323,18 +349,18 @@ def train(store: Store, home: Path, report: Reporter, options: Options) -> str:
     final_folder, folder = models / version, models / f"{version}.part"
     try:
         folder.mkdir()
-        lessons: list[Lesson | TrainingRow] = [*data.train, *seeds]
+        lessons: list[LabelledText | TrainingRow] = [*data.train, *seeds]
         texts = [(row.text, row.label) for row in lessons]
-        fine_tuned(texts, options, source, folder / ENCODER, version, report)
+        fine_tune_encoder(texts, options, source, folder / ENCODER_SUBFOLDER, version, report)
         card = _fit_version(store, folder, active, data, seeds, options, report)
         report("Storing the version")
         with store.writing():
             now = time.time()
-            store.versions.add(Version(version, now, str(card["author"]), card))
+            store.versions.add(ClassifierVersion(version, now, str(card["author"]), card))
             if not store.versions.end_training(
                 report.training_id, "finished", now, version_id=version
             ):
-                raise Stopped(CANCELLED)
+                raise Stopped(CANCELLED_MESSAGE)
             folder.rename(final_folder)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -344,7 +370,7 @@ def train(store: Store, home: Path, report: Reporter, options: Options) -> str:
 
 
 def _require_space(folder: Path, source: Path) -> None:
-    needed = COPIES * (source / WEIGHTS).stat().st_size + SPARE_BYTES
+    needed = WEIGHT_COPIES * (source / ENCODER_WEIGHTS_FILE).stat().st_size + SPARE_BYTES
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise ConfigError(
@@ -358,29 +384,29 @@ def _fit_version(
     folder: Path,
     active: Classifier,
     data: TrainingSet,
-    seeds: Sequence[Lesson],
-    options: Options,
-    report: Reporter,
+    seeds: Sequence[LabelledText],
+    options: TrainingOptions,
+    report: TrainingReporter,
 ) -> dict[str, Any]:
     """Fit and calibrate a head over the tuned encoder, compare, write, and return the card."""
     report("Fitting the head")
-    encoder = OnnxEncoder(folder / ENCODER)
+    encoder = OnnxEncoder(folder / ENCODER_SUBFOLDER)
     corrections, own, split = (
-        encoded(rows, encoder) for rows in (data.train, seeds, data.calibration)
+        encode_rows(rows, encoder) for rows in (data.train, seeds, data.calibration)
     )
     learned = corrections.with_others(own)
-    selection = weighed(fit_head(learned, options), learned, split)
+    selection = select_head(fit_head(learned, options), learned, split)
     curve, is_cross_fitted = fit_calibration(selection.head, corrections, own, split, options)
     head = replace(selection.head, calibrator=curve.calibrator)
     report("Comparing on the held-out cases")
     name = folder.name.removesuffix(".part")
-    comparison = side_by_side(data.held, active, Classifier(name, head, encoder, {}))
+    comparison = compare_classifiers(data.held, active, Classifier(name, head, encoder, {}))
     training = store.versions.training(report.training_id, time.time(), 1e9)
     usage = resource.getrusage(resource.RUSAGE_SELF)
     card: dict[str, Any] = {
         "name": name,
         "author": training.author if training else "",
-        **learned_from(data, len(seeds), options),
+        **describe_training_data(data, len(seeds), options),
         "reads": selection.card(),
         "calibration": curve.card(is_cross_fitted=is_cross_fitted),
         "compared_with": active.version,
@@ -392,8 +418,8 @@ def _fit_version(
         "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 1),
         "memory_mb": usage.ru_maxrss // 1024,
     }
-    card["limits"] = limits_of(card)
-    (folder / "README.md").write_text(card_text(card), encoding="utf-8")
+    card["limits"] = list_card_limits(card)
+    (folder / "README.md").write_text(render_card(card), encoding="utf-8")
     save_head(folder, head, card)
     return card
 

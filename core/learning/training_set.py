@@ -13,27 +13,27 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from core.exchange.rows import IMPORTED
+from core.exchange.rows import IMPORTED_SUFFIX
 from core.runtime.errors import NotEnoughLabels
 from core.schema.records import Label
-from core.schema.reviews import Correction, Gold
+from core.schema.reviews import Correction, GoldAnswer
 from core.store import Store
-from core.store.cases import fingerprint
+from core.store.cases import compute_fingerprint
 from core.store.queue import ItemFilter
-from core.store.versions import Side
+from core.store.versions import HoldoutSide
 
-FEWEST_PER_LABEL = 8
-HELD_SHARE = 0.25
+MIN_CORRECTIONS_PER_LABEL = 8
+HOLDOUT_SHARE = 0.25
 CALIBRATION_SHARE = 0.15  # of the cases that are not held out
-FEWEST_TO_SPLIT = 100  # such cases of each label, below which there is no calibration split
-LABELS: tuple[Label, ...] = ("hallucinated", "supported")
-Origin = Literal["answered", "settled", "imported"]
-Reason = Literal["unclear", "no_run", "no_verdict"]
-DIFFERING = ItemFilter(differ=True)
+MIN_CASES_TO_SPLIT = 100  # such cases of each label, below which there is no calibration split
+TRAINED_LABELS: tuple[Label, ...] = ("hallucinated", "supported")
+LabelOrigin = Literal["answered", "settled", "imported"]
+UnusableReason = Literal["unclear", "no_run", "no_verdict"]
+DIFFERING_FILTER = ItemFilter(differ=True)
 
 
 @dataclass(frozen=True)
-class Lesson:
+class LabelledText:
     """A judge's text with its own p, if it gave one, and the right label; `group` is its case."""
 
     text: str
@@ -81,11 +81,11 @@ class TrainingSet:
     def counts(self) -> dict[str, int]:
         """Return how many usable corrections each label has."""
         counter = Counter(row.label for row in self.rows)
-        return {label: counter[label] for label in LABELS}
+        return {label: counter[label] for label in TRAINED_LABELS}
 
     def missing(self) -> dict[str, int]:
         """Return how many more corrections each label needs before training may start."""
-        lacking = {label: FEWEST_PER_LABEL - n for label, n in self.counts().items()}
+        lacking = {label: MIN_CORRECTIONS_PER_LABEL - n for label, n in self.counts().items()}
         return {label: n for label, n in lacking.items() if n > 0}
 
     def require_enough(self) -> None:
@@ -94,13 +94,13 @@ class TrainingSet:
             words = " and ".join(f"{n} more {label}" for label, n in missing.items())
             counts = " and ".join(f"{n} {label}" for label, n in self.counts().items())
             raise NotEnoughLabels(
-                f"Expected at least {FEWEST_PER_LABEL} corrections of each label, found "
+                f"Expected at least {MIN_CORRECTIONS_PER_LABEL} corrections of each label, found "
                 f"{counts}; correct or confirm {words}.",
                 counts=self.counts(),
             )
 
 
-def training_set(store: Store) -> TrainingSet:
+def load_training_set(store: Store) -> TrainingSet:
     """Return all usable corrections by the sides that their cases have now."""
     return _split_by_side(*_collect_rows(store), store.versions.sides())
 
@@ -115,29 +115,31 @@ def grow_holdout(store: Store, now: float) -> TrainingSet:
     with store.writing():
         rows, unusable = _collect_rows(store)
         sides = store.versions.sides()
-        assigned = new_sides(rows, sides)
+        assigned = choose_sides(rows, sides)
         store.versions.assign_sides(assigned, now)
     return _split_by_side(rows, unusable, sides | assigned)
 
 
 def _split_by_side(
-    rows: Iterable[TrainingRow], unusable: int, sides: Mapping[str, Side]
+    rows: Iterable[TrainingRow], unusable: int, sides: Mapping[str, HoldoutSide]
 ) -> TrainingSet:
-    by_side: dict[Side | None, list[TrainingRow]] = defaultdict(list)
+    by_side: dict[HoldoutSide | None, list[TrainingRow]] = defaultdict(list)
     for row in rows:
         by_side[sides.get(row.group)].append(row)
-    names: tuple[Side | None, ...] = ("train", "holdout", None, "calibration")
+    names: tuple[HoldoutSide | None, ...] = ("train", "holdout", None, "calibration")
     train, held, fresh, calibration = (tuple(by_side[name]) for name in names)
     return TrainingSet(train, held, unusable, fresh, calibration)
 
 
-def new_sides(rows: Iterable[TrainingRow], sides: Mapping[str, Side]) -> dict[str, Side]:
+def choose_sides(
+    rows: Iterable[TrainingRow], sides: Mapping[str, HoldoutSide]
+) -> dict[str, HoldoutSide]:
     """Return sides for the groups that have none yet."""
     label_of: dict[str, Label] = {row.group: row.label for row in rows}
-    groups = {label: [g for g, own in label_of.items() if own == label] for label in LABELS}
-    held = {label: round(HELD_SHARE * len(own)) for label, own in groups.items()}
-    is_split = all(len(own) - held[label] >= FEWEST_TO_SPLIT for label, own in groups.items())
-    assigned: dict[str, Side] = {}
+    groups = {label: [g for g, own in label_of.items() if own == label] for label in TRAINED_LABELS}
+    held = {label: round(HOLDOUT_SHARE * len(own)) for label, own in groups.items()}
+    is_split = all(len(own) - held[label] >= MIN_CASES_TO_SPLIT for label, own in groups.items())
+    assigned: dict[str, HoldoutSide] = {}
     for label, label_groups in groups.items():
         taken = Counter(sides.get(group) for group in label_groups)
         wanted_calibration = 0
@@ -155,7 +157,7 @@ def new_sides(rows: Iterable[TrainingRow], sides: Mapping[str, Side]) -> dict[st
     return assigned
 
 
-def _list_decisions(store: Store) -> Iterator[tuple[str, Correction | Gold]]:
+def _list_decisions(store: Store) -> Iterator[tuple[str, Correction | GoldAnswer]]:
     """Yield each corrected run with what counts for its case: settled, else the newest answer."""
     settled = store.golds.settled()
     newest = store.corrections.newest_by_case()
@@ -186,7 +188,7 @@ def _collect_rows(store: Store) -> tuple[list[TrainingRow], int]:
             TrainingRow(
                 text=judgement.text,
                 label=decision.label,
-                group=fingerprint(case.response, case.question),
+                group=compute_fingerprint(case.response, case.question),
                 correction_id=decision.id,
                 run_id=run_id,
                 claim=case.response,
@@ -199,14 +201,14 @@ def _collect_rows(store: Store) -> tuple[list[TrainingRow], int]:
     return rows, unusable
 
 
-def digest_of(rows: Iterable[TrainingRow]) -> str:
+def compute_rows_digest(rows: Iterable[TrainingRow]) -> str:
     """Return a digest of which corrections a version was trained on."""
     ids = "\n".join(sorted(row.correction_id for row in rows))
     return hashlib.sha256(ids.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
-class Taught:
+class AttributedRow:
     """A usable row with the person whose label it carries, and where that comes from."""
 
     row: TrainingRow
@@ -214,94 +216,102 @@ class Taught:
     project_id: str
     author: str
     language: str
-    origin: Origin
+    origin: LabelOrigin
 
 
 @dataclass(frozen=True)
-class Counts:
+class LabelCounts:
     """Numbers of labels by person, language and origin; a person is (project, name)."""
 
     by_person: Mapping[tuple[str, str], Mapping[Label, int]]
     by_language: Mapping[str, Mapping[Label, int]]
-    by_origin: Mapping[Origin, Mapping[Label, int]]
+    by_origin: Mapping[LabelOrigin, Mapping[Label, int]]
 
 
 @dataclass(frozen=True)
-class Overview:
+class CorrectionOverview:
     """All corrections in numbers; `unusable` counts those without a lesson, by reason."""
 
     labels: Mapping[str, int]
     missing: Mapping[str, int]
     held: int
-    counts: Counts
-    unusable: Mapping[Reason, int]
+    counts: LabelCounts
+    unusable: Mapping[UnusableReason, int]
 
 
-def overview(store: Store) -> Overview:
+def summarize_corrections(store: Store) -> CorrectionOverview:
     """Return the numbers over all projects; one classifier learns from all of them."""
-    data = training_set(store)
+    data = load_training_set(store)
     decided = _decisions_by_id(store)
-    usable = taught(store, data, decided)
+    usable = attribute_rows(store, data, decided)
     unusable = _count_unusable(data, decided)
     if unchecked := store.corrections.unchecked():
         unusable["no_run"] = unchecked
-    return Overview(data.counts(), data.missing(), len(data.held), _count_labels(usable), unusable)
+    return CorrectionOverview(
+        data.counts(), data.missing(), len(data.held), _count_labels(usable), unusable
+    )
 
 
-def conflicts(store: Store, project_id: str, now: float) -> int:
+def count_conflicts(store: Store, project_id: str, now: float) -> int:
     """Return how many open cases of a project have answers that differ in label or marked words."""
-    return store.queue.count(project_id, DIFFERING, ("open",), now)
+    return store.queue.count(project_id, DIFFERING_FILTER, ("open",), now)
 
 
-def taught(
+def attribute_rows(
     store: Store,
     data: TrainingSet | None = None,
-    decided: Mapping[str, Correction | Gold] | None = None,
-) -> tuple[Taught, ...]:
+    decided: Mapping[str, Correction | GoldAnswer] | None = None,
+) -> tuple[AttributedRow, ...]:
     """Return all usable rows with the person whose label they carry, the newest answers last."""
     decisions = decided or _decisions_by_id(store)
     places = store.cases.places()
-    dated: list[tuple[float, Taught]] = []
-    for row in (data or training_set(store)).rows:
+    dated: list[tuple[float, AttributedRow]] = []
+    for row in (data or load_training_set(store)).rows:
         decision = decisions.get(row.correction_id)
         if decision is None:  # it was taken back meanwhile
             continue
         project_id, language = places.get(decision.case_id, ("", "und"))
-        is_imported = decision.author.endswith(IMPORTED)
-        origin: Origin = "imported" if is_imported else "answered"
-        if isinstance(decision, Gold):
+        is_imported = decision.author.endswith(IMPORTED_SUFFIX)
+        origin: LabelOrigin = "imported" if is_imported else "answered"
+        if isinstance(decision, GoldAnswer):
             origin = "settled"
-        taught_row = Taught(row, decision.case_id, project_id, decision.author, language, origin)
+        taught_row = AttributedRow(
+            row, decision.case_id, project_id, decision.author, language, origin
+        )
         dated.append((decision.at, taught_row))
     return tuple(taught_row for _, taught_row in sorted(dated, key=lambda pair: pair[0]))
 
 
-def _decisions_by_id(store: Store) -> dict[str, Correction | Gold]:
-    decisions: dict[str, Correction | Gold] = {c.id: c for c in store.corrections.newest_by_run()}
+def _decisions_by_id(store: Store) -> dict[str, Correction | GoldAnswer]:
+    decisions: dict[str, Correction | GoldAnswer] = {
+        c.id: c for c in store.corrections.newest_by_run()
+    }
     return decisions | {gold.id: gold for gold in store.golds.settled().values()}
 
 
-def _count_labels(found: Iterable[Taught]) -> Counts:
+def _count_labels(found: Iterable[AttributedRow]) -> LabelCounts:
     people: dict[tuple[str, str], Counter[Label]] = defaultdict(Counter)
     languages: dict[str, Counter[Label]] = defaultdict(Counter)
-    origins: dict[Origin, Counter[Label]] = defaultdict(Counter)
+    origins: dict[LabelOrigin, Counter[Label]] = defaultdict(Counter)
     for one in found:
         people[one.project_id, one.author][one.row.label] += 1
         languages[one.language][one.row.label] += 1
         origins[one.origin][one.row.label] += 1
-    return Counts(people, languages, origins)
+    return LabelCounts(people, languages, origins)
 
 
 def _count_unusable(
-    data: TrainingSet, decided: Mapping[str, Correction | Gold]
-) -> dict[Reason, int]:
+    data: TrainingSet, decided: Mapping[str, Correction | GoldAnswer]
+) -> dict[UnusableReason, int]:
     """Return how many decisions teach nothing, by reason; a settled case counts once."""
     used = {row.correction_id for row in data.rows}
-    settled = {decision.case_id for decision in decided.values() if isinstance(decision, Gold)}
-    reasons: Counter[Reason] = Counter(
+    settled = {
+        decision.case_id for decision in decided.values() if isinstance(decision, GoldAnswer)
+    }
+    reasons: Counter[UnusableReason] = Counter(
         "unclear" if decision.label == "unclear" else "no_verdict"
         for decision in decided.values()
         if decision.id not in used
-        and (isinstance(decision, Gold) or decision.case_id not in settled)
+        and (isinstance(decision, GoldAnswer) or decision.case_id not in settled)
     )
     return dict(reasons)

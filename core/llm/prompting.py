@@ -17,8 +17,8 @@ from string import Template
 
 from core.llm.call import Message
 from core.runtime.errors import ConfigError, InputError, ReviewError
-from core.schema.records import base_of
-from core.store.projects import LONGEST_PROMPT
+from core.schema.records import get_base_language
+from core.store.projects import MAX_PROMPT_CHARACTERS
 
 # Zero-width and filler characters, direction marks and overrides, which carry no words; the tags
 # at U+E0000 spell invisible ASCII.
@@ -50,7 +50,7 @@ _LOOKALIKES = dict(
 )
 
 
-def visible(text: str) -> str:
+def visible_text(text: str) -> str:
     """Return the text without invisible characters; control characters become their symbols."""
     text = _SURROGATE.sub("\ufffd", text)
     text = _LINE_END.sub("\n", text).translate(_CONTROL)
@@ -59,7 +59,7 @@ def visible(text: str) -> str:
     return text
 
 
-def skeleton(text: str) -> str:
+def text_skeleton(text: str) -> str:
     """Return the text's look-alike in lower-case Latin letters, of the same length.
 
     A character stays what it is where its plain form has another length than one.
@@ -185,7 +185,7 @@ def _harmless(token: str, text: str) -> str:
 
 
 def _once(token: str, text: str) -> str:
-    text = visible(text).translate(_BRACKETS)
+    text = visible_text(text).translate(_BRACKETS)
     text = _changed(text, _FORGED, lambda _: "")
     text = _changed(text, re.compile(re.escape(token.casefold())), lambda _: "…")
     text = _changed(text, _FENCE_LIKE, _in_parentheses)
@@ -195,7 +195,7 @@ def _once(token: str, text: str) -> str:
 
 def _changed(text: str, pattern: re.Pattern[str], change: Callable[[str], str]) -> str:
     pieces, end = [], 0
-    for match in pattern.finditer(skeleton(text)):
+    for match in pattern.finditer(text_skeleton(text)):
         pieces += [text[end : match.start()], change(text[match.start() : match.end()])]
         end = match.end()
     return "".join([*pieces, text[end:]])
@@ -217,7 +217,7 @@ _HIDDEN = re.compile(f"(?<![\U0001f3f4{_TAGS}])[{_TAGS}]{{3,}}")
 _LONGEST = 160
 
 
-def steering(text: str) -> str | None:
+def find_injection(text: str) -> str | None:
     """Return the words with which a text addresses a model instead of its reader, or None.
 
     These are words in letters that nobody sees, the markup of a chat or of a prompt, and the order
@@ -225,8 +225,8 @@ def steering(text: str) -> str | None:
     """
     if hidden := _HIDDEN.search(text):
         return _shortened(hidden.group().translate(_TAG_LETTERS))
-    seen = visible(text)
-    plain = skeleton(seen)
+    seen = visible_text(text)
+    plain = text_skeleton(seen)
     for pattern in (_ORDER, _CHAT_MARKUP):
         if found := pattern.search(plain):
             return _shortened(seen[found.start() : found.end()])
@@ -320,7 +320,7 @@ class PromptBook:
 
     def prompt(self, name: str, language: str) -> Prompt:
         """Return the prompt in force for a case in that language."""
-        ours = shipped(name, prompt_language(language))
+        ours = load_shipped_prompt(name, prompt_language(language))
         text = self.edits.get((name, ours.language), ours.text)
         return ours if text == ours.text else Prompt(name, ours.language, text, is_edited=True)
 
@@ -332,11 +332,11 @@ class PromptBook:
 
 def prompt_language(language: str) -> str:
     """Return the prompts' language for a case in `language` (a BCP 47 tag or `und`)."""
-    return base_of(language) if base_of(language) in LANGUAGES else "en"
+    return get_base_language(language) if get_base_language(language) in LANGUAGES else "en"
 
 
 @cache
-def shipped(name: str, language: str) -> Prompt:
+def load_shipped_prompt(name: str, language: str) -> Prompt:
     """Return the shipped prompt; its file is read once."""
     if name not in FIELDS or language not in LANGUAGES:
         raise ConfigError(
@@ -346,7 +346,7 @@ def shipped(name: str, language: str) -> Prompt:
     return Prompt(name, language, _text(name, language))
 
 
-def filled(prompt: Prompt, fields: Mapping[str, str]) -> tuple[Message, ...]:
+def fill_prompt(prompt: Prompt, fields: Mapping[str, str]) -> tuple[Message, ...]:
     """Return the messages to send: system and user (`mend`: only user).
 
     Values are put in as they are: what looks like a field in them stays text. Raises ConfigError: a
@@ -374,9 +374,9 @@ def check_edit(name: str, language: str, text: str) -> None:
     """
     if name not in FIELDS or language not in LANGUAGES:
         raise InputError(f"There is no prompt “{name}” in “{language}”; reload the page.")
-    if len(text) > LONGEST_PROMPT:
+    if len(text) > MAX_PROMPT_CHARACTERS:
         raise InputError(
-            f"A prompt may have {LONGEST_PROMPT:,} characters, this one has {len(text):,}. "
+            f"A prompt may have {MAX_PROMPT_CHARACTERS:,} characters, this one has {len(text):,}. "
             "Shorten it."
         )
     prompt = Prompt(name, language, text, is_edited=True)

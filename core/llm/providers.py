@@ -18,8 +18,8 @@ from typing import Any
 
 from core.llm import local_server
 from core.llm.call import OPENAI_COMPATIBLE, is_on_own_server, provider_of
-from core.llm.keys import take_out
-from core.schema.rosters import Seat
+from core.llm.keys import hide_settings
+from core.schema.rosters import AgentConfig
 
 # Known without litellm's import, which takes seconds.
 SPEAK_OPENAI = frozenset(
@@ -46,14 +46,14 @@ class StreamPiece:
 
 
 @dataclass(frozen=True)
-class Rows:
+class EmbeddingRows:
     """A vector for each text, in order, and the tokens that the provider counted, 0 where none."""
 
     vectors: tuple[tuple[float, ...], ...]
     tokens: int
 
 
-def speaks_openai(seat: Seat) -> bool:
+def speaks_openai(seat: AgentConfig) -> bool:
     """Return True if the provider speaks OpenAI's API, so the openai client calls it."""
     provider = provider_of(seat)
     if provider in SPEAK_OPENAI or provider in SPEAK_OTHERWISE or provider is None:
@@ -61,7 +61,7 @@ def speaks_openai(seat: Seat) -> bool:
     return provider in _litellm().openai_compatible_providers
 
 
-def load(seat: Seat | None = None) -> None:
+def import_client(seat: AgentConfig | None = None) -> None:
     """Import the client that the seat needs, or both; takes seconds, in the caller's thread."""
     if seat is None or speaks_openai(seat):
         _openai()
@@ -69,7 +69,7 @@ def load(seat: Seat | None = None) -> None:
         _litellm()
 
 
-async def pieces(seat: Seat, request: dict[str, Any]) -> AsyncGenerator[StreamPiece]:
+async def stream_pieces(seat: AgentConfig, request: dict[str, Any]) -> AsyncGenerator[StreamPiece]:
     """Yield the answer as it arrives. Raises whatever the client does."""
     if speaks_openai(seat):
         client = await _openai_client(seat, request)
@@ -99,7 +99,7 @@ async def pieces(seat: Seat, request: dict[str, Any]) -> AsyncGenerator[StreamPi
         await stream.aclose()
 
 
-async def vectors(seat: Seat, request: dict[str, Any]) -> Rows:
+async def embed_texts(seat: AgentConfig, request: dict[str, Any]) -> EmbeddingRows:
     """Return vectors for the request's texts. Raises whatever the client does."""
     if speaks_openai(seat):
         client = await _openai_client(seat, request)
@@ -109,7 +109,7 @@ async def vectors(seat: Seat, request: dict[str, Any]) -> Rows:
         reply = await _litellm().aembedding(**_litellms(seat, request))
         rows = {row["index"]: row["embedding"] for row in reply.data}
     found = tuple(tuple(map(float, rows[index])) for index in sorted(rows))
-    return Rows(found, int(getattr(reply.usage, "prompt_tokens", 0) or 0))
+    return EmbeddingRows(found, int(getattr(reply.usage, "prompt_tokens", 0) or 0))
 
 
 def _piece(event: Any) -> StreamPiece:
@@ -131,20 +131,20 @@ def _of(value: Any, name: str) -> Any:
     return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
 
 
-def _openais(seat: Seat, request: dict[str, Any]) -> dict[str, Any]:
+def _openais(seat: AgentConfig, request: dict[str, Any]) -> dict[str, Any]:
     """Return the request in the API's own terms, with the model's name as the server knows it."""
     kept = {key: value for key, value in request.items() if key not in LITELLMS}
     return {**kept, "model": request["model"].removeprefix(f"{provider_of(seat)}/")}
 
 
-def own_address(seat: Seat) -> str:
+def own_address(seat: AgentConfig) -> str:
     """Return the address of a person's own server, starting the built-in one; else empty."""
     if provider_of(seat) == local_server.PROVIDER:
         return local_server.SERVER.address()
     return seat.api_base if is_on_own_server(seat) else ""
 
 
-async def _openai_client(seat: Seat, request: dict[str, Any]) -> Any:
+async def _openai_client(seat: AgentConfig, request: dict[str, Any]) -> Any:
     base, provider = seat.api_base, provider_of(seat)
     if provider == local_server.PROVIDER:
         base = await asyncio.to_thread(local_server.SERVER.address)
@@ -164,7 +164,7 @@ def _http() -> Any:
     return _openai().DefaultAsyncHttpxClient(follow_redirects=False)
 
 
-def _litellms(seat: Seat, request: dict[str, Any]) -> dict[str, Any]:
+def _litellms(seat: AgentConfig, request: dict[str, Any]) -> dict[str, Any]:
     """Add a client that follows no redirects; Azure's is that of `aclient_session`."""
     return request if provider_of(seat) == "azure" else {**request, "client": _handler()}
 
@@ -180,7 +180,7 @@ _LOADING = threading.RLock()
 
 
 def _openai() -> Any:
-    take_out()
+    hide_settings()
     with _LOADING:
         import openai
 
@@ -189,7 +189,7 @@ def _openai() -> Any:
 
 
 def _litellm() -> Any:
-    take_out()
+    hide_settings()
     with _LOADING:
         return _loaded()
 

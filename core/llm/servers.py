@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 
 # Documented defaults of Ollama, llama.cpp, LM Studio and vLLM.
 USUAL_PORTS = {"Ollama": 11434, "llama.cpp": 8080, "LM Studio": 1234, "vLLM": 8000}
@@ -115,7 +115,7 @@ def find_window(address: str, model: str) -> int:
 
 
 @contextmanager
-def turn_at(address: str, stop: Stop, usual: int = MOST_SLOTS) -> Iterator[None]:
+def turn_at(address: str, stop: StopSignal, usual: int = MOST_SLOTS) -> Iterator[None]:
     """Hold one of the server's slots, so that no call queues there and seems stuck.
 
     `usual` is how many it has where it does not tell. Raises Stopped: `stop` was set while all

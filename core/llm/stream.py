@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Generic, TypeVar, TypeVarTuple, cast
 
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -144,8 +144,8 @@ class _Work(Generic[T]):
         self._arrivals.put(_End(error=error) if error else _End(task.result()))
 
 
-def streamed_from(
-    work: Callable[[Put], Coroutine[Any, Any, T]], speak: Callable[[str], None], stop: Stop
+def run_streamed(
+    work: Callable[[Put], Coroutine[Any, Any, T]], speak: Callable[[str], None], stop: StopSignal
 ) -> T:
     """Run the work on the loop; call `speak` in the caller's thread with what it puts.
 

@@ -14,71 +14,77 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
 
-from core.agents.agent_runner import RunContext, calls_of, notes_of, part_played, why_unusable
-from core.baseline.evidence_model import load_evidence_model
-from core.baseline.judge import answer_of
-from core.baseline.wording import DEGREES, capitalised, counted, listed, shortened
-from core.debate.sequential import debate_ceda as debate
-from core.debate.state import DebateState, warned
-from core.pipeline.audit_steps import (
-    CONDITIONS,
-    READING,
-    SEARCH,
-    ShownPassages,
-    checked,
-    closed,
-    confirming,
-    cut_alike,
-    cut_down,
-    is_cut_from,
-    labels_told,
-    refuting,
-    settled,
-    told_by,
-    waves,
+from core.agents.agent_runner import (
+    RunContext,
+    drain_calls,
+    drain_notes,
+    play_role,
+    unusable_reply_message,
 )
-from core.runtime.concurrency import merged
+from core.baseline.evidence_model import load_evidence_model
+from core.baseline.judge import convert_to_answer
+from core.baseline.wording import CERTAINTY_WORDS, capitalise, format_count, join_quoted, shorten
+from core.debate.sequential import run_ceda_turns as debate
+from core.debate.state import DebateState, report_notices
+from core.pipeline.audit_steps import (
+    CONDITION_TOOLS,
+    READING_TOOLS,
+    SEARCH_TOOL,
+    ShownPassages,
+    blank_same_words,
+    check_statement,
+    close_contested,
+    decode_reading_report,
+    find_confirming_uses,
+    find_refuting_uses,
+    group_into_waves,
+    is_blanked_copy,
+    restrict_view,
+    settle_refuted,
+    split_labels,
+)
+from core.runtime.concurrency import merge_streams
 from core.runtime.errors import ReplyError
 from core.schema.events import (
     Event,
     JudgementReached,
+    LabelRevision,
+    MemoryEntry,
     MemoryUpdated,
     ProblemMet,
     ProgressMade,
-    Reconsidered,
     ReflectionChanged,
-    Remembered,
     ToolUse,
 )
-from core.schema.progress import Progress, total_cost
+from core.schema.progress import RunState, sum_costs
 from core.schema.records import (
     CATEGORY_WORDS,
     Case,
     Category,
-    Cause,
-    Context,
+    DebatePoint,
+    EvidenceContext,
     Judgement,
     Label,
-    MeasuredShare,
+    MeasuredAccuracy,
     Passage,
     Plan,
-    Point,
     Statement,
+    UnclearCause,
 )
 from core.schema.roles import CaseView, Evidence, EvidenceReader, JudgeView
-from core.tools.registry import Answer, Bench
+from core.tools.registry import ToolAnswer, ToolContext
 
-NAME = "Audit"
-SURELY = 0.9999  # the highest p
-SHOWN = 120  # characters of a statement in the answer
-NO_STATEMENT = "the text makes no statement that could be checked"
-AT_ONCE = 16  # concurrent statements; waiting for a model costs no computation here
-Library = Callable[[str, int], Sequence[Passage]]
+AUDIT_AGENT_NAME = "Audit"
+MAX_P = 0.9999  # the highest p
+SHOWN_STATEMENT_CHARACTERS = 120  # characters of a statement in the answer
+NO_STATEMENT_REASON = "the text makes no statement that could be checked"
+CONCURRENT_STATEMENTS = 16  # concurrent statements; waiting for a model costs no computation here
+LibrarySearch = Callable[[str, int], Sequence[Passage]]
 
 
-def applied(
-    changes: Sequence[Reconsidered], memory: Mapping[int, Remembered]
-) -> Iterator[tuple[Reconsidered, Remembered]]:
+def apply_revisions(
+    changes: Sequence[LabelRevision], memory: Mapping[int, MemoryEntry]
+) -> Iterator[tuple[LabelRevision, MemoryEntry]]:
     """Yield each effective change with the memory entry after it; the first for a statement counts.
 
     Changes without effect are left out, and those to statements that do not exist or have nothing
@@ -99,7 +105,7 @@ def applied(
 
 
 def _compute_p_after(
-    change: Reconsidered, entry: Remembered, memory: Mapping[int, Remembered]
+    change: LabelRevision, entry: MemoryEntry, memory: Mapping[int, MemoryEntry]
 ) -> float | None:
     """Return the highest p of wrong causes, or the entry's own p if that fits the label."""
     cause_ps = [memory[i].p for i in change.because_of]
@@ -115,16 +121,16 @@ class AuditResult:
     """The result of the audit: the memory after reflection and debate, and all tool uses."""
 
     view: CaseView
-    memory: Mapping[int, Remembered]
+    memory: Mapping[int, MemoryEntry]
     uses: Sequence[ToolUse]
 
     @property
-    def checkable(self) -> list[tuple[Statement, Remembered]]:
+    def checkable(self) -> list[tuple[Statement, MemoryEntry]]:
         """The statements that have something to check, in order."""
         known = [(s, self.memory[s.index]) for s in self.view.statements if s.index in self.memory]
         return [(statement, entry) for statement, entry in known if entry.is_checkable]
 
-    def with_label(self, label: Label) -> list[tuple[Statement, Remembered]]:
+    def with_label(self, label: Label) -> list[tuple[Statement, MemoryEntry]]:
         """Return the checkable statements with that label."""
         return [(statement, entry) for statement, entry in self.checkable if entry.label == label]
 
@@ -133,19 +139,24 @@ class AuditResult:
         return [u for u in self.uses if u.statement == statement and u.outcome == "found"]
 
 
-def judgement_of(found: AuditResult) -> Judgement:
+def build_audit_judgement(found: AuditResult) -> Judgement:
     """Return the judgement of the whole response."""
     label, by_tool = _decide_label(found)
-    readers = [r for use in found.uses if use.statement is not None for r in told_by(use).readers]
+    readers = [
+        r
+        for use in found.uses
+        if use.statement is not None
+        for r in decode_reading_report(use).readers
+    ]
     p = _compute_p(found, label)
     cause, reason = _find_cause(found) if label == "unclear" else (None, "")
     checkable = {statement.index: entry.label for statement, entry in found.checkable}
     return Judgement(
-        agent=NAME,
+        agent=AUDIT_AGENT_NAME,
         label=label,
         text=f"No verdict: {reason}." if label == "unclear" else _format_verdict(label, p),
         cause=cause,
-        cause_words=f"{capitalised(reason)}." if reason else "",
+        cause_words=f"{capitalise(reason)}." if reason else "",
         statement_labels=tuple(checkable.get(s.index, "unclear") for s in found.view.statements),
         points=tuple(_find_points(found)) if label == "hallucinated" else (),
         prose=_write_prose(found, label),
@@ -157,29 +168,29 @@ def judgement_of(found: AuditResult) -> Judgement:
     )
 
 
-def _find_measured_share(result: AuditResult) -> MeasuredShare | None:
+def _find_measured_share(result: AuditResult) -> MeasuredAccuracy | None:
     """Return how reliable the reading of the most doubtful statement was on similar material."""
     entries = [(entry.p, entry) for _, entry in result.checkable if entry.p is not None]
     if not entries:
         return None
     worst_entry = max(entries, key=lambda pair: pair[0])[1]
     uses = [use for use in result.of(worst_entry.statement) if use.label == worst_entry.label]
-    return next(filter(None, (told_by(use).measured for use in uses)), None)
+    return next(filter(None, (decode_reading_report(use).measured for use in uses)), None)
 
 
 def _decide_label(result: AuditResult) -> tuple[Label, str]:
     if result.with_label("hallucinated"):
         return "hallucinated", ""
-    if refuted := refuting(result.uses):
+    if refuted := find_refuting_uses(result.uses):
         return "hallucinated", refuted[0].tool
     labels = {entry.label for _, entry in result.checkable}
     if labels == {"supported"}:
         return "supported", ""
-    confirmed = confirming(result.uses)
+    confirmed = find_confirming_uses(result.uses)
     if confirmed and not result.view.unreadable_images:
         # A length as requested is enough only if nothing else was checked.
         is_bare = not result.view.evidence.passages and "supported" not in labels
-        if is_bare or confirmed[0].tool not in CONDITIONS:
+        if is_bare or confirmed[0].tool not in CONDITION_TOOLS:
             return "supported", confirmed[0].tool
     return "unclear", ""
 
@@ -200,36 +211,36 @@ def _compute_p(result: AuditResult, label: Label) -> float | None:
             known.append(entry.p)
     if read:
         known.append(load_evidence_model().response(read))
-    on_whole = [u.p for u in (*_find_outside_uses(result), *confirming(result.uses)[:1])]
+    on_whole = [u.p for u in (*_find_outside_uses(result), *find_confirming_uses(result.uses)[:1])]
     known += [p for p in on_whole if p is not None]
     if not known:
         return None
     p = 1.0 - math.prod(1.0 - p for p in known)
     if label == "hallucinated":
         wrong = [entry.p for _, entry in result.with_label(label)]
-        wrong += [use.p for use in refuting(result.uses)]
+        wrong += [use.p for use in find_refuting_uses(result.uses)]
         decided = [q for q in wrong if q is not None]
         p = max(p, *decided) if decided else math.nan
     elif label == "supported":
         is_whole = on_whole or all(entry.p is not None for _, entry in result.checkable)
         p = min(p, 0.49) if is_whole else math.nan
-    return None if math.isnan(p) else round(min(SURELY, p), 4)
+    return None if math.isnan(p) else round(min(MAX_P, p), 4)
 
 
 def _find_outside_uses(result: AuditResult) -> list[ToolUse]:
     """Return the uses that refute the whole outside wrong statements: no error counts twice."""
     wrong = [s for s, _ in result.with_label("hallucinated")]
-    return [u for u in refuting(result.uses) if not any(_lies_in(u, s) for s in wrong)]
+    return [u for u in find_refuting_uses(result.uses) if not any(_lies_in(u, s) for s in wrong)]
 
 
 def _lies_in(use: ToolUse, statement: Statement) -> bool:
     return use.start is not None and statement.start <= use.start < statement.end
 
 
-def _is_read(result: AuditResult, statement: Statement, entry: Remembered) -> bool:
+def _is_read(result: AuditResult, statement: Statement, entry: MemoryEntry) -> bool:
     """Return True if the label was read from evidence, False if a tool computed it."""
-    computed = [u for u in result.of(entry.statement) if u.tool not in READING]
-    computed += [u for u in refuting(result.uses) if _lies_in(u, statement)]
+    computed = [u for u in result.of(entry.statement) if u.tool not in READING_TOOLS]
+    computed += [u for u in find_refuting_uses(result.uses) if _lies_in(u, statement)]
     return not any(use.label == entry.label for use in computed)
 
 
@@ -239,27 +250,31 @@ def _format_verdict(label: Label, p: float | None) -> str:
     if p is None:
         return f"Verdict: {head}, the response is {label}."
     side = p if label == "hallucinated" else 1.0 - p
-    degree = next((words for least, words in DEGREES if side >= least), DEGREES[-1][1])
+    degree = next(
+        (words for least, words in CERTAINTY_WORDS if side >= least), CERTAINTY_WORDS[-1][1]
+    )
     return f"Verdict: {head}, the response is {degree} {label}."
 
 
-def _find_cause(result: AuditResult) -> tuple[Cause, str]:
+def _find_cause(result: AuditResult) -> tuple[UnclearCause, str]:
     if result.view.unreadable_images:
-        names = listed(result.view.unreadable_images)
+        names = join_quoted(result.view.unreadable_images)
         return "image_not_readable", f"{names} could not be read here: no text was found in it"
     if not result.checkable:
-        return "not_addressed", NO_STATEMENT
+        return "not_addressed", NO_STATEMENT_REASON
     left_open = result.with_label("unclear")
     uses = [use for statement, _ in left_open for use in result.of(statement.index)]
-    if any(told_by(use).cause == "sources_disagree" for use in uses):
+    if any(decode_reading_report(use).cause == "sources_disagree" for use in uses):
         return "sources_disagree", "the sources contradict each other"
-    open_share = f"{len(left_open)} of {counted(len(result.checkable), 'statement')}"
-    details = f"first “{shortened(left_open[0][0].text, 80)}”" if left_open else ""
+    open_share = f"{len(left_open)} of {format_count(len(result.checkable), 'statement')}"
+    details = f"first “{shorten(left_open[0][0].text, 80)}”" if left_open else ""
     open_ones = {statement.index for statement, _ in left_open}
     failed = [u.tool for u in result.uses if u.outcome == "failed" and u.statement in open_ones]
     if failed:
-        details += f"; {counted(len(failed), 'call')} of {listed(sorted(set(failed)))} failed"
-    if not result.view.evidence.passages and all(use.tool != SEARCH for use in uses):
+        details += (
+            f"; {format_count(len(failed), 'call')} of {join_quoted(sorted(set(failed)))} failed"
+        )
+    if not result.view.evidence.passages and all(use.tool != SEARCH_TOOL for use in uses):
         return "no_evidence", f"there is no evidence on {open_share}, {details}"
     return "not_addressed", f"nothing decides {open_share}, {details}"
 
@@ -267,42 +282,45 @@ def _find_cause(result: AuditResult) -> tuple[Cause, str]:
 def _write_prose(result: AuditResult, label: Label) -> str:
     """Return the answer for people: the wrong statements and why (HaluAgent 2.3)."""
     checkable, wrong = result.checkable, result.with_label("hallucinated")
-    total = counted(len(checkable), "statement")
+    total = format_count(len(checkable), "statement")
     parts = [use.words for use in _find_outside_uses(result)]
     if wrong:
         parts.append(f"{len(wrong)} of {total} {'is' if len(wrong) == 1 else 'are'} wrong.")
-        parts += [f"“{shortened(s.text, SHOWN)}”: {entry.evidence}" for s, entry in wrong]
+        parts += [
+            f"“{shorten(s.text, SHOWN_STATEMENT_CHARACTERS)}”: {entry.evidence}"
+            for s, entry in wrong
+        ]
     elif label == "supported":
         holding = len(result.with_label("supported"))
-        confirmed = confirming(result.uses)[:1]
+        confirmed = find_confirming_uses(result.uses)[:1]
         parts += [use.words for use in confirmed]
         if holding:
             parts.append(f"{holding} of {total} {'holds' if holding == 1 else 'hold'}.")
-        elif confirmed and confirmed[0].tool in CONDITIONS:
+        elif confirmed and confirmed[0].tool in CONDITION_TOOLS:
             parts.append("Nothing else was checked: no evidence.")
     left_out = len(result.view.statements) - len(checkable)
     if left_out:
         verb = "says" if left_out == 1 else "say"
-        parts.append(f"{counted(left_out, 'statement')} {verb} nothing that could be checked.")
+        parts.append(f"{format_count(left_out, 'statement')} {verb} nothing that could be checked.")
     parts += [use.words for use in result.uses if use.outcome == "off" and use.statement is None]
     return " ".join(dict.fromkeys(parts))
 
 
-def _find_points(result: AuditResult) -> Iterator[Point]:
+def _find_points(result: AuditResult) -> Iterator[DebatePoint]:
     for statement, entry in result.checkable:
         is_wrong = entry.label == "hallucinated"
-        uses = [use for use in refuting(result.uses) if _lies_in(use, statement)]
+        uses = [use for use in find_refuting_uses(result.uses) if _lies_in(use, statement)]
         uses += [u for u in result.of(statement.index) if is_wrong and u.label == "hallucinated"]
         named = [
             point
             for use in uses
-            for point in (told_by(use).points or _make_points(result, statement, use))
+            for point in (decode_reading_report(use).points or _make_points(result, statement, use))
             if statement.start <= point.start < point.end <= statement.end
         ]
         if is_wrong and not named:
             p = 0.6 if entry.p is None else entry.p
             named = [
-                Point(
+                DebatePoint(
                     statement=statement.index,
                     finding="contradicted",
                     start=statement.start,
@@ -317,12 +335,14 @@ def _find_points(result: AuditResult) -> Iterator[Point]:
         yield from named
 
 
-def _make_points(result: AuditResult, statement: Statement, use: ToolUse) -> tuple[Point, ...]:
+def _make_points(
+    result: AuditResult, statement: Statement, use: ToolUse
+) -> tuple[DebatePoint, ...]:
     """Return a point for the words that a tool found wrong; empty if it names none."""
     if use.start is None or use.end is None:
         return ()
     category: Category = next((c for c in CATEGORY_WORDS if c == use.category), "number_or_date")
-    point = Point(
+    point = DebatePoint(
         statement=statement.index,
         finding="contradicted",
         start=use.start,
@@ -341,28 +361,28 @@ class AuditRun:
     """An audit in progress; `view` returns the current view, `library` searches its sources."""
 
     play: RunContext
-    progress: Progress
+    progress: RunState
     view: Callable[[], CaseView]
-    bench: Bench
-    library: Library | None
+    bench: ToolContext
+    library: LibrarySearch | None
     max_turns: int
 
     @property
-    def memory(self) -> dict[int, Remembered]:
+    def memory(self) -> dict[int, MemoryEntry]:
         """The present memory of each statement."""
         return self.progress.memory
 
 
-def audited(run: AuditRun) -> Iterator[Event | tuple[Event, ...]]:
+def run_audit(run: AuditRun) -> Iterator[Event | tuple[Event, ...]]:
     """Yield the events up to the judgement; those of a tuple are to be stored together."""
     progress = run.progress
     if progress.judgement is not None:
         return
     has_reflected = progress.reconsidered or progress.context or progress.turns
     if progress.is_reopened or not has_reflected:
-        yield from statements_checked(run)
+        yield from check_statements(run)
         view = run.view()
-        for entry in list(settled(view.statements, run.memory, progress.tool_uses)):
+        for entry in list(settle_refuted(view.statements, run.memory, progress.tool_uses)):
             yield MemoryUpdated(run.play.now(), entry)
         yield tuple((yield from _reflect(run, view, run.memory)))
     view, began = run.view(), run.play.now()
@@ -371,13 +391,13 @@ def audited(run: AuditRun) -> Iterator[Event | tuple[Event, ...]]:
     memory = dict(run.memory)
     last_events: list[Event] = []
     if contested:
-        contested_view = cut_down(view, contested, progress.tool_uses)
+        contested_view = restrict_view(view, contested, progress.tool_uses)
         state = DebateState(run.play, contested_view, progress, Plan(max_turns=run.max_turns))
-        yield from warned(state)
+        yield from report_notices(state)
         yield from debate(state)
         began, earlier_calls = run.play.now(), frozenset(progress.calls)
         judgements = yield from _judge_contested(run, contested_view, contested)
-        for entry in closed(memory, judgements):
+        for entry in close_contested(memory, judgements):
             memory[entry.statement] = entry
             last_events.append(MemoryUpdated(run.play.now(), entry))
         if any(label == "hallucinated" for label, _ in judgements.values()):
@@ -387,55 +407,57 @@ def audited(run: AuditRun) -> Iterator[Event | tuple[Event, ...]]:
                 for event in last_events
                 if event.kind == "memory_updated"
             }
-    judgement = judgement_of(AuditResult(view, memory, progress.tool_uses))
+    judgement = build_audit_judgement(AuditResult(view, memory, progress.tool_uses))
     now = run.play.now()
-    cost = total_cost(call for i, call in progress.calls.items() if i not in earlier_calls)
+    cost = sum_costs(call for i, call in progress.calls.items() if i not in earlier_calls)
     yield (*last_events, JudgementReached(now, judgement, now - began, cost))
 
 
-def seen_after(run: AuditRun) -> JudgeView:
+def build_marking_view(run: AuditRun) -> JudgeView:
     """Return the whole case for marking words, with the debate if there was one."""
     return _build_judge_view(run, run.view())
 
 
 def _build_judge_view(run: AuditRun, view: CaseView) -> JudgeView:
     progress = run.progress
-    context = progress.context or Context((), tuple(view.evidence.passages), "")
+    context = progress.context or EvidenceContext((), tuple(view.evidence.passages), "")
     return JudgeView(view, context, tuple(progress.turns), progress.reached_consensus)
 
 
-def statements_checked(run: AuditRun, *, with_whole: bool = True) -> Iterator[Event]:
+def check_statements(run: AuditRun, *, with_whole: bool = True) -> Iterator[Event]:
     """Check the whole response and every statement without a conclusion yet, in waves."""
     view, play = run.view(), run.play
 
-    def bench_for(statement: Statement | None, reading: ShownPassages) -> Bench:
+    def bench_for(statement: Statement | None, reading: ShownPassages) -> ToolContext:
         return _make_bench(run, view, statement, reading)
 
     past_uses: dict[int | None, list[ToolUse]] = defaultdict(list)
     for use in run.progress.tool_uses:
         past_uses[use.statement].append(use)
     finished: set[int] = set()  # statements of earlier waves
-    for number, wave in enumerate(waves(view.statements, view.case.language)):
+    for number, wave in enumerate(group_into_waves(view.statements, view.case.language)):
         memory = tuple(entry for i, entry in sorted(run.memory.items()) if i in finished)
         finished |= {statement.index for statement in wave}
         streams = [
-            partial(checked, play, view, s, bench_for, past=past_uses[s.index], memory=memory)
+            partial(
+                check_statement, play, view, s, bench_for, past=past_uses[s.index], memory=memory
+            )
             for s in wave
             if s.index not in run.memory
         ]
         if number == 0 and with_whole:
             past = past_uses[None]
-            whole = partial(checked, play, view, None, bench_for, past=past, memory=memory)
+            whole = partial(check_statement, play, view, None, bench_for, past=past, memory=memory)
             streams.insert(0, whole)
         done, total = len(run.memory), len(view.statements)
         yield ProgressMade(play.now(), "auditing", "Checking the statements", done, total)
-        yield from merged(streams, workers=AT_ONCE)
-    yield from notes_of(play, "auditing")
+        yield from merge_streams(streams, workers=CONCURRENT_STATEMENTS)
+    yield from drain_notes(play, "auditing")
 
 
 def _make_bench(
     run: AuditRun, view: CaseView, statement: Statement | None, reading: ShownPassages
-) -> Bench:
+) -> ToolContext:
     """Return a statement's tool context: passages retrieved for it are not searched again."""
     case, roster, library = view.case, run.play.roster, run.library
     judge = (roster.spare or roster).judge
@@ -449,13 +471,13 @@ def _make_bench(
         reading.add(passages)
         return passages
 
-    def match(text: str, passages: Sequence[Passage]) -> Answer:
+    def match(text: str, passages: Sequence[Passage]) -> ToolAnswer:
         reading.add([p for p in passages if p.id in view.evidence.passages])
         target: Statement | None = None
         if statement and text in (statement.text, statement.rewrite):
             target = statement
-        if statement and is_cut_from(text, statement.text):
-            target = cut_alike(text, statement)
+        if statement and is_blanked_copy(text, statement.text):
+            target = blank_same_words(text, statement)
         # Only the opening of a response can be a short answer that is read with its question.
         is_opening = statement is None or statement.index == 0
         asked = case if is_opening else replace(case, question="")
@@ -464,7 +486,7 @@ def _make_bench(
         evidence = Evidence({p.id: p for p in passages}, {})
         seen = replace(view, case=shown_case, statements=(target,), evidence=evidence)
         reader = cast(EvidenceReader, judge)
-        return answer_of(reader.read_statement(seen, target, run.play.stop), target)
+        return convert_to_answer(reader.read_statement(seen, target, run.play.stop), target)
 
     is_searchable = library is not None or bool(view.evidence.passages)
     base = replace(run.bench, stop=run.play.stop, library=search if is_searchable else None)
@@ -478,11 +500,11 @@ def _asks_for(query: str, statement: Statement, case: Case) -> bool:
     if text in (whole, statement.rewrite):
         return True
     offsets = range(len(whole) - len(text) + 1)  # queries have lost the spaces at their ends
-    return any(is_cut_from(f"{' ' * n}{text}".ljust(len(whole)), whole) for n in offsets)
+    return any(is_blanked_copy(f"{' ' * n}{text}".ljust(len(whole)), whole) for n in offsets)
 
 
 def _reflect(
-    run: AuditRun, view: CaseView, memory: Mapping[int, Remembered]
+    run: AuditRun, view: CaseView, memory: Mapping[int, MemoryEntry]
 ) -> Generator[Event, None, list[Event]]:
     """Yield events of the reflector's work; return its changes, to be stored together."""
     play, uses = run.play, tuple(run.progress.tool_uses)
@@ -491,7 +513,7 @@ def _reflect(
         return []
     yield ProgressMade(play.now(), "auditing", "Looking over all statements together")
     reflector = play.roster.reflector
-    changes, emitted = part_played(
+    changes, emitted = play_role(
         play,
         reflector,
         "auditing",
@@ -501,7 +523,7 @@ def _reflect(
     )
     yield from emitted
     events: list[Event] = []
-    for change, entry in applied(changes or (), memory):
+    for change, entry in apply_revisions(changes or (), memory):
         now = play.now()
         events += [ReflectionChanged(now, change), MemoryUpdated(now, entry)]
     return events
@@ -512,12 +534,12 @@ def _judge_contested(
 ) -> Generator[Event, None, dict[int, tuple[Label, Judgement]]]:
     yield ProgressMade(run.play.now(), "judging", "Weighing the debate")
     judgement = yield from _ask_judge(run, contested_view)
-    labels = labels_told(judgement, contested)
+    labels = split_labels(judgement, contested)
     if labels is not None:
         return {index: (label, judgement) for index, label in labels.items()}
     by_statement: dict[int, tuple[Label, Judgement]] = {}
     for index in contested:  # the judge called them wrong together without saying which
-        single_view = cut_down(run.view(), [index], run.progress.tool_uses)
+        single_view = restrict_view(run.view(), [index], run.progress.tool_uses)
         single = yield from _ask_judge(run, single_view)
         by_statement[index] = (single.label, single)
     return by_statement
@@ -534,9 +556,9 @@ def _ask_judge(run: AuditRun, view: CaseView) -> Generator[Event, None, Judgemen
         else:
             judgement = judge.decide(seen, play.stop)
     except ReplyError as error:
-        yield from calls_of(play)
-        words = f"{why_unusable(judge, 'Judge', error)} So what is contested stays open."
+        yield from drain_calls(play)
+        words = f"{unusable_reply_message(judge, 'Judge', error)} So what is contested stays open."
         yield ProblemMet(play.now(), "judging", words, reply=error.reply)
         return Judgement(judge.name, "unclear", words, cause="unreadable_reply", cause_words=words)
-    yield from calls_of(play)
+    yield from drain_calls(play)
     return judgement

@@ -13,9 +13,9 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from core.documents.readers import decoded
-from core.documents.tables import CLAIM_NAMES, QUESTION_NAMES, delimiter_of, safe_cell
-from core.pipeline.jobs import NOTHING_TYPED, Jobs
+from core.documents.readers import decode_text
+from core.documents.tables import CLAIM_NAMES, QUESTION_NAMES, detect_delimiter, safe_cell
+from core.pipeline.jobs import NO_TYPED_KEYS, JobRunner
 from core.pipeline.streaming_input import CaseDraft, store_case
 from core.runtime.errors import InputError, ReviewError
 from core.schema.progress import can_resume
@@ -23,7 +23,7 @@ from core.schema.records import LibraryEntry, Plan, Project, Run, new_id
 from core.store import Store
 from core.store.cases import Batch, BatchRow
 
-LONGEST_HEADER = 200  # characters of a header quoted in a message
+MAX_HEADER_CHARACTERS = 200  # characters of a header quoted in a message
 SOURCE_NAMES = ("documents", "document", "sources", "source", "files", "file", "images", "image")
 RESULT_COLUMNS = (
     "row", "claim", "question", "sources", "label", "p_hallucinated", "confidence", "cause",
@@ -44,13 +44,13 @@ class ClaimRow:
 
 def read_claims(name: str, data: bytes, most: int) -> list[ClaimRow]:
     """Read the rows of a CSV or TSV file with a header. Raises InputError: it cannot be read."""
-    text = decoded(name, data)
+    text = decode_text(name, data)
     table = _read_rows(name, text)
     header = [field.strip() for field in next(table, [])]
     fields = [field.casefold() for field in header]
     claim_names = [known for known in CLAIM_NAMES if known in fields]
     if not claim_names or fields.count(claim_names[0]) > 1:
-        shown = ", ".join(fields)[:LONGEST_HEADER] or "none"
+        shown = ", ".join(fields)[:MAX_HEADER_CHARACTERS] or "none"
         raise InputError(
             f"{name}: expected a header with one column called claim, found {shown}; "
             "name the column of claims “claim”."
@@ -87,7 +87,7 @@ def _read_rows(name: str, text: str) -> Iterator[list[str]]:
     """Yield the rows that are not empty. Raises InputError: quotes do not match, with the line."""
     # Without strict, an unclosed quote would swallow the rows after it into its own cell.
     lines = io.StringIO(text, newline="")
-    reader = csv.reader(lines, delimiter=delimiter_of(text, name), strict=True)
+    reader = csv.reader(lines, delimiter=detect_delimiter(text, name), strict=True)
     line = 1
     try:
         for cells in reader:
@@ -103,7 +103,7 @@ def _read_rows(name: str, text: str) -> Iterator[list[str]]:
 
 def start_batch(
     store: Store,
-    jobs: Jobs,
+    jobs: JobRunner,
     project: Project,
     rows: Sequence[ClaimRow],
     *,
@@ -111,7 +111,7 @@ def start_batch(
     name: str,
     plan: Plan,
     common: Sequence[str] = (),
-    typed: Mapping[str, str] = NOTHING_TYPED,
+    typed: Mapping[str, str] = NO_TYPED_KEYS,
 ) -> str:
     """Store the batch, queue a run for every row that can be checked, and return the batch's id."""
     payer = jobs.payer(author, typed)
@@ -159,14 +159,14 @@ def _prepare_row(
     )
 
 
-def _queue_run(store: Store, jobs: Jobs, row: BatchRow, plan: Plan) -> BatchRow:
+def _queue_run(store: Store, jobs: JobRunner, row: BatchRow, plan: Plan) -> BatchRow:
     """Queue a run for the row if it has a case; call inside `Store.writing()`."""
     case = store.cases.get(row.case_id) if row.case_id else None
     return replace(row, run_id=jobs.queue(store, case, plan)) if case else row
 
 
 def resume_batch(
-    store: Store, jobs: Jobs, batch_id: str, by: str, typed: Mapping[str, str] = NOTHING_TYPED
+    store: Store, jobs: JobRunner, batch_id: str, by: str, typed: Mapping[str, str] = NO_TYPED_KEYS
 ) -> int:
     """Resume every row whose run ended without its verdict or never started; return how many.
 
@@ -181,7 +181,7 @@ def resume_batch(
             return 0
         store.projects.require(batch.project_id, by, "annotator", "check a table")
         jobs.require(batch.plan, payer)
-        for row, run in results(store, batch_id):
+        for row, run in load_batch_results(store, batch_id):
             if run is not None and can_resume(run):
                 halted.append(run.id)
             elif run is None:
@@ -193,7 +193,7 @@ def resume_batch(
     return len(queued) + sum(jobs.resume(run_id, by, typed) for run_id in halted)
 
 
-def results(store: Store, batch_id: str) -> list[tuple[BatchRow, Run | None]]:
+def load_batch_results(store: Store, batch_id: str) -> list[tuple[BatchRow, Run | None]]:
     """Return every row with its run as of now."""
     lease, now = store.projects.settings().lease_seconds, time.time()
     return [
@@ -202,7 +202,7 @@ def results(store: Store, batch_id: str) -> list[tuple[BatchRow, Run | None]]:
     ]
 
 
-def results_csv(rows: Sequence[tuple[BatchRow, Run | None]]) -> bytes:
+def format_results_csv(rows: Sequence[tuple[BatchRow, Run | None]]) -> bytes:
     """Return the results as CSV (UTF-8 with BOM, for spreadsheets); formulas are neutralised.
 
     The table's further columns follow under their own names; one that is named like a result column
@@ -218,10 +218,10 @@ def results_csv(rows: Sequence[tuple[BatchRow, Run | None]]) -> bytes:
         else:
             values += ["", "", "", "", "not checked"]
         table.append([*values, row.problem, row.run_id, *(cell for _, cell in row.others)])
-    return csv_of(table)
+    return format_csv(table)
 
 
-def csv_of(rows: Iterable[Sequence[object]]) -> bytes:
+def format_csv(rows: Iterable[Sequence[object]]) -> bytes:
     """Return rows as CSV (UTF-8 with BOM, for spreadsheets); formulas are neutralised."""
     out = io.StringIO()
     csv.writer(out).writerows([safe_cell(value) for value in row] for row in rows)

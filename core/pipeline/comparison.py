@@ -18,22 +18,25 @@ from dataclasses import asdict, dataclass, replace
 
 from core.debate.protocols import require_protocol
 from core.llm.keys import Keys
-from core.llm.limits import NANO_PER_CENT, money
-from core.pipeline.batch_check import csv_of
-from core.pipeline.cost_estimate import Expected
-from core.pipeline.jobs import NOTHING_TYPED, Jobs
+from core.llm.limits import NANO_PER_CENT, format_money
+from core.pipeline.batch_check import format_csv
+from core.pipeline.cost_estimate import CostEstimate
+from core.pipeline.jobs import NO_TYPED_KEYS, JobRunner
 from core.pipeline.run_factory import require_keys
 from core.runtime.config import Settings
 from core.runtime.errors import InputError, KeyMissing
-from core.schema.progress import Progress, folded
+from core.schema.progress import RunState, fold_events
 from core.schema.records import Case, Label, Plan, Run, Stance
 from core.store import Store
 
-CENTS_A_DOLLAR = 100
-MOST_WAYS = 12
-MOST_LISTED = 20  # compared cases that a project remembers
-LEFT_OUT, LIST = "comparison.{}", "comparisons.{}"  # names of the notes of a case, of a project
-COLUMNS = (
+CENTS_PER_DOLLAR = 100
+MAX_WAYS = 12
+MAX_LISTED_CASES = 20  # compared cases that a project remembers
+SKIPPED_WAYS_NOTE, COMPARED_CASES_NOTE = (
+    "comparison.{}",
+    "comparisons.{}",
+)  # names of the notes of a case, of a project
+COMPARISON_COLUMNS = (
     "way", "protocol", "options", "roster", "status", "label", "p_hallucinated", "confidence",
     "cause", "marked", "turns", "calls", "tokens", "us_dollars", "seconds", "problem", "run_id",
 )  # fmt: skip
@@ -71,7 +74,7 @@ class StanceChange:
     round: int
 
 
-def verdicts(runs: Mapping[str, Progress]) -> dict[Label, tuple[str, ...]]:
+def group_runs_by_label(runs: Mapping[str, RunState]) -> dict[Label, tuple[str, ...]]:
     """Group the runs by label; runs without a verdict are left out."""
     by_label: dict[Label, tuple[str, ...]] = {}
     for name, progress in runs.items():
@@ -81,7 +84,7 @@ def verdicts(runs: Mapping[str, Progress]) -> dict[Label, tuple[str, ...]]:
     return by_label
 
 
-def words_apart(response: str, runs: Mapping[str, Progress]) -> list[DifferingStretch]:
+def find_differing_words(response: str, runs: Mapping[str, RunState]) -> list[DifferingStretch]:
     """Return the longest stretches marked by the same runs, but not by others with a verdict."""
     spans = {
         name: [(span.start, span.end) for span in progress.spans]
@@ -106,7 +109,7 @@ def words_apart(response: str, runs: Mapping[str, Progress]) -> list[DifferingSt
     return stretches
 
 
-def statements_apart(runs: Mapping[str, Progress]) -> list[DifferingSentence]:
+def find_differing_sentences(runs: Mapping[str, RunState]) -> list[DifferingSentence]:
     """Return the sentences, of the run with most, in which only some runs mark words."""
     judged = {name: progress for name, progress in runs.items() if progress.verdict is not None}
     statements = max((progress.statements for progress in judged.values()), key=len, default={})
@@ -123,7 +126,7 @@ def statements_apart(runs: Mapping[str, Progress]) -> list[DifferingSentence]:
     return sentences
 
 
-def turned(runs: Mapping[str, Progress]) -> list[StanceChange]:
+def find_stance_changes(runs: Mapping[str, RunState]) -> list[StanceChange]:
     """Return every change of a debater's stance within a run, in order, without assigned sides."""
     changes = []
     for name, progress in runs.items():
@@ -138,7 +141,9 @@ def turned(runs: Mapping[str, Progress]) -> list[StanceChange]:
     return changes
 
 
-def same_agent_apart(runs: Mapping[str, Progress]) -> list[tuple[str, dict[Stance, list[str]]]]:
+def find_inconsistent_agents(
+    runs: Mapping[str, RunState],
+) -> list[tuple[str, dict[Stance, list[str]]]]:
     """Return (agent, runs by final stance) for agents that ended differently in two runs."""
     final_stances: dict[str, dict[Stance, list[str]]] = {}
     for name, progress in runs.items():
@@ -149,22 +154,22 @@ def same_agent_apart(runs: Mapping[str, Progress]) -> list[tuple[str, dict[Stanc
     return [(agent, stances) for agent, stances in final_stances.items() if len(stances) > 1]
 
 
-def letters(count: int) -> Sequence[str]:
+def assign_letters(count: int) -> Sequence[str]:
     """Return a letter for each run, as used for the marks in the text."""
     return string.ascii_uppercase[:count]
 
 
 @dataclass(frozen=True)
-class Budget:
+class ComparisonBudget:
     """The limit of all runs of a comparison together: US cents, tokens of unpriced models."""
 
     cents: int
     tokens: int
 
-    def lacks(self, need: Budget) -> str:
+    def lacks(self, need: ComparisonBudget) -> str:
         """Return the part of a need that does not fit; empty if all of it fits."""
         if need.cents > self.cents:
-            return money(need.cents * NANO_PER_CENT)
+            return format_money(need.cents * NANO_PER_CENT)
         too_many = need.tokens > self.tokens
         return f"{need.tokens:,} tokens of unpriced models" if too_many else ""
 
@@ -177,13 +182,13 @@ class ComparedWay:
     """
 
     plan: Plan
-    expected: Expected | None = None
-    share: Budget | None = None
+    expected: CostEstimate | None = None
+    share: ComparisonBudget | None = None
     problem: str = ""
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class SkippedWay:
     """A way that was chosen but not started, and why."""
 
     protocol: str
@@ -196,17 +201,17 @@ class ComparedRun:
     """The newest run of a way over the case, and its state so far."""
 
     run: Run
-    progress: Progress
+    progress: RunState
 
 
-def shared_out(
-    ways: Sequence[ComparedWay], budget: Budget, settings: Settings
+def share_budget(
+    ways: Sequence[ComparedWay], budget: ComparisonBudget, settings: Settings
 ) -> list[ComparedWay]:
     """Return the ways with their shares, or why they get none, as the module describes."""
-    most = Budget(settings.run_cents, settings.run_tokens)
+    most = ComparisonBudget(settings.run_cents, settings.run_tokens)
     left, shared, needs = budget, [], []
     for way in ways:
-        need = needed(way)
+        need = estimate_need(way)
         if need is not None and not way.problem:
             if what := most.lacks(need):
                 problem = f"It would take about {what}, more than a single check may use."
@@ -215,30 +220,30 @@ def shared_out(
                 problem = f"It would take about {what}; that is more than the budget has left."
                 way = replace(way, problem=problem)
             else:
-                left = Budget(left.cents - need.cents, left.tokens - need.tokens)
+                left = ComparisonBudget(left.cents - need.cents, left.tokens - need.tokens)
                 needs.append(need)
         shared.append(way)
     all_cents, all_tokens = sum(n.cents for n in needs), sum(n.tokens for n in needs)
     for place, way in enumerate(shared):
-        need = needed(way)
+        need = estimate_need(way)
         if need is not None and not way.problem:
             cents = need.cents + left.cents * need.cents // all_cents
             tokens = need.tokens + left.tokens * need.tokens // all_tokens
-            share = Budget(min(cents, most.cents), min(tokens, most.tokens))
+            share = ComparisonBudget(min(cents, most.cents), min(tokens, most.tokens))
             shared[place] = replace(way, share=share)
     return shared
 
 
-def needed(way: ComparedWay) -> Budget | None:
+def estimate_need(way: ComparedWay) -> ComparisonBudget | None:
     """Return what a way is likely to use, at least 1 of each; None if it uses no model."""
     if way.expected is None or not way.expected.most.calls:
         return None
     likely = way.expected.likely
-    cents = math.ceil(likely.cost * CENTS_A_DOLLAR)
-    return Budget(max(1, cents), max(1, likely.unpriced_tokens))
+    cents = math.ceil(likely.cost * CENTS_PER_DOLLAR)
+    return ComparisonBudget(max(1, cents), max(1, likely.unpriced_tokens))
 
 
-def without_keys(ways: Sequence[ComparedWay], keys: Keys) -> list[ComparedWay]:
+def flag_missing_keys(ways: Sequence[ComparedWay], keys: Keys) -> list[ComparedWay]:
     """Return the ways, with a problem for those that lack a key or a roster for the protocol."""
     checked = []
     for way in ways:
@@ -253,24 +258,24 @@ def without_keys(ways: Sequence[ComparedWay], keys: Keys) -> list[ComparedWay]:
 
 def start_comparison(
     store: Store,
-    jobs: Jobs,
+    jobs: JobRunner,
     case: Case,
     ways: Sequence[ComparedWay],
     *,
     by: str,
-    typed: Mapping[str, str] = NOTHING_TYPED,
+    typed: Mapping[str, str] = NO_TYPED_KEYS,
 ) -> list[str]:
     """Queue a run for every way without a problem and return their ids.
 
     Raises InputError: there is no such way, or there are too many ways.
     """
-    if not ways or len(ways) > MOST_WAYS:
+    if not ways or len(ways) > MAX_WAYS:
         raise InputError(
-            f"Expected 1 to {MOST_WAYS} ways to check, found {len(ways)}; choose protocols and "
+            f"Expected 1 to {MAX_WAYS} ways to check, found {len(ways)}; choose protocols and "
             "rosters."
         )
     payer = jobs.payer(by, typed)
-    checked = without_keys(ways, payer.keys)
+    checked = flag_missing_keys(ways, payer.keys)
     plans = [_plan_within_share(way) for way in checked if not way.problem]
     if not plans:
         raise InputError(f"None of these ways can be started: {checked[0].problem}")
@@ -279,9 +284,11 @@ def start_comparison(
     with store.writing():
         store.projects.require(project, by, "annotator", "compare ways to check")
         run_ids = [jobs.queue(store, case, plan) for plan in plans]
-        store.projects.save_note(LEFT_OUT.format(case.id), json.dumps(left))
-        listed = [case.id, *(i for i in compared_cases(store, project) if i != case.id)]
-        store.projects.save_note(LIST.format(project), json.dumps(listed[:MOST_LISTED]))
+        store.projects.save_note(SKIPPED_WAYS_NOTE.format(case.id), json.dumps(left))
+        listed = [case.id, *(i for i in load_compared_cases(store, project) if i != case.id)]
+        store.projects.save_note(
+            COMPARED_CASES_NOTE.format(project), json.dumps(listed[:MAX_LISTED_CASES])
+        )
     jobs.submit(store, run_ids, payer)
     return run_ids
 
@@ -292,31 +299,33 @@ def _plan_within_share(way: ComparedWay) -> Plan:
     return replace(way.plan, cent_cap=way.share.cents, token_cap=way.share.tokens)
 
 
-def compared_cases(store: Store, project_id: str) -> list[str]:
+def load_compared_cases(store: Store, project_id: str) -> list[str]:
     """Return the ids of the cases compared in a project, the newest first."""
-    case_ids: list[str] = json.loads(store.projects.note(LIST.format(project_id)) or "[]")
+    case_ids: list[str] = json.loads(
+        store.projects.note(COMPARED_CASES_NOTE.format(project_id)) or "[]"
+    )
     return case_ids
 
 
-def left_out(store: Store, case_id: str) -> list[LeftOut]:
+def load_skipped_ways(store: Store, case_id: str) -> list[SkippedWay]:
     """Return the ways that were chosen last for that case and not started."""
-    text = store.projects.note(LEFT_OUT.format(case_id)) or "[]"
-    return [LeftOut(*values) for values in json.loads(text)]
+    text = store.projects.note(SKIPPED_WAYS_NOTE.format(case_id)) or "[]"
+    return [SkippedWay(*values) for values in json.loads(text)]
 
 
-def compared(store: Store, case_id: str) -> list[ComparedRun]:
-    """Return the newest run by protocol, roster and options, at most `MOST_WAYS`; oldest first."""
+def load_compared_runs(store: Store, case_id: str) -> list[ComparedRun]:
+    """Return the newest run by protocol, roster and options, at most `MAX_WAYS`; oldest first."""
     lease = store.projects.settings().lease_seconds
     newest: dict[tuple[object, ...], Run] = {}
     for run in store.runs.of_case(case_id, time.time(), lease):
         plan = run.plan
         newest[plan.protocol, plan.roster, plan.options, plan.max_turns, plan.passages] = run
-    runs = sorted(newest.values(), key=lambda run: run.started_at)[-MOST_WAYS:]
-    return [ComparedRun(run, folded(e for _, e in store.runs.events(run.id))) for run in runs]
+    runs = sorted(newest.values(), key=lambda run: run.started_at)[-MAX_WAYS:]
+    return [ComparedRun(run, fold_events(e for _, e in store.runs.events(run.id))) for run in runs]
 
 
-def comparison_csv(
-    named: Mapping[str, ComparedRun], left: Sequence[LeftOut], response: str
+def format_comparison_csv(
+    named: Mapping[str, ComparedRun], left: Sequence[SkippedWay], response: str
 ) -> bytes:
     """Return a row for each way as CSV, without columns that are empty for all ways.
 
@@ -327,8 +336,12 @@ def comparison_csv(
         _format_row(name, item, response) for name, item in named.items()
     ]
     rows += [asdict(item) | {"status": "not started"} for item in left]
-    titles = [title for title in COLUMNS if any(row.get(title) not in (None, "") for row in rows)]
-    return csv_of([titles, *([row.get(title) for title in titles] for row in rows)])
+    titles = [
+        title
+        for title in COMPARISON_COLUMNS
+        if any(row.get(title) not in (None, "") for row in rows)
+    ]
+    return format_csv([titles, *([row.get(title) for title in titles] for row in rows)])
 
 
 def _format_row(name: str, compared_run: ComparedRun, response: str) -> dict[str, object]:

@@ -16,15 +16,22 @@ from dataclasses import dataclass, replace
 from functools import cache
 from statistics import median
 
-from core.debate.protocols import protocol_of, seated_for, then_of
+from core.debate.protocols import assign_judge, get_follow_up_debate, get_plan_protocol
 from core.debate.state import DebateProtocol
-from core.documents.segmentation import language_of
+from core.documents.segmentation import detect_language
 from core.llm.keys import Keys
-from core.llm.limits import dollars_words, estimated_tokens, price_of, window_of
-from core.llm.prompting import prompt_language, shipped
-from core.schema.events import AUDIT, MOST_STEPS
+from core.llm.limits import estimate_tokens, format_dollars, price_of, window_of
+from core.llm.prompting import load_shipped_prompt, prompt_language
+from core.schema.events import AUDIT, MAX_STEPS_PER_STATEMENT
 from core.schema.records import LibraryEntry, Plan
-from core.schema.rosters import AS_IS, DebateOptions, RosterConfig, Seat, judge_prompt, turn_tokens
+from core.schema.rosters import (
+    DEFAULT_OPTIONS,
+    AgentConfig,
+    DebateOptions,
+    RosterConfig,
+    get_judge_prompt_name,
+    limit_turn_tokens,
+)
 from core.store import Store
 
 BASE_SECONDS = 0.2
@@ -33,23 +40,23 @@ PER_MEGABYTE_SECONDS = 6.0
 PER_IMAGE_SECONDS = 4.0
 FIRST_WORD_SECONDS = 1.0
 TOKENS_PER_SECOND = 40.0
-AT_ONCE = 8  # concurrent calls
+CONCURRENT_CALLS = 8  # concurrent calls
 STATEMENT_CHARACTERS = 120
 PASSAGE_TOKENS, LONG_PASSAGE_TOKENS = 70, 200
 PICTURE_TOKENS, LARGE_PICTURE_TOKENS = 1_100, 1_600
 FRAME_TOKENS = 150
 QUERY_TOKENS, BATCH_TOKENS = 40, 8_000  # of one statement; of passages that are embedded together
 LIKELY_TURNS = 3
-LIKELY_SAID = 100  # tokens of a turn
-NAMED_TOKENS = 40  # the speaker, whose answer it is about, and the quote marks
+LIKELY_TURN_TOKENS = 100  # tokens of a turn
+TURN_HEADER_TOKENS = 40  # the speaker, whose answer it is about, and the quote marks
 MARK_TOKENS = 30  # of one marked span in a reply
-DENSE = ("zh", "ja", "ko", "th")  # languages with many tokens for a character
+DENSE_LANGUAGES = ("zh", "ja", "ko", "th")  # languages with many tokens for a character
 LIKELY_STEPS = 3  # of a statement: search, compare, conclude
 STEP_TOKENS = 120  # one step's result, or a statement's memory entry, in a prompt
 
 
 @dataclass(frozen=True)
-class Size:
+class CheckSize:
     """The size of a check; lengths in characters. `sources` is the text that must be embedded anew.
 
     `examples` are the tokens of corrected cases that the span extractor is shown at most.
@@ -64,7 +71,7 @@ class Size:
     language: str = "en"
     examples: int = 0
     protocol: str = "ceda"
-    options: DebateOptions = AS_IS
+    options: DebateOptions = DEFAULT_OPTIONS
 
     @property
     def plan(self) -> Plan:
@@ -76,16 +83,16 @@ class Size:
 class CallStep:
     """Equal calls of one agent; `prompt` and `reply` are tokens of each."""
 
-    seat: Seat
+    seat: AgentConfig
     calls: int
     prompt: int
     reply: int
     at_once: int = 1
 
 
-def steps_of(sheet: RosterConfig, size: Size, is_most: bool) -> Iterator[CallStep]:
+def plan_calls(sheet: RosterConfig, size: CheckSize, is_most: bool) -> Iterator[CallStep]:
     """Yield every role's calls in the order of a run."""
-    tokens, sheet = _measure_tokens(size, is_most), seated_for(size.plan, sheet)
+    tokens, sheet = _measure_tokens(size, is_most), assign_judge(size.plan, sheet)
     yield from _estimate_reading(sheet, tokens)
     if size.protocol == AUDIT:
         yield from _estimate_audit(sheet, tokens)
@@ -104,20 +111,26 @@ def _estimate_reading(sheet: RosterConfig, tokens: _TokenSize) -> Iterator[CallS
     yield tokens.step(sheet.segmenter, "segment", 2 * tokens.response, calls=tokens.again)
     picture = LARGE_PICTURE_TOKENS if tokens.is_most else PICTURE_TOKENS
     reader, images = sheet.image_reader, size.images
-    yield tokens.step(reader, "image_question", 150, calls=images, at_once=AT_ONCE)
+    yield tokens.step(reader, "image_question", 150, calls=images, at_once=CONCURRENT_CALLS)
     beside = picture + 150
-    yield tokens.step(reader, "image_reading", 150, beside=beside, calls=images, at_once=AT_ONCE)
+    yield tokens.step(
+        reader, "image_reading", 150, beside=beside, calls=images, at_once=CONCURRENT_CALLS
+    )
 
 
 def _estimate_audit(sheet: RosterConfig, tokens: _TokenSize) -> Iterator[CallStep]:
     """Yield the picker's steps, its tools' questions (at most two a step), and reflection."""
     picker, count, is_most = sheet.tool_picker, tokens.statements, tokens.is_most
     read_tokens = tokens.evidence // count + STEP_TOKENS
-    most_steps = MOST_STEPS * (count + 1) * tokens.again
+    most_steps = MAX_STEPS_PER_STATEMENT * (count + 1) * tokens.again
     known_tokens = read_tokens + (0 if picker.is_built_in else _count_toolbox_tokens())
     picks, questions = (most_steps, 2 * most_steps) if is_most else (LIKELY_STEPS * count, count)
-    yield tokens.step(picker, "pick_tool", 150, beside=known_tokens, calls=picks, at_once=AT_ONCE)
-    yield tokens.step(picker, "match", 120, beside=read_tokens, calls=questions, at_once=AT_ONCE)
+    yield tokens.step(
+        picker, "pick_tool", 150, beside=known_tokens, calls=picks, at_once=CONCURRENT_CALLS
+    )
+    yield tokens.step(
+        picker, "match", 120, beside=read_tokens, calls=questions, at_once=CONCURRENT_CALLS
+    )
     reflections = 2 * tokens.again if is_most else 1
     yield tokens.step(
         sheet.reflector, "reflect", 100, beside=STEP_TOKENS * count, calls=reflections
@@ -127,27 +140,27 @@ def _estimate_audit(sheet: RosterConfig, tokens: _TokenSize) -> Iterator[CallSte
 @cache
 def _count_toolbox_tokens() -> int:
     """Return the tokens of all tools with two examples each, as a picker reads them."""
-    from core.agents.llm_audit import told_tools  # loads all tools: 0.15 s
+    from core.agents.llm_audit import describe_toolbox  # loads all tools: 0.15 s
 
-    return sum(estimated_tokens(text) for text in told_tools())
+    return sum(estimate_tokens(text) for text in describe_toolbox())
 
 
 def _estimate_debate(sheet: RosterConfig, tokens: _TokenSize) -> Iterator[CallStep]:
     """Yield the calls up to the label; an adaptive check likely stops before the debate."""
     plan, options = tokens.size.plan, tokens.size.options
-    then = then_of(plan)
+    then = get_follow_up_debate(plan)
     if then or plan.protocol == "single":  # a single judge's samples, all at once
         samples, style = max(1, options.samples), options.style or "plain"
         yield tokens.step(
             sheet.judge,
-            judge_prompt(style),
+            get_judge_prompt_name(style),
             350 if style == "thought" else 100,
             beside=tokens.evidence,
             calls=tokens.again * samples,
             at_once=samples,
         )
     if plan.protocol != "single" and (tokens.is_most or then is None):
-        yield from _estimate_turns(sheet, tokens, then or protocol_of(plan), plan)
+        yield from _estimate_turns(sheet, tokens, then or get_plan_protocol(plan), plan)
 
 
 def _estimate_turns(
@@ -170,24 +183,30 @@ def _estimate_turns(
     ends_early = protocol.name == "ceda" and not is_most
     turns = min(calls.turns, LIKELY_TURNS) if ends_early else calls.turns
     at_once = max(1, math.ceil(calls.turns / max(1, calls.chain - written_texts - 1)))
-    turn_length = max((seat.max_tokens for seat in seats), default=0) if is_most else LIKELY_SAID
-    heard_tokens = math.ceil(calls.heard * (turn_length + NAMED_TOKENS) / max(1, calls.turns))
+    turn_length = (
+        max((seat.max_tokens for seat in seats), default=0) if is_most else LIKELY_TURN_TOKENS
+    )
+    heard_tokens = math.ceil(calls.heard * (turn_length + TURN_HEADER_TOKENS) / max(1, calls.turns))
     share = (tokens.evidence if is_most else tokens.evidence // 2) + heard_tokens + 100
     manner = next(iter(protocol.manners), "debate")
     for place, seat in enumerate(seats):
         own_turns = len(range(place, turns, len(seats)))
-        yield tokens.step(seat, manner, LIKELY_SAID, beside=share, calls=own_turns, at_once=at_once)
+        yield tokens.step(
+            seat, manner, LIKELY_TURN_TOKENS, beside=share, calls=own_turns, at_once=at_once
+        )
     judgements = again * (calls.judgements + (tokens.statements if plan.protocol == AUDIT else 0))
     shown_tokens = tokens.evidence + turns * turn_length + context_tokens
-    prompt = judge_prompt(next(iter(protocol.judging), "debate"))
+    prompt = get_judge_prompt_name(next(iter(protocol.judging), "debate"))
     yield tokens.step(
         sheet.judge, prompt, 200, beside=shown_tokens, calls=judgements, at_once=calls.judgements
     )
 
 
-def _raise_reply_limit(seat: Seat, protocol: DebateProtocol, tokens: _TokenSize) -> Seat:
+def _raise_reply_limit(
+    seat: AgentConfig, protocol: DebateProtocol, tokens: _TokenSize
+) -> AgentConfig:
     """Return the debater's configuration with the longest turn that the protocol asks for."""
-    limits = [turn_tokens(m, seat.max_tokens, tokens.response) for m in protocol.manners]
+    limits = [limit_turn_tokens(m, seat.max_tokens, tokens.response) for m in protocol.manners]
     return replace(seat, max_tokens=max(limits, default=seat.max_tokens))
 
 
@@ -200,17 +219,27 @@ def _estimate_marking(sheet: RosterConfig, tokens: _TokenSize) -> Iterator[CallS
         votes = again * (len(panel) - 1)
         for seat in panel:
             yield tokens.step(
-                seat, "panel_spans", 120, beside=member_beside, calls=again, at_once=AT_ONCE
+                seat,
+                "panel_spans",
+                120,
+                beside=member_beside,
+                calls=again,
+                at_once=CONCURRENT_CALLS,
             )
             yield tokens.step(
-                seat, "panel_votes", 100, beside=member_beside, calls=votes, at_once=AT_ONCE
+                seat,
+                "panel_votes",
+                100,
+                beside=member_beside,
+                calls=votes,
+                at_once=CONCURRENT_CALLS,
             )
         return
     extractor, adjudicator = sheet.span_extractor, sheet.span_adjudicator
     yield tokens.step(extractor, "spans", 120, beside=beside, calls=again)
     votes = again * tokens.places(extractor) if tokens.is_most else 1
     yield tokens.step(
-        adjudicator, "span_vote", 100, beside=evidence + 250, calls=votes, at_once=AT_ONCE
+        adjudicator, "span_vote", 100, beside=evidence + 250, calls=votes, at_once=CONCURRENT_CALLS
     )
 
 
@@ -218,7 +247,7 @@ def _estimate_marking(sheet: RosterConfig, tokens: _TokenSize) -> Iterator[CallS
 class _TokenSize:
     """A size in tokens, likely or at most; `again` counts attempts at a reply in a given form."""
 
-    size: Size
+    size: CheckSize
     is_most: bool
     again: int
     statements: int
@@ -227,14 +256,14 @@ class _TokenSize:
     sources: int
     evidence: int
 
-    def places(self, extractor: Seat) -> int:
+    def places(self, extractor: AgentConfig) -> int:
         by_reply = max(1, extractor.max_tokens // MARK_TOKENS)
         by_length = 2 * self.statements
         return by_length if extractor.is_built_in else min(by_length, by_reply)
 
     def step(
         self,
-        seat: Seat,
+        seat: AgentConfig,
         prompt: str,
         reply: int,
         *,
@@ -245,16 +274,18 @@ class _TokenSize:
         """Return the calls with that prompt, the claim, and `beside` tokens of other text."""
         if seat.is_built_in:
             return CallStep(seat, 0, 0, 0)
-        text = shipped(prompt, prompt_language(self.size.language)).text
+        text = load_shipped_prompt(prompt, prompt_language(self.size.language)).text
         claim = self.response + self.question + FRAME_TOKENS
         room = max(1, window_of(seat) - seat.max_tokens)
-        whole = min(estimated_tokens(text) + claim + beside, room)
+        whole = min(estimate_tokens(text) + claim + beside, room)
         length = seat.max_tokens if self.is_most else min(reply, seat.max_tokens)
         return CallStep(seat, calls, whole, length, at_once)
 
 
-def _measure_tokens(size: Size, is_most: bool) -> _TokenSize:
-    likely_rate, highest_rate = (0.8, 1.5) if size.language.split("-")[0] in DENSE else (0.25, 0.5)
+def _measure_tokens(size: CheckSize, is_most: bool) -> _TokenSize:
+    likely_rate, highest_rate = (
+        (0.8, 1.5) if size.language.split("-")[0] in DENSE_LANGUAGES else (0.25, 0.5)
+    )
     tokens_per_character = highest_rate if is_most else likely_rate
     response, question, sources = (
         math.ceil(count * tokens_per_character)
@@ -268,7 +299,7 @@ def _measure_tokens(size: Size, is_most: bool) -> _TokenSize:
 
 
 @dataclass(frozen=True)
-class Use:
+class ModelUsage:
     """Calls to models, their tokens, and seconds; `cost` is that of priced models, in US dollars.
 
     `unpriced_tokens` are those of models of unknown price, which count against the token caps.
@@ -282,11 +313,11 @@ class Use:
 
 
 @dataclass(frozen=True)
-class Expected:
+class CostEstimate:
     """A check's expected use of language models; `unpriced` names those of unknown price."""
 
-    likely: Use
-    most: Use
+    likely: ModelUsage
+    most: ModelUsage
     unpriced: tuple[str, ...]
 
     @property
@@ -304,29 +335,29 @@ class Expected:
             f"about {likely.calls} calls, {_round_up(likely.tokens):,} tokens "
             f"(at most {most.calls} and {_round_up(most.tokens):,})"
         )
-        cost = f"about {dollars_words(likely.cost)}, at most {dollars_words(most.cost)}"
+        cost = f"about {format_dollars(likely.cost)}, at most {format_dollars(most.cost)}"
         if self.unpriced:
             besides = f", besides {cost}" if most.cost else ""
             return f"cost not known for {', '.join(self.unpriced)}{besides} · {counts}"
         return f"{cost if most.cost else 'nothing to pay'} · {counts}"
 
 
-def sizes_of(
+def measure_checks(
     store: Store, entries: Sequence[LibraryEntry], asked: Sequence[tuple[str, str]], plan: Plan
-) -> list[Size]:
+) -> list[CheckSize]:
     """Return the size of each check of a (response, question) over the same sources.
 
     Text that must be embedded anew counts for the first check; a source counts once it has been
     read.
     """
-    size = Size(
+    size = CheckSize(
         0,
         images=sum(entry.kind == "image" for entry in entries),
         max_turns=plan.max_turns,
         passages=plan.passages,
         protocol=plan.protocol,
         options=plan.options,
-        language=language_of("\n".join(f"{question} {text}" for text, question in asked)),
+        language=detect_language("\n".join(f"{question} {text}" for text, question in asked)),
     )
     sizes = [replace(size, response=len(text), question=len(question)) for text, question in asked]
     sizes[0] = replace(sizes[0], sources=_count_unembedded(store, entries, plan))
@@ -344,15 +375,15 @@ def _count_unembedded(store: Store, entries: Sequence[LibraryEntry], plan: Plan)
     return sum(entry.characters for entry in unembedded)
 
 
-def expected_use(sheet: RosterConfig, size: Size) -> Expected:
+def estimate_usage(sheet: RosterConfig, size: CheckSize) -> CostEstimate:
     """Return a check's expected use of language models with that roster."""
-    steps = ([s for s in steps_of(sheet, size, is_most) if s.calls] for is_most in (False, True))
+    steps = ([s for s in plan_calls(sheet, size, is_most) if s.calls] for is_most in (False, True))
     likely, most = ([s for s in group if not s.seat.is_built_in] for group in steps)
     unpriced = dict.fromkeys(step.seat.model for step in most if price_of(step.seat) is None)
-    return Expected(_sum_steps(likely), _sum_steps(most), tuple(unpriced))
+    return CostEstimate(_sum_steps(likely), _sum_steps(most), tuple(unpriced))
 
 
-def _sum_steps(steps: Iterable[CallStep]) -> Use:
+def _sum_steps(steps: Iterable[CallStep]) -> ModelUsage:
     calls = tokens = unpriced = 0
     cost = seconds = 0.0
     for step in steps:
@@ -366,7 +397,7 @@ def _sum_steps(steps: Iterable[CallStep]) -> Use:
             cost += step.calls * price.of(step.prompt, step.reply)
         waves = math.ceil(step.calls / step.at_once)
         seconds += waves * (FIRST_WORD_SECONDS + step.reply / TOKENS_PER_SECOND)
-    return Use(calls, tokens, unpriced, cost, seconds)
+    return ModelUsage(calls, tokens, unpriced, cost, seconds)
 
 
 def _round_up(tokens: int) -> int:
@@ -375,7 +406,7 @@ def _round_up(tokens: int) -> int:
     return math.ceil(tokens / unit) * unit
 
 
-def expected_seconds(
+def estimate_seconds(
     store: Store,
     entries: Sequence[LibraryEntry],
     characters: int,

@@ -16,18 +16,18 @@ from urllib.parse import urlsplit
 
 from PIL import Image, ImageDraw, ImageFont
 
-from core.documents.draft import silent
+from core.documents.draft import ignore_progress
 from core.documents.isolation import read_source
-from core.llm.keys import keys_here
-from core.llm.local_server import MODEL, weights
+from core.llm.keys import load_keys
+from core.llm.local_server import MODEL, find_weights
 from core.llm.servers import find_servers
-from core.review.people import login_here, require_reachable
-from core.runtime.concurrency import Stop
+from core.review.people import check_provider, load_login
+from core.runtime.concurrency import StopSignal
 from core.runtime.config import PROJECT_ROOT, Settings
 from core.runtime.errors import ConfigError, ReviewError
 from core.store import open_store
-from core.tools.sandbox import why_off
-from core.tools.web_search import tried, web_choice
+from core.tools.sandbox import explain_unavailable
+from core.tools.web_search import load_web_choice, try_search
 from core.verdict.classifier import load_classifier
 
 OCR_WORD = "Counterpoint"
@@ -35,7 +35,7 @@ LEAST_FREE_BYTES = 1_000_000_000
 
 
 @dataclass(frozen=True)
-class Check:
+class DoctorCheck:
     """The result of one check: whether it works, and what was found or how to fix it."""
 
     name: str
@@ -43,24 +43,24 @@ class Check:
     words: str
 
 
-def checks(home: Path) -> Iterator[Check]:
+def run_checks(home: Path) -> Iterator[DoctorCheck]:
     """Run one check after the other."""
-    for name, check in LOOKS:
+    for name, check in DOCTOR_CHECKS:
         began = time.perf_counter()
         try:
             words = check(home)
         except (ImportError, importlib.metadata.PackageNotFoundError) as bad:
-            yield Check(name, False, f"A package is missing ({bad}); run make setup.")
+            yield DoctorCheck(name, False, f"A package is missing ({bad}); run make setup.")
         except (ReviewError, OSError) as bad:
-            yield Check(name, False, " ".join(str(bad).split()))
+            yield DoctorCheck(name, False, " ".join(str(bad).split()))
         else:
             seconds = time.perf_counter() - began
-            yield Check(name, True, f"{words} ({seconds:.2f} s)")
+            yield DoctorCheck(name, True, f"{words} ({seconds:.2f} s)")
 
 
-def report(home: Path) -> tuple[int, str]:
+def run_doctor(home: Path) -> tuple[int, str]:
     """Return (0 if everything works, else 1; a line for each check)."""
-    results = list(checks(home))
+    results = list(run_checks(home))
     lines = (f"{'ok  ' if item.works else 'FAIL'}  {item.name}: {item.words}\n" for item in results)
     return int(not all(item.works for item in results)), "".join(lines)
 
@@ -122,7 +122,9 @@ def _check_ocr(home: Path) -> str:
     ImageDraw.Draw(picture).text((20, 20), OCR_WORD, "black", ImageFont.load_default(40))
     picture.save(stream, "PNG")
     data = stream.getvalue()
-    source = read_source("doctor", "doctor.png", data, "image", Settings(), Stop(), silent)
+    source = read_source(
+        "doctor", "doctor.png", data, "image", Settings(), StopSignal(), ignore_progress
+    )
     if OCR_WORD.casefold() not in source.text.casefold():
         raise ConfigError(
             f"Expected OCR to read “{OCR_WORD}”, found “{source.text}”; run make setup again."
@@ -131,7 +133,7 @@ def _check_ocr(home: Path) -> str:
 
 
 def _check_sandbox(home: Path) -> str:
-    if off := why_off():
+    if off := explain_unavailable():
         raise ConfigError(f"{off} All else works; install bubblewrap to check code by running it.")
     return "code in answers can be run, walled off by bubblewrap"
 
@@ -139,10 +141,10 @@ def _check_sandbox(home: Path) -> str:
 def _check_web(home: Path) -> str:
     """Check whether audits can search the web, by one query to the chosen provider."""
     with open_store(home) as store:
-        choice = web_choice(store)
+        choice = load_web_choice(store)
     if not choice.provider:
         return "off: no provider is chosen under Settings, Web search; nothing is ever sent"
-    works, words = tried(choice, keys_here(os.environ, PROJECT_ROOT), Stop())
+    works, words = try_search(choice, load_keys(os.environ, PROJECT_ROOT), StopSignal())
     if not works:
         raise ConfigError(f"{words} Until it works audits go by their own documents alone.")
     return f"on. {words}"
@@ -155,11 +157,11 @@ def _check_training(home: Path) -> str:
 
 def _check_login(home: Path) -> str:
     """Check whether people must log in, and whether their identity providers answer."""
-    login = login_here((Path.home(), PROJECT_ROOT))
+    login = load_login((Path.home(), PROJECT_ROOT))
     if login is None:
         return "off: whoever opens the page gives a name and is trusted"
     for address in login.providers.values():
-        require_reachable(address)
+        check_provider(address)
     where = f" at {login.origin}" if login.origin else ""
     hosts = ", ".join(urlsplit(address).netloc for address in login.providers.values())
     return f"on{where}, by {hosts}"
@@ -171,12 +173,12 @@ def _find_models(home: Path) -> str:
         f"{server.name} at {server.address} ({', '.join(model.name for model in server.models)})"
         for server in find_servers()
     ]
-    if weights():
+    if find_weights():
         models.append(f"the small one of `make local-model` ({MODEL})")
     return "; ".join(models) or "none runs here; `make local-model` adds a very small one"
 
 
-LOOKS: tuple[tuple[str, Callable[[Path], str]], ...] = (
+DOCTOR_CHECKS: tuple[tuple[str, Callable[[Path], str]], ...] = (
     ("Python", lambda home: sys.version.split()[0]),
     ("packages", _check_packages),
     ("home", _check_home),

@@ -22,14 +22,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.llm.keys import Keys
-from core.pipeline.run_factory import Payer, as_learned, earlier_of, require_keys, staffed
-from core.review.queue_ranking import offer
-from core.runtime.concurrency import Stop
-from core.runtime.errors import NOT_STORED, UNEXPECTED, ConflictError, InputError, ReviewError
+from core.pipeline.run_factory import (
+    RunPayer,
+    apply_learned,
+    build_run_agents,
+    load_earlier_run,
+    require_keys,
+)
+from core.review.queue_ranking import try_enqueue
+from core.runtime.concurrency import StopSignal
+from core.runtime.errors import (
+    NOT_STORED_MESSAGE,
+    UNEXPECTED_ERROR_MESSAGE,
+    ConflictError,
+    InputError,
+    ReviewError,
+)
 from core.schema.events import (
     AUDIT,
-    ENDINGS,
-    LONGEST_REMARK,
+    ENDING_KINDS,
+    MAX_REMARK_CHARACTERS,
     Event,
     PersonSpoke,
     ProblemMet,
@@ -38,7 +50,7 @@ from core.schema.events import (
     RunResumed,
     RunStopped,
 )
-from core.schema.progress import Progress, folded
+from core.schema.progress import RunState, fold_events
 from core.schema.records import Case, Plan, Run, new_id
 from core.store import Store, open_store
 
@@ -50,13 +62,15 @@ READING_FAILED = (
     "The file could not be read: an unexpected error, of which the server's log has the details. "
     "Choose Read again."
 )
-CONCLUDING = frozenset({"judgement_reached", "run_finished"})  # later remarks are too late
-SAMPLE = "The tower is 412 m tall and was opened on 14 May 1932 by about two hundred people."
-BEAT_SECONDS = 0.25
-NOTHING_TYPED: Mapping[str, str] = {}
+CONCLUDING_KINDS = frozenset({"judgement_reached", "run_finished"})  # later remarks are too late
+WARM_UP_SENTENCE = (
+    "The tower is 412 m tall and was opened on 14 May 1932 by about two hundred people."
+)
+HEARTBEAT_SECONDS = 0.25
+NO_TYPED_KEYS: Mapping[str, str] = {}
 
 
-class Prereading:
+class BackgroundReader:
     """One background reader for the whole process; each file is queued once at a time."""
 
     def __init__(self, home: Path) -> None:
@@ -105,7 +119,7 @@ class Prereading:
 
     def _read(self, source_id: str, name: str, *, anew: bool) -> None:
         from core.baseline.export import load_multilingual_encoder
-        from core.documents.library import ensure_read, reindex
+        from core.documents.library import discard_reading, ensure_read
         from core.documents.retrieval import ensure_index
 
         def say(done: int, total: int, note: str = "indexing") -> None:
@@ -115,12 +129,12 @@ class Prereading:
 
         with open_store(self._home) as store:
             if anew:
-                reindex(store, source_id)
+                discard_reading(store, source_id)
             settings = store.projects.settings()
             source, _, _ = ensure_read(
-                store, self._home, source_id, name, settings, Stop(), say, time.time
+                store, self._home, source_id, name, settings, StopSignal(), say, time.time
             )
-            ensure_index(store, source, load_multilingual_encoder(), Stop(), say)
+            ensure_index(store, source, load_multilingual_encoder(), StopSignal(), say)
 
     def _mark_refused(self, source_id: str, problem: str) -> None:
         """Mark the file refused: one left waiting would be retried at every look at the library."""
@@ -135,7 +149,7 @@ class Prereading:
 
 
 @dataclass
-class Live:
+class LiveState:
     """The unstored state of a run of this process, for the screen only."""
 
     words: dict[int, str] = field(default_factory=dict)
@@ -143,14 +157,14 @@ class Live:
 
 
 @dataclass
-class Active:
+class ActiveRun:
     """A run of this process."""
 
     run_id: str
-    payer: Payer
-    stop: Stop = field(default_factory=Stop)
+    payer: RunPayer
+    stop: StopSignal = field(default_factory=StopSignal)
     stopped_by: str = ""
-    live: Live = field(default_factory=Live)
+    live: LiveState = field(default_factory=LiveState)
     said: queue.SimpleQueue[PersonSpoke] = field(default_factory=queue.SimpleQueue)
 
     def heard(self) -> tuple[PersonSpoke, ...]:
@@ -168,7 +182,7 @@ class Active:
         """
         durable: list[Event] = []
         for event in events:
-            late_remarks = self.heard() if event.kind in CONCLUDING else ()
+            late_remarks = self.heard() if event.kind in CONCLUDING_KINDS else ()
             for remark in late_remarks:
                 who = remark.by or "somebody"
                 words = f"What {who} said last came too late: the verdict was being given already."
@@ -200,7 +214,7 @@ def is_debated(plan: Plan) -> bool:
     return plan.protocol != AUDIT and protocol is not None and bool(protocol.manners)
 
 
-def require_debate(progress: Progress) -> None:
+def require_debate(progress: RunState) -> None:
     """Raise InputError for a remark that no debater would see."""
     if progress.plan is not None and not is_debated(progress.plan):
         raise InputError("Expected a debate to speak in, found a check in which nobody debates.")
@@ -216,22 +230,22 @@ def warm_up(home: Path) -> None:
     Languages first: a case is stored with its language, so the click itself waits for them. Raises
     ConfigError: something cannot be loaded.
     """
-    from core.documents.segmentation import language_of
+    from core.documents.segmentation import detect_language
 
-    language_of(SAMPLE)
+    detect_language(WARM_UP_SENTENCE)
     import core.pipeline.review  # noqa: F401 - the first run would wait for it
-    from core.baseline.entailment import assessor_of, reader_in_use
+    from core.baseline.entailment import load_assessor, load_reader_choice
     from core.baseline.export import load_multilingual_encoder
     from core.verdict.classifier import load_classifier
 
-    load_multilingual_encoder().encode([SAMPLE])
+    load_multilingual_encoder().encode([WARM_UP_SENTENCE])
     with open_store(home) as store:
         load_classifier(home, store.versions.active())
-        reader = reader_in_use(store)
-    assessor_of(home, reader).reader.read([(SAMPLE, SAMPLE)])
+        reader = load_reader_choice(store)
+    load_assessor(home, reader).reader.read([(WARM_UP_SENTENCE, WARM_UP_SENTENCE)])
 
 
-class Jobs:
+class JobRunner:
     """The runs that this process carries out, over one home."""
 
     def __init__(
@@ -246,8 +260,8 @@ class Jobs:
         self.keys = keys or Keys({})
         self.owner = f"{os.getpid()}-{new_id()[:8]}"
         self._make_roster = make_roster
-        self._waiting: queue.SimpleQueue[Active] = queue.SimpleQueue()
-        self._active: dict[str, Active] = {}
+        self._waiting: queue.SimpleQueue[ActiveRun] = queue.SimpleQueue()
+        self._active: dict[str, ActiveRun] = {}
         self._lock = threading.Lock()
         self._workers: list[threading.Thread] = []
         self._heart: threading.Thread | None = None
@@ -259,7 +273,7 @@ class Jobs:
         *,
         parent_id: str | None = None,
         by: str = "",
-        typed: Mapping[str, str] = NOTHING_TYPED,
+        typed: Mapping[str, str] = NO_TYPED_KEYS,
     ) -> str:
         """Queue a run over a stored case and return its id.
 
@@ -274,11 +288,11 @@ class Jobs:
             self.submit(store, [run_id], payer)
         return run_id
 
-    def payer(self, by: str, typed: Mapping[str, str] = NOTHING_TYPED) -> Payer:
+    def payer(self, by: str, typed: Mapping[str, str] = NO_TYPED_KEYS) -> RunPayer:
         """Return who pays for a run, with this process's keys and those they typed."""
-        return Payer(by, replace(self.keys, typed=dict(typed)))
+        return RunPayer(by, replace(self.keys, typed=dict(typed)))
 
-    def require(self, plan: Plan, payer: Payer) -> None:
+    def require(self, plan: Plan, payer: RunPayer) -> None:
         """Raise InputError or KeyMissing for a plan that cannot be carried out; store nothing."""
         from core.debate.protocols import require_protocol
 
@@ -288,18 +302,18 @@ class Jobs:
     def queue(self, store: Store, case: Case, plan: Plan, *, parent_id: str | None = None) -> str:
         """Store a queued run and return its id; call inside `Store.writing()`, then `submit`."""
         now = time.time()
-        plan = as_learned(store, case.project_id, plan)
+        plan = apply_learned(store, case.project_id, plan)
         run = Run(new_id(), case.id, case.project_id, plan, "queued", now, parent_id=parent_id)
         store.runs.add(run, self.owner, now)
         return run.id
 
-    def submit(self, store: Store, run_ids: Sequence[str], payer: Payer) -> None:
+    def submit(self, store: Store, run_ids: Sequence[str], payer: RunPayer) -> None:
         """Carry out queued runs of this process as soon as a worker is free."""
         workers = store.projects.settings().workers
         for run_id in run_ids:
             self._submit(run_id, payer, workers)
 
-    def resume(self, run_id: str, by: str, typed: Mapping[str, str] = NOTHING_TYPED) -> bool:
+    def resume(self, run_id: str, by: str, typed: Mapping[str, str] = NO_TYPED_KEYS) -> bool:
         """Resume a run that ended without its verdict; return False if a process has it.
 
         That may even be this process: a run whose lease lapsed while the machine slept goes on with
@@ -341,9 +355,10 @@ class Jobs:
             raise InputError(
                 "Expected something to say to the debaters, found nothing; type it first."
             )
-        if len(words) > LONGEST_REMARK:
+        if len(words) > MAX_REMARK_CHARACTERS:
             raise InputError(
-                f"Expected at most {LONGEST_REMARK:,} characters, found {len(words):,}; say what "
+                f"Expected at most {MAX_REMARK_CHARACTERS:,} characters, found {len(words):,}; "
+                f"say what "
                 "matters most."
             )
         active = self._find_active(run_id)
@@ -353,17 +368,17 @@ class Jobs:
                 "to another process; reload the page."
             )
         with open_store(self.home) as store, store.writing():
-            require_debate(folded(event for _, event in store.runs.events(run_id)))
+            require_debate(fold_events(event for _, event in store.runs.events(run_id)))
             remark = PersonSpoke(time.time(), by, words)
             store.runs.append(run_id, self.owner, [remark])
         active.said.put(remark)
 
-    def live(self, run_id: str) -> Live | None:
+    def live(self, run_id: str) -> LiveState | None:
         """Return the live state of a run of this process; None for other runs."""
         active = self._find_active(run_id)
         return active.live if active else None
 
-    def _find_active(self, run_id: str) -> Active | None:
+    def _find_active(self, run_id: str) -> ActiveRun | None:
         with self._lock:
             return self._active.get(run_id)
 
@@ -376,8 +391,8 @@ class Jobs:
             time.sleep(0.01)
         return True
 
-    def _submit(self, run_id: str, payer: Payer, workers: int) -> None:
-        active = Active(run_id, payer)
+    def _submit(self, run_id: str, payer: RunPayer, workers: int) -> None:
+        active = ActiveRun(run_id, payer)
         with self._lock:
             self._active[run_id] = active
             if self._heart is None:
@@ -401,17 +416,17 @@ class Jobs:
                 active.stop.set()  # its remaining work is useless
                 LOGGER.warning("run %s was taken over by another process", active.run_id)
             except sqlite3.OperationalError as error:
-                LOGGER.error("run %s: %s Found: %s", active.run_id, NOT_STORED, error)
-                self._fail_run(active, NOT_STORED)
+                LOGGER.error("run %s: %s Found: %s", active.run_id, NOT_STORED_MESSAGE, error)
+                self._fail_run(active, NOT_STORED_MESSAGE)
             except Exception:
                 LOGGER.exception("run %s failed in an unexpected way", active.run_id)
-                self._fail_run(active, UNEXPECTED)
+                self._fail_run(active, UNEXPECTED_ERROR_MESSAGE)
             finally:
                 with self._lock:
                     if self._active.get(active.run_id) is active:
                         del self._active[active.run_id]
 
-    def _carry_out(self, active: Active) -> None:
+    def _carry_out(self, active: ActiveRun) -> None:
         with open_store(self.home) as store:
             with store.writing():
                 began = store.runs.begin(active.run_id, self.owner, time.time())
@@ -428,9 +443,9 @@ class Jobs:
             except ReviewError as error:
                 self._append(store, active, RunFailed(time.time(), "reading", str(error)))
                 return
-            offer(store, active.run_id, time.time())
+            try_enqueue(store, active.run_id, time.time())
 
-    def _start_review(self, store: Store, active: Active) -> Iterator[tuple[Event, ...]]:
+    def _start_review(self, store: Store, active: ActiveRun) -> Iterator[tuple[Event, ...]]:
         """Return the review's events from what is stored of the run; a tuple is one transaction."""
         lease = store.projects.settings().lease_seconds
         run = store.runs.get(active.run_id, time.time(), lease)
@@ -441,24 +456,24 @@ class Jobs:
         active.live.progress = ProgressMade(time.time(), "reading", note)
         roster = self._make_roster(run.plan.roster) if self._make_roster else None
         past_events = [event for _, event in store.runs.events(run.id)]
-        earlier = earlier_of(store, run, lease)
-        staff = staffed(store, self.home, run, active.payer, roster)
+        earlier = load_earlier_run(store, run, lease)
+        staff = build_run_agents(store, self.home, run, active.payer, roster)
         return staff.review(
             case, run.plan, active.stop, past=past_events, earlier=earlier, heard=active.heard
         )
 
-    def _append(self, store: Store, active: Active, *events: Event) -> None:
+    def _append(self, store: Store, active: ActiveRun, *events: Event) -> None:
         """Store events; only an end must survive a power cut, as steps can be repeated."""
-        is_end = any(event.kind in ENDINGS for event in events)
+        is_end = any(event.kind in ENDING_KINDS for event in events)
         with store.writing() if is_end else store.noting():
             store.runs.append(active.run_id, self.owner, events)
 
-    def _fail_run(self, active: Active, message: str) -> None:
+    def _fail_run(self, active: ActiveRun, message: str) -> None:
         """Mark the run as failed; if even that cannot be stored, its lease runs out."""
         active.stop.set()
         try:
             with open_store(self.home) as store:
-                stage = folded(event for _, event in store.runs.events(active.run_id)).stage
+                stage = fold_events(event for _, event in store.runs.events(active.run_id)).stage
                 self._append(store, active, RunFailed(time.time(), stage, message))
         except Exception as error:  # noqa: BLE001 - an error would end the worker thread
             LOGGER.error("run %s could not even be marked as failed: %r", active.run_id, error)
@@ -466,7 +481,7 @@ class Jobs:
     def _renew_leases(self) -> None:
         """Keep this process's leases fresh and pass on stop requests from other processes."""
         while True:
-            time.sleep(BEAT_SECONDS)
+            time.sleep(HEARTBEAT_SECONDS)
             with self._lock:
                 active = dict(self._active)
             if not active:

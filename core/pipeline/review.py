@@ -1,6 +1,6 @@
 """Checks a case; this module alone defines the order of the stages.
 
-`review_to_store` is a synchronous generator of events. It skips what earlier events already
+`run_review` is a synchronous generator of events. It skips what earlier events already
 contain: an interrupted run is resumed by passing its events as `past`. Source: CEDA 3.1, 3.2.
 """
 
@@ -10,16 +10,21 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from core.agents.agent_runner import RunContext, calls_of, segmented
-from core.debate.protocols import protocol_named
-from core.debate.state import DebateState, judge_view, warned
-from core.documents.library import Gathering, gather_sources, missed, sources_of
-from core.documents.retrieval import Retriever, described_passages, described_texts
+from core.agents.agent_runner import RunContext, drain_calls, segment_response
+from core.debate.protocols import find_protocol
+from core.debate.state import DebateState, build_judge_view, report_notices
+from core.documents.library import GatherJob, gather_sources, load_sources, report_missing_sources
+from core.documents.retrieval import Retriever, build_description_passages, map_description_texts
 from core.llm.encoder import Embedder
-from core.pipeline.audit_stage import AuditRun, audited, seen_after, statements_checked
-from core.pipeline.run_factory import Earlier, code_digest, copies, reusable
-from core.pipeline.span_stage import marked
-from core.runtime.concurrency import Stop
+from core.pipeline.audit_stage import AuditRun, build_marking_view, check_statements, run_audit
+from core.pipeline.run_factory import (
+    EarlierRun,
+    compute_code_digest,
+    copy_steps,
+    find_reusable_step,
+)
+from core.pipeline.span_stage import mark_spans
+from core.runtime.concurrency import StopSignal
 from core.runtime.config import Settings
 from core.runtime.errors import BudgetReached, ModelError, ReviewError, Stopped
 from core.schema.events import (
@@ -36,23 +41,23 @@ from core.schema.events import (
     RunStopped,
     StepsReused,
 )
-from core.schema.progress import Progress, folded
-from core.schema.records import Case, Cause, Passage, Plan, Source, Verdict, rule_digest
+from core.schema.progress import RunState, fold_events
+from core.schema.records import Case, Passage, Plan, Source, UnclearCause, Verdict, hash_rule
 from core.schema.roles import CaseView, Evidence, ImageReader, JudgeView, Roster
 from core.store import Store, open_store
-from core.tools.registry import Bench
+from core.tools.registry import ToolContext
 from core.verdict.classifier import Classifier
 
-CODE = code_digest()[:12]
-Heard = Callable[[], tuple[PersonSpoke, ...]]
+CODE_DIGEST = compute_code_digest()[:12]
+RemarkSource = Callable[[], tuple[PersonSpoke, ...]]
 
 
-def view_of(case: Case, progress: Progress, sources: Sequence[Source]) -> CaseView:
+def build_case_view(case: Case, progress: RunState, sources: Sequence[Source]) -> CaseView:
     """Return the case with its evidence, and only those sources that contain any of it."""
     by_statement = {i: tuple(p.id for p in passages) for i, passages in progress.passages.items()}
     evidence = Evidence(progress.evidence, by_statement)
     used = {passage.source_id for passage in evidence.passages.values()}
-    texts = {s.id: s.text for s in sources} | described_texts(progress.images)
+    texts = {s.id: s.text for s in sources} | map_description_texts(progress.images)
     return CaseView(
         case=case,
         statements=tuple(s for _, s in sorted(progress.statements.items())),
@@ -63,7 +68,7 @@ def view_of(case: Case, progress: Progress, sources: Sequence[Source]) -> CaseVi
 
 
 @dataclass(frozen=True)
-class Resources:
+class ReviewResources:
     """The resources of a review; each thread opens the store for itself.
 
     `encoder` is the built-in agents' own; `bench` is what tools may use beside the sources;
@@ -77,9 +82,9 @@ class Resources:
     classifier: Classifier
     now: Callable[[], float]
     retriever: Embedder | None = None
-    bench: Callable[[Case, Stop], Bench] = lambda _, stop: Bench(stop)
+    bench: Callable[[Case, StopSignal], ToolContext] = lambda _, stop: ToolContext(stop)
     reader_id: str = ""
-    why_unfit: Callable[[Stop], str] = lambda _: ""
+    why_unfit: Callable[[StopSignal], str] = lambda _: ""
 
     @property
     def embedder(self) -> Embedder:
@@ -94,12 +99,12 @@ class _Review:
     case: Case
     plan: Plan
     roster: Roster
-    resources: Resources
-    stop: Stop
-    progress: Progress
-    earlier: Earlier | None
+    resources: ReviewResources
+    stop: StopSignal
+    progress: RunState
+    earlier: EarlierRun | None
     is_arriving: bool = False
-    heard: Heard = tuple
+    heard: RemarkSource = tuple
 
     @property
     def now(self) -> Callable[[], float]:
@@ -117,20 +122,20 @@ class _Review:
     @property
     def code(self) -> str:
         """The program that runs now; a resumed run may have begun under another."""
-        return f"{CODE} {self.resources.embedder.id} {self.resources.reader_id}".rstrip()
+        return f"{CODE_DIGEST} {self.resources.embedder.id} {self.resources.reader_id}".rstrip()
 
 
-def review_to_store(
+def run_review(
     case: Case,
     plan: Plan,
     roster: Roster,
-    resources: Resources,
-    stop: Stop,
+    resources: ReviewResources,
+    stop: StopSignal,
     *,
     past: Sequence[Event] = (),
-    earlier: Earlier | None = None,
+    earlier: EarlierRun | None = None,
     is_arriving: bool = False,
-    heard: Heard = tuple,
+    heard: RemarkSource = tuple,
 ) -> Iterator[tuple[Event, ...]]:
     """Yield a run's events to its end as they are to be stored: those of a tuple all or none.
 
@@ -140,7 +145,9 @@ def review_to_store(
     nothing is concluded (CEDA 6). Every other run ends with `run_finished`, `run_stopped` or
     `run_failed`.
     """
-    run = _Review(case, plan, roster, resources, stop, folded(past), earlier, is_arriving, heard)
+    run = _Review(
+        case, plan, roster, resources, stop, fold_events(past), earlier, is_arriving, heard
+    )
     progress, now = run.progress, resources.now
     try:
         for item in _run_stages(run):
@@ -149,24 +156,26 @@ def review_to_store(
                 progress.add(event)
             yield events
     except Stopped:
-        yield (*calls_of(run.play), RunStopped(now()))
+        yield (*drain_calls(run.play), RunStopped(now()))
     except ModelError as error:  # the verdict is unclear and says why; the run can be resumed
-        calls, at, words = calls_of(run.play), now(), str(error)
-        cause: Cause = "budget_reached" if isinstance(error, BudgetReached) else "agent_failed"
+        calls, at, words = drain_calls(run.play), now(), str(error)
+        cause: UnclearCause = (
+            "budget_reached" if isinstance(error, BudgetReached) else "agent_failed"
+        )
         problem = ProblemMet(at, progress.stage, words, cause=cause)
         verdict = Verdict("unclear", None, None, f"No verdict: {words}", cause, words)
         yield (*calls, problem, RunFinished(at, verdict, progress.seconds(at), progress.cost))
     except ReviewError as error:
-        yield (*calls_of(run.play), RunFailed(now(), progress.stage, str(error)))
+        yield (*drain_calls(run.play), RunFailed(now(), progress.stage, str(error)))
 
 
 def _run_stages(run: _Review) -> Iterator[Event | tuple[Event, ...]]:
     """Yield the events of all stages in order; each does only what is not done yet."""
     progress, resources = run.progress, run.resources
     if progress.case is None:
-        roles = run.roster.roles_used(rule_digest)
+        roles = run.roster.roles_used(hash_rule)
         yield RunStarted(run.now(), run.case, run.plan, roles, run.code)
-    gathering = Gathering(
+    gathering = GatherJob(
         run.case,
         resources.home,
         resources.settings,
@@ -178,27 +187,27 @@ def _run_stages(run: _Review) -> Iterator[Event | tuple[Event, ...]]:
     )
     yield from gather_sources(gathering, progress.sources_read)
     with open_store(resources.home) as store, store.reading():
-        yield from missed(gathering, store, progress.sources_read)
-        sources = sources_of(store, run.case, progress.sources_read)
+        yield from report_missing_sources(gathering, store, progress.sources_read)
+        sources = load_sources(store, run.case, progress.sources_read)
         run = replace(run, case=_detect_language(run.case, sources))
         yield _reuse_steps(run, store)
         if progress.reused is None:
-            yield from segmented(run.play, run.case, progress.statements)
+            yield from segment_response(run.play, run.case, progress.statements)
         yield from _search_sources(run, store, sources)
     if run.is_arriving:
-        yield from statements_checked(_build_audit(run, sources), with_whole=False)
+        yield from check_statements(_build_audit(run, sources), with_whole=False)
         return
     if run.plan.protocol == AUDIT:
         audit = _build_audit(run, sources)
-        yield from audited(audit)
-        yield from _conclude(run, seen_after(audit))
+        yield from run_audit(audit)
+        yield from _conclude(run, build_marking_view(audit))
         return
-    view = view_of(run.case, progress, sources)
+    view = build_case_view(run.case, progress, sources)
     state = DebateState(run.play, view, progress, run.plan, run.heard)
     if progress.judgement is None:
-        yield from warned(state)
-        yield from protocol_named(run.plan.protocol).argue(state)
-    yield from _conclude(run, judge_view(state))
+        yield from report_notices(state)
+        yield from find_protocol(run.plan.protocol).argue(state)
+    yield from _conclude(run, build_judge_view(state))
 
 
 def _search_sources(run: _Review, store: Store, sources: Sequence[Source]) -> Iterator[Event]:
@@ -206,7 +215,9 @@ def _search_sources(run: _Review, store: Store, sources: Sequence[Source]) -> It
     unsearched = [s for i, s in sorted(progress.statements.items()) if i not in progress.passages]
     if not unsearched:
         return
-    image_texts = described_passages(progress.images.values(), case.language, run.image_reader.name)
+    image_texts = build_description_passages(
+        progress.images.values(), case.language, run.image_reader.name
+    )
     retriever = Retriever(store, resources.embedder, sources)
     queries = [f"{case.question} {statement.rewrite}".strip() for statement in unsearched]
     if resources.retriever is not None:  # a provider's embedder takes all queries in one call
@@ -225,13 +236,13 @@ def _reuse_steps(run: _Review, store: Store) -> tuple[Event, ...]:
     has_begun = any((progress.reused, progress.statements, progress.context, progress.turns))
     if earlier is None or has_begun or not run.roster.is_deterministic:
         return ()
-    previous = folded(earlier.events)
+    previous = fold_events(earlier.events)
     read_at = {i: store.readings.read_at(i) for i in progress.sources_read}
-    through = reusable(previous, progress, read_at) if previous.code == run.code else None
+    through = find_reusable_step(previous, progress, read_at) if previous.code == run.code else None
     if through is None:
         return ()
     now = run.now()
-    return (*copies(earlier, through, now), StepsReused(now, earlier.run_id, through))
+    return (*copy_steps(earlier, through, now), StepsReused(now, earlier.run_id, through))
 
 
 def _detect_language(case: Case, sources: Sequence[Source]) -> Case:
@@ -254,7 +265,7 @@ def _build_audit(run: _Review, sources: Sequence[Source]) -> AuditRun:
     return AuditRun(
         run.play,
         run.progress,
-        lambda: view_of(case, run.progress, sources),
+        lambda: build_case_view(case, run.progress, sources),
         resources.bench(case, run.stop),
         search if sources else None,
         run.plan.max_turns,
@@ -273,13 +284,13 @@ def _conclude(run: _Review, seen: JudgeView) -> Iterator[Event]:
             verdict = Verdict(
                 "unclear", None, None, verdict.rationale, "model_not_fit", why, verdict.classifier
             )
-        yield from calls_of(run.play)
+        yield from drain_calls(run.play)
         yield LabelPredicted(now(), verdict)
     aside = [
         progress.statements[index]
         for index, entry in progress.memory.items()
         if not entry.is_checkable or entry.label != "hallucinated"
     ]
-    yield from marked(run.play, seen, progress.judgement, verdict, progress, aside=aside)
+    yield from mark_spans(run.play, seen, progress.judgement, verdict, progress, aside=aside)
     end = now()
     yield RunFinished(end, verdict, progress.seconds(end), progress.cost)

@@ -15,69 +15,71 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from core.baseline.entailment import reader_in_use
+from core.baseline.entailment import load_reader_choice
 from core.llm.keys import Keys
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.runtime.config import PROJECT_ROOT
 from core.runtime.errors import ConfigError, KeyMissing
 from core.schema.events import AUDIT, Event, PersonSpoke
-from core.schema.progress import Progress
+from core.schema.progress import RunState
 from core.schema.records import (
-    CONSENSUS,
-    EXAMPLES,
-    MEMBER,
-    THRESHOLD,
+    CONSENSUS_KIND,
+    EXAMPLES_KIND,
+    MEMBER_KIND,
+    THRESHOLD_KIND,
     Case,
     LearnedMarks,
     Plan,
     Run,
     SpanExample,
-    SpanThreshold,
-    examples_from,
-    fitting_examples,
-    members_from,
-    threshold_from,
+    SpanThresholds,
+    choose_examples,
+    parse_examples,
+    parse_members,
+    parse_thresholds,
 )
 from core.schema.roles import CaseView
-from core.schema.rosters import RosterConfig, judge_prompt
+from core.schema.rosters import RosterConfig, get_judge_prompt_name
 from core.store import Store, open_store
-from core.store.cases import fingerprint
-from core.store.versions import NONE, Learned, read_body
+from core.store.cases import compute_fingerprint
+from core.store.versions import NOTHING_LEARNED, LearnedArtefact, parse_body
 
 if TYPE_CHECKING:
     from core.agents.agent_runner import AgentContext
     from core.baseline.assessment import Assessor
     from core.llm.encoder import Embedder
-    from core.pipeline.review import Resources
-    from core.pipeline.tool_context import MakeAsker
+    from core.pipeline.review import ReviewResources
+    from core.pipeline.tool_context import AskerFactory
     from core.schema.roles import Roster
 
-Through = Literal["statements", "judgement"]
-DEBATE = (
+ReusedThrough = Literal["statements", "judgement"]
+DEBATE_KINDS = (
     "passages_found", "context_built", "debate_noted", "turn_started", "turn_finished",
     "consensus_reached", "round_summarised", "debate_decided", "judgement_sampled",
     "consensus_weighed", "response_revised",
 )  # fmt: skip
-STEPS: dict[Through, frozenset[str]] = {
+STEP_KINDS: dict[ReusedThrough, frozenset[str]] = {
     "statements": frozenset({"statement_found"}),
-    "judgement": frozenset({"statement_found", *DEBATE, "judgement_reached"}),
+    "judgement": frozenset({"statement_found", *DEBATE_KINDS, "judgement_reached"}),
 }
 
-FROM_MEMORY = (
+NO_SOURCE_NOTICE = (
     "There is no source that speaks of it: the models argue from what they know, which is what is "
     "in question. Add a document before you rely on the verdict."
 )
 
 
 @dataclass(frozen=True)
-class Earlier:
+class EarlierRun:
     """The finished run that is checked again, with its events."""
 
     run_id: str
     events: tuple[Event, ...]
 
 
-def reusable(before: Progress, now: Progress, read_at: Mapping[str, float]) -> Through | None:
+def find_reusable_step(
+    before: RunState, now: RunState, read_at: Mapping[str, float]
+) -> ReusedThrough | None:
     """Return the last step of `before` with the same inputs as `now`, which has read its sources.
 
     `read_at` says when each source's reading was made: a reading made after `before` used the
@@ -107,12 +109,12 @@ def reusable(before: Progress, now: Progress, read_at: Mapping[str, float]) -> T
     return "statements" if same_sources or now.case.language != "und" else None
 
 
-def copies(earlier: Earlier, through: Through, now: float) -> Iterator[Event]:
+def copy_steps(earlier: EarlierRun, through: ReusedThrough, now: float) -> Iterator[Event]:
     """Yield the earlier run's events of these steps, dated now, with no time and no cost."""
     finished = {e.turn.number for e in earlier.events if e.kind == "turn_finished"}
     started: set[int] = set()
     for event in earlier.events:
-        if event.kind not in STEPS[through]:
+        if event.kind not in STEP_KINDS[through]:
             continue
         if event.kind == "turn_started":
             if event.number in started or event.number not in finished:
@@ -124,7 +126,7 @@ def copies(earlier: Earlier, through: Through, now: float) -> Iterator[Event]:
             yield replace(event, at=now)
 
 
-def code_digest() -> str:
+def compute_code_digest() -> str:
     """Return a digest of the program on disk: rules are code, so other code may read differently.
 
     Computed once, when the engine is loaded: later the disk may hold another program. All of `core`
@@ -137,14 +139,14 @@ def code_digest() -> str:
     return digest.hexdigest()
 
 
-def _segmentation_inputs(progress: Progress) -> tuple[object, ...]:
+def _segmentation_inputs(progress: RunState) -> tuple[object, ...]:
     """Return the texts that statements are cut from, and the segmenter."""
     names = ("response", "question", "role", "instruction", "language")
     segmenter = [used for used in progress.roles if used.role == "segmenter"]
     return *(getattr(progress.case, name) for name in names), segmenter
 
 
-def _source_inputs(progress: Progress) -> tuple[object, ...]:
+def _source_inputs(progress: RunState) -> tuple[object, ...]:
     """Return the case's sources in order, with their texts and names, which debaters quote.
 
     Failures of agents in the earlier debate count too: another check should try again.
@@ -155,7 +157,7 @@ def _source_inputs(progress: Progress) -> tuple[object, ...]:
     return case and (case.documents, case.images), progress.source_names, texts, failures
 
 
-def _debate_inputs(progress: Progress, *, is_weighed: bool) -> tuple[object, ...]:
+def _debate_inputs(progress: RunState, *, is_weighed: bool) -> tuple[object, ...]:
     """Return the agents with their rules, and the plan up to the label.
 
     Spans are always proposed and decided anew, so the agents that mark them, and what corrections
@@ -170,48 +172,48 @@ def _debate_inputs(progress: Progress, *, is_weighed: bool) -> tuple[object, ...
     return roles, plan
 
 
-def as_learned(store: Store, project_id: str, plan: Plan) -> Plan:
+def apply_learned(store: Store, project_id: str, plan: Plan) -> Plan:
     """Return the plan with what is in use now. Raises ConfigError: its checksum does not match."""
 
     def number(kind: str) -> int:
         in_use = store.learned.in_use(kind, project_id)
-        return in_use.number if in_use else NONE
+        return in_use.number if in_use else NOTHING_LEARNED
 
     return replace(
         plan,
         classifier=plan.classifier or store.versions.active(),
-        reader=plan.reader or reader_in_use(store),
-        span_threshold=number(THRESHOLD),
-        span_examples=number(EXAMPLES),
-        span_member=number(MEMBER),
-        agent_weights=number(CONSENSUS),
+        reader=plan.reader or load_reader_choice(store),
+        span_threshold=number(THRESHOLD_KIND),
+        span_examples=number(EXAMPLES_KIND),
+        span_member=number(MEMBER_KIND),
+        agent_weights=number(CONSENSUS_KIND),
     )
 
 
-def learned_marks(store: Store, run: Run) -> LearnedMarks:
+def load_learned_marks(store: Store, run: Run) -> LearnedMarks:
     """Load what span agents had learned when the run was planned. Raises ConfigError: not found."""
     plan = run.plan
-    threshold = _load_learned(store, run, THRESHOLD, plan.span_threshold)
-    examples = _load_learned(store, run, EXAMPLES, plan.span_examples)
-    member = _load_learned(store, run, MEMBER, plan.span_member)
+    threshold = _load_learned(store, run, THRESHOLD_KIND, plan.span_threshold)
+    examples = _load_learned(store, run, EXAMPLES_KIND, plan.span_examples)
+    member = _load_learned(store, run, MEMBER_KIND, plan.span_member)
     case = store.cases.get(run.case_id) if examples else None
     chosen: tuple[SpanExample, ...] = ()
     if examples is not None and case is not None:
-        case_fingerprint = fingerprint(case.response, case.question)
-        chosen = fitting_examples(
-            read_body(examples, examples_from), case.language, case_fingerprint
+        case_fingerprint = compute_fingerprint(case.response, case.question)
+        chosen = choose_examples(
+            parse_body(examples, parse_examples), case.language, case_fingerprint
         )
-    thresholds = SpanThreshold()
+    thresholds = SpanThresholds()
     if threshold:
-        thresholds = read_body(threshold, partial(threshold_from, threshold.number))
-    alone = read_body(member, members_from) if member else ()
+        thresholds = parse_body(threshold, partial(parse_thresholds, threshold.number))
+    alone = parse_body(member, parse_members) if member else ()
     return LearnedMarks(thresholds, chosen, plan.span_examples, alone)
 
 
-def _load_learned(store: Store, run: Run, kind: str, number: int) -> Learned | None:
-    learned = store.learned.get(number) if number != NONE else None
+def _load_learned(store: Store, run: Run, kind: str, number: int) -> LearnedArtefact | None:
+    learned = store.learned.get(number) if number != NOTHING_LEARNED else None
     exists = learned is not None and (learned.kind, learned.project_id) == (kind, run.project_id)
-    if number != NONE and not exists:
+    if number != NOTHING_LEARNED and not exists:
         raise ConfigError(
             f"Expected {kind} number {number}, with which this run began, found none here; check "
             "the case again, and it goes by what is in use now."
@@ -220,7 +222,7 @@ def _load_learned(store: Store, run: Run, kind: str, number: int) -> Learned | N
 
 
 @dataclass(frozen=True)
-class Payer:
+class RunPayer:
     """The person who started or resumed a run: they pay for it, with the keys they typed."""
 
     by: str
@@ -228,34 +230,34 @@ class Payer:
 
 
 @dataclass(frozen=True)
-class Staff:
-    """A run's agents with their resources; `require_room` refuses a case that is too long."""
+class RunAgents:
+    """A run's agents and resources; `require_context_window` refuses too long a case."""
 
     roster: Roster
-    resources: Resources
+    resources: ReviewResources
     require_room: Callable[[Case], None] | None = None
 
     def review(
         self,
         case: Case,
         plan: Plan,
-        stop: Stop,
+        stop: StopSignal,
         *,
         past: Sequence[Event],
-        earlier: Earlier | None,
+        earlier: EarlierRun | None,
         is_arriving: bool = False,
         heard: Callable[[], tuple[PersonSpoke, ...]] = tuple,
     ) -> Iterator[tuple[Event, ...]]:
-        """Return the run's events as they are to be stored; parameters as for `review_to_store`.
+        """Return the run's events as they are to be stored; parameters as for `run_review`.
 
         Raises:
             InputError: at once, if a model's window cannot hold the questions about the case.
         """
-        from core.pipeline.review import review_to_store
+        from core.pipeline.review import run_review
 
         if self.require_room and not is_arriving:
             self.require_room(case)
-        return review_to_store(
+        return run_review(
             case,
             plan,
             self.roster,
@@ -283,15 +285,15 @@ def require_keys(plan: Plan, keys: Keys) -> None:
         )
 
 
-def staffed(
+def build_run_agents(
     store: Store,
     home: Path,
     run: Run,
-    payer: Payer,
+    payer: RunPayer,
     roster: Roster | None,
     *,
     sources: Path | None = None,
-) -> Staff:
+) -> RunAgents:
     """Build the agents that the run's plan names; `roster` replaces them in a test or demo.
 
     Ledger, prompts and classifier are the home's; so are the sources, unless `sources` is another
@@ -301,25 +303,25 @@ def staffed(
         KeyMissing: a key that the run needs is not at hand (any more).
         ConfigError: the encoder, the classifier or what was learned cannot be loaded.
     """
-    from core.agents.rosters import roster_named
-    from core.baseline.entailment import SHIPPED, assessor_of
+    from core.agents.rosters import make_built_in_roster
+    from core.baseline.entailment import SHIPPED_READER, load_assessor
     from core.baseline.export import load_multilingual_encoder
-    from core.pipeline.review import Resources
-    from core.pipeline.tool_context import bench_maker
+    from core.pipeline.review import ReviewResources
+    from core.pipeline.tool_context import make_context_factory
     from core.verdict.classifier import load_classifier
-    from core.verdict.consensus_weights import with_weigher
+    from core.verdict.consensus_weights import add_weigher
 
-    marks = learned_marks(store, run)
-    assessor = assessor_of(home, run.plan.reader)
+    marks = load_learned_marks(store, run)
+    assessor = load_assessor(home, run.plan.reader)
     models = None
     if roster is None and run.plan.sheet is not None:
         models = _build_llm_roster(
             store, home, run, payer, marks, assessor, run.plan.sheet, sources or home
         )
         roster = models.roster
-    roster = roster or roster_named(run.plan.roster, marks.threshold, assessor)
+    roster = roster or make_built_in_roster(run.plan.roster, marks.threshold, assessor)
     ask = models.ask if models else None
-    resources = Resources(
+    resources = ReviewResources(
         home=sources or home,
         settings=store.projects.settings(),
         encoder=load_multilingual_encoder(),
@@ -327,65 +329,70 @@ def staffed(
         now=time.time,
         retriever=models.retriever if models else None,
         # Data sets that are only measured are not sent to the web.
-        bench=bench_maker(store, home, run.id, payer.keys, ask, has_web=sources is None),
-        reader_id="" if run.plan.reader in ("", SHIPPED) else assessor.id,
-        why_unfit=models.why_unfit if models else Resources.why_unfit,
+        bench=make_context_factory(store, home, run.id, payer.keys, ask, has_web=sources is None),
+        reader_id="" if run.plan.reader in ("", SHIPPED_READER) else assessor.id,
+        why_unfit=models.why_unfit if models else ReviewResources.why_unfit,
     )
     require_room = models.require_room if models else None
-    return Staff(with_weigher(roster, store, run), resources, require_room)
+    return RunAgents(add_weigher(roster, store, run), resources, require_room)
 
 
 @dataclass(frozen=True)
 class _LlmRoster:
     """A roster of language models, its embedding model if any, and what its tools ask.
 
-    `require_room` refuses too long a case; `why_unfit` is that of `Resources`.
+    `require_context_window` refuses too long a case; `why_unfit` is that of `ReviewResources`.
     """
 
     roster: Roster
     retriever: Embedder | None
-    ask: MakeAsker | None
+    ask: AskerFactory | None
     require_room: Callable[[Case], None]
-    why_unfit: Callable[[Stop], str]
+    why_unfit: Callable[[StopSignal], str]
 
 
 def _build_llm_roster(
     store: Store,
     home: Path,
     run: Run,
-    payer: Payer,
+    payer: RunPayer,
     learned: LearnedMarks,
     assessor: Assessor,
     sheet: RosterConfig,
     sources: Path,
 ) -> _LlmRoster:
     from core.agents.agent_runner import AgentContext
-    from core.agents.rosters import seated
-    from core.agents.transcript import notices
-    from core.debate.protocols import manners_of, require_room, seated_for, writing_of
+    from core.agents.rosters import build_roster
+    from core.agents.transcript import find_injection_notices
+    from core.debate.protocols import (
+        assign_judge,
+        list_manners,
+        list_writing_prompts,
+        require_context_window,
+    )
     from core.llm.client import ModelClient
     from core.llm.encoder import LlmEmbedder
-    from core.llm.limits import Caps
-    from core.llm.metering import Account, MeteredClient
+    from core.llm.limits import SpendingCaps
+    from core.llm.metering import CallAccount, MeteredClient
     from core.llm.prompting import Fence, PromptBook
-    from core.pipeline.tool_context import asker_of
+    from core.pipeline.tool_context import make_asker_factory
 
     plan = run.plan
     if saved := store.rosters.get(sheet.name):
         # A context window is a fact, not a choice of the run: use a corrected value on Resume.
         sheet = sheet.with_windows_of(saved)
-    sheet = seated_for(plan, sheet)
+    sheet = assign_judge(plan, sheet)
     require_keys(plan, payer.keys)
     client = MeteredClient(
         ModelClient(payer.keys),
         home,
-        Account(run.id, payer.by, run.project_id),
-        Caps.of(store.projects.settings(), plan.token_cap, plan.cent_cap),
+        CallAccount(run.id, payer.by, run.project_id),
+        SpendingCaps.of(store.projects.settings(), plan.token_cap, plan.cent_cap),
         time.time,
         reuses=plan.reuses_replies,
     )
     book, fence = PromptBook(store.prompt_edits.of_project(run.project_id)), Fence.of_run(run.id)
-    manners, judge_manners = manners_of(plan)
+    manners, judge_manners = list_manners(plan)
     context = AgentContext(
         client,
         book,
@@ -393,29 +400,33 @@ def _build_llm_roster(
         sources,
         learned=learned,
         manners=manners,
-        judging=tuple(judge_prompt(manner) for manner in judge_manners),
-        writing=writing_of(plan),
+        judging=tuple(get_judge_prompt_name(manner) for manner in judge_manners),
+        writing=list_writing_prompts(plan),
         assessor=assessor,
     )
 
     def warn(view: CaseView) -> tuple[str, ...]:
-        return notices(view) if view.evidence.passages else (FROM_MEMORY, *notices(view))
+        return (
+            find_injection_notices(view)
+            if view.evidence.passages
+            else (NO_SOURCE_NOTICE, *find_injection_notices(view))
+        )
 
-    roster = seated(sheet, context)
+    roster = build_roster(sheet, context)
     if not roster.is_deterministic:
         roster = replace(roster, notes_made=context.notes.drain, notices=warn)
     seat = sheet.retriever
     return _LlmRoster(
         roster=roster,
         retriever=None if seat.is_built_in else LlmEmbedder(seat, payer.keys, client),
-        ask=asker_of(sheet.tool_picker, context),
-        require_room=lambda case: require_room(plan, sheet, case, book),
+        ask=make_asker_factory(sheet.tool_picker, context),
+        require_room=lambda case: require_context_window(plan, sheet, case, book),
         why_unfit=lambda stop: _explain_unfitness(home, run, sheet, context, stop),
     )
 
 
 def _explain_unfitness(
-    home: Path, run: Run, sheet: RosterConfig, context: AgentContext, stop: Stop
+    home: Path, run: Run, sheet: RosterConfig, context: AgentContext, stop: StopSignal
 ) -> str:
     """Say why a model that decides the run is not fit to; empty where none has failed its test.
 
@@ -452,9 +463,9 @@ def _explain_unfitness(
     return ""
 
 
-def earlier_of(store: Store, run: Run, lease: float) -> Earlier | None:
+def load_earlier_run(store: Store, run: Run, lease: float) -> EarlierRun | None:
     """Return the run that is checked again if it finished here; trace files are not trusted."""
     parent = store.runs.get(run.parent_id, time.time(), lease) if run.parent_id else None
     if parent is None or parent.status != "finished" or parent.origin != "here":
         return None
-    return Earlier(parent.id, tuple(event for _, event in store.runs.events(parent.id)))
+    return EarlierRun(parent.id, tuple(event for _, event in store.runs.events(parent.id)))

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 
-from core.agents.agent_runner import RunContext, calls_of, notes_of, part_played
-from core.baseline.span_reader import between
-from core.runtime.concurrency import Stop, merged
+from core.agents.agent_runner import RunContext, drain_calls, drain_notes, play_role
+from core.baseline.span_reader import fill_gaps
+from core.runtime.concurrency import StopSignal, merge_streams
 from core.runtime.errors import ModelError, ReplyError, ReviewError, Stopped
 from core.schema.events import (
     Event,
@@ -32,7 +32,7 @@ from core.schema.events import (
     SpanVoted,
     WordsScored,
 )
-from core.schema.progress import Progress
+from core.schema.progress import RunState
 from core.schema.records import (
     Judgement,
     Label,
@@ -41,15 +41,15 @@ from core.schema.records import (
     Statement,
     Verdict,
     WordScore,
-    base_of,
+    get_base_language,
 )
 from core.schema.roles import CaseView, JudgeView, SpanPanelist, WordScorer
 
-KEPT_FROM = 0.7
-DIGITS = 4
-AT_ONCE = 8  # concurrent rulings
+DEFAULT_VOTE_THRESHOLD = 0.7
+SOFT_LABEL_DIGITS = 4
+CONCURRENT_RULINGS = 8  # concurrent rulings
 NO_VOTE = "It gave no vote."
-Place = tuple[int, int]  # [start, end) in the response
+SpanOffsets = tuple[int, int]  # [start, end) in the response
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class VotedRun:
         return max((p for p in votes if p is not None), default=0.0)
 
 
-def soft_labels(
+def compute_soft_labels(
     runs: Sequence[VotedRun], weights: Sequence[tuple[str, str, float]] = ()
 ) -> tuple[SoftLabel, ...]:
     """Return the stretches that any run marks, in order; offsets are in the response.
@@ -123,7 +123,9 @@ def soft_labels(
         else:
             p, level = _combine_equally(spans_over)
         if p > 0 or any(spans_over):
-            labels.append(SoftLabel(start, end, round(p, DIGITS), round(level, DIGITS)))
+            labels.append(
+                SoftLabel(start, end, round(p, SOFT_LABEL_DIGITS), round(level, SOFT_LABEL_DIGITS))
+            )
     return tuple(labels)
 
 
@@ -139,7 +141,7 @@ def _combine_equally(spans_by_run: Sequence[Sequence[VotedSpan]]) -> tuple[float
     return (sum(run_ps) / len(run_ps) if run_ps else 0.0), ranked[len(ranked) // 2]
 
 
-def hard_places(
+def find_hard_spans(
     labels: Sequence[SoftLabel], threshold: float, response: str
 ) -> tuple[tuple[int, int], ...]:
     """Return the stretches whose level reaches the threshold, merged and without outer spaces."""
@@ -158,7 +160,7 @@ def hard_places(
     return tuple(places)
 
 
-def named(panel: Sequence[SpanPanelist]) -> tuple[str, ...]:
+def name_members(panel: Sequence[SpanPanelist]) -> tuple[str, ...]:
     """Return each member's name, with a number if an earlier member has the same name."""
     names: list[str] = []
     for member in panel:
@@ -167,15 +169,15 @@ def named(panel: Sequence[SpanPanelist]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def lies_in_any(span: Span, statements: Sequence[Statement]) -> bool:
+def is_in_any_statement(span: Span, statements: Sequence[Statement]) -> bool:
     """Return True for a span within one of the statements."""
     return any(s.start <= span.start and span.end <= s.end for s in statements)
 
 
-def rotate(
+def rotate_panel(
     panel: Sequence[SpanPanelist],
     view: CaseView,
-    stop: Stop,
+    stop: StopSignal,
     now: Callable[[], float],
     *,
     aside: Sequence[Statement] = (),
@@ -185,9 +187,9 @@ def rotate(
     A member that fails is left out, and a problem says so. Spans in statements put `aside` are
     dropped.
     """
-    names = named(panel)
+    names = name_members(panel)
     members = [_MemberRun(i, panel, names, view, stop, now, aside) for i in range(len(panel))]
-    yield from merged([member.events for member in members], workers=len(panel))
+    yield from merge_streams([member.events for member in members], workers=len(panel))
     return tuple(member.run for member in members if member.has_spoken)
 
 
@@ -199,7 +201,7 @@ class _MemberRun:
     panel: Sequence[SpanPanelist]
     names: Sequence[str]
     view: CaseView
-    stop: Stop
+    stop: StopSignal
     now: Callable[[], float]
     aside: Sequence[Statement] = ()
     has_spoken: bool = False
@@ -222,7 +224,7 @@ class _MemberRun:
             cast_votes = ((i, self.votes.get((place, i))) for i in self.voters)
             votes = tuple((self.names[i], v.p) for i, v in cast_votes if v and v.p is not None)
             voted_spans.append(VotedSpan(span, votes))
-        return VotedRun(self.name, tuple(voted_spans), between(self.scores))
+        return VotedRun(self.name, tuple(voted_spans), fill_gaps(self.scores))
 
     def events(self) -> Iterator[Event]:
         self.stop.check()
@@ -237,7 +239,7 @@ class _MemberRun:
             yield self._make_problem(self.name, "marked nothing", error)
             return
         self.has_spoken = True
-        remaining = (span for span in spans if not lies_in_any(span, self.aside))
+        remaining = (span for span in spans if not is_in_any_statement(span, self.aside))
         self.spans = tuple(replace(span, source=self.name) for span in remaining)
         if isinstance(member, WordScorer) and self.scores:
             threshold = member.threshold(self.view.case.language)
@@ -246,7 +248,7 @@ class _MemberRun:
             yield SpanProposed(self.now(), span)
         if self.spans:
             streams = [partial(self._collect_votes, voter) for voter in self.voters]
-            yield from merged(streams, workers=len(streams))
+            yield from merge_streams(streams, workers=len(streams))
 
     def _collect_votes(self, voter: int) -> Iterator[Event]:
         self.stop.check()
@@ -285,27 +287,29 @@ class PanelTally:
         return self.used[0].extractor if len(self.used) < len(self.runs) else ""
 
 
-def tally(runs: Sequence[VotedRun], rule: PanelRule, response: str, language: str) -> PanelTally:
+def tally_votes(
+    runs: Sequence[VotedRun], rule: PanelRule, response: str, language: str
+) -> PanelTally:
     """Count the votes; a member that the rule names for the language decides alone."""
-    language_base = base_of(language)
+    language_base = get_base_language(language)
     alone = dict(rule.alone).get(language_base, "")
     deciding_runs = tuple(run for run in runs if run.extractor == alone) or tuple(runs)
     weights = rule.weights if len(deciding_runs) == len(runs) else ()
     learned_level = rule.levels.at(language_base)
-    threshold = KEPT_FROM if learned_level is None else learned_level
+    threshold = DEFAULT_VOTE_THRESHOLD if learned_level is None else learned_level
     return PanelTally(
         response,
         tuple(runs),
         deciding_runs,
-        soft_labels(deciding_runs, weights),
+        compute_soft_labels(deciding_runs, weights),
         threshold,
         bool(weights),
     )
 
 
-def rulings(found: PanelTally, label: Label) -> Iterator[SpanRuling]:
+def rule_on_spans(found: PanelTally, label: Label) -> Iterator[SpanRuling]:
     """Yield the wrong words (kept only if hallucinated), then the spans without any of them."""
-    hard = hard_places(found.labels, found.threshold, found.response)
+    hard = find_hard_spans(found.labels, found.threshold, found.response)
     for place in hard:
         is_kept = label == "hallucinated"
         reason = _explain_kept(found, place) if is_kept else f"The verdict is {label}."
@@ -321,7 +325,7 @@ def rulings(found: PanelTally, label: Label) -> Iterator[SpanRuling]:
                 yield SpanRuling(span, False, _explain_dropped(found, voted))
 
 
-def _merge_span(tally: PanelTally, place: Place) -> Span:
+def _merge_span(tally: PanelTally, place: SpanOffsets) -> Span:
     """Return the span of that place, described as in the run that marked most of it."""
     start, end = place
     overlaps = [(_count_shared(_get_place(s), place), s) for run in tally.used for s in run.spans]
@@ -333,7 +337,7 @@ def _merge_span(tally: PanelTally, place: Place) -> Span:
     return replace(best.span, start=start, end=end, text=text, p=round(p, 3), source=source)
 
 
-def _explain_kept(tally: PanelTally, place: Place) -> str:
+def _explain_kept(tally: PanelTally, place: SpanOffsets) -> str:
     levels = (p.level for p in tally.labels if _count_shared((p.start, p.end), place))
     level = min(levels)
     if tally.is_weighted:
@@ -357,7 +361,7 @@ def _explain_dropped(tally: PanelTally, voted: VotedSpan) -> str:
     return f"Marked in {times} of {len(tally.used)} runs; more than half would have to."
 
 
-def _find_markers(tally: PanelTally, place: Place) -> list[str]:
+def _find_markers(tally: PanelTally, place: SpanOffsets) -> list[str]:
     return [
         run.extractor
         for run in tally.runs
@@ -365,16 +369,16 @@ def _find_markers(tally: PanelTally, place: Place) -> list[str]:
     ]
 
 
-def _count_shared(one: Place, other: Place) -> int:
+def _count_shared(one: SpanOffsets, other: SpanOffsets) -> int:
     """Return how many characters the two have in common."""
     return max(0, min(one[1], other[1]) - max(one[0], other[0]))
 
 
-def _get_place(voted: VotedSpan) -> Place:
+def _get_place(voted: VotedSpan) -> SpanOffsets:
     return voted.span.start, voted.span.end
 
 
-def runs_of(run: Progress) -> tuple[VotedRun, ...]:
+def rebuild_voted_runs(run: RunState) -> tuple[VotedRun, ...]:
     """Return the runs that a finished panel's votes were counted over; empty without a panel."""
     if run.soft is None:
         return ()
@@ -386,17 +390,17 @@ def runs_of(run: Progress) -> tuple[VotedRun, ...]:
             votes = tuple((v.adjudicator, v.p) for v in cast_votes if v.p is not None)
             spans.append(VotedSpan(span, votes))
         scored = run.words
-        scores = between(scored.scores) if scored is not None and scored.agent == name else ()
+        scores = fill_gaps(scored.scores) if scored is not None and scored.agent == name else ()
         voted_runs.append(VotedRun(name, tuple(spans), scores))
     return tuple(voted_runs)
 
 
-def marked(
+def mark_spans(
     play: RunContext,
     seen: JudgeView,
     judgement: Judgement,
     verdict: Verdict,
-    progress: Progress,
+    progress: RunState,
     *,
     aside: Sequence[Statement] = (),
 ) -> Iterator[Event]:
@@ -413,8 +417,8 @@ def marked(
     except ModelError as error:
         message = f"The wrong words could not all be marked: {error}"
         yield ProblemMet(play.now(), "marking", message)
-    yield from calls_of(play)
-    yield from notes_of(play, "marking")
+    yield from drain_calls(play)
+    yield from drain_notes(play, "marking")
 
 
 def _mark_by_panel(
@@ -430,15 +434,15 @@ def _mark_by_panel(
     roster, case, now = play.roster, seen.view.case, play.now
 
     def vote_and_rule() -> Iterator[Event]:
-        runs = yield from rotate(roster.span_panel, seen.view, play.stop, now, aside=aside)
-        result = tally(runs, roster.panel_rule, case.response, case.language)
+        runs = yield from rotate_panel(roster.span_panel, seen.view, play.stop, now, aside=aside)
+        result = tally_votes(runs, roster.panel_rule, case.response, case.language)
         names = tuple(run.extractor for run in runs)
         yield SoftLabelled(now(), result.labels, result.threshold, names, result.alone)
-        for ruling in rulings(result, verdict.label):
+        for ruling in rule_on_spans(result, verdict.label):
             yield SpanAdjudicated(now(), ruling.span, ruling.kept, ruling.reason)
 
     for event in vote_and_rule():
-        yield from calls_of(play)
+        yield from drain_calls(play)
         yield event
 
 
@@ -447,7 +451,7 @@ def _mark_by_two(
     seen: JudgeView,
     judgement: Judgement,
     verdict: Verdict,
-    progress: Progress,
+    progress: RunState,
     aside: Sequence[Statement],
 ) -> Iterator[Event]:
     """Let the extractor propose and the adjudicator rule on each span; always score words."""
@@ -457,7 +461,7 @@ def _mark_by_two(
         if scores := extractor.score_words(seen.view, play.stop):
             threshold = extractor.threshold(seen.view.case.language)
             yield WordsScored(play.now(), extractor.name, scores, threshold)
-    proposed, events = part_played(
+    proposed, events = play_role(
         play,
         extractor,
         "marking",
@@ -467,19 +471,19 @@ def _mark_by_two(
     )
     yield from events
     ruled = {(ruling.span.start, ruling.span.end) for ruling in progress.rulings}
-    remaining = [span for span in proposed or () if not lies_in_any(span, aside)]
+    remaining = [span for span in proposed or () if not is_in_any_statement(span, aside)]
     waiting = [span for span in remaining if (span.start, span.end) not in ruled]
     for span in waiting:
         yield SpanProposed(play.now(), span)
     streams = [partial(_rule_on_span, play, seen, span, verdict) for span in waiting]
-    yield from merged(streams, workers=AT_ONCE)
+    yield from merge_streams(streams, workers=CONCURRENT_RULINGS)
 
 
 def _rule_on_span(
     play: RunContext, seen: JudgeView, span: Span, verdict: Verdict
 ) -> Iterator[Event]:
     adjudicator = play.roster.span_adjudicator
-    ruling, events = part_played(
+    ruling, events = play_role(
         play,
         adjudicator,
         "marking",

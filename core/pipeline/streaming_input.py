@@ -16,47 +16,47 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from core.agents.rosters import SHIPPED, chosen_roster
-from core.baseline.audit_agents import BuiltInSegmenter, Cutter
-from core.baseline.entailment import brought, calibration_notice
-from core.debate import NAMES
+from core.agents.rosters import SHIPPED_ROSTERS, load_chosen_roster
+from core.baseline.audit_agents import BuiltInSegmenter, StatementSplitter
+from core.baseline.entailment import get_calibration_notice, import_if_new
+from core.debate import PROTOCOL_NAMES
 from core.debate.protocols import require_options, require_protocol
 from core.documents.library import ensure_read, store_file
-from core.documents.segmentation import language_of, terms
+from core.documents.segmentation import detect_language, extract_terms
 from core.llm.keys import Keys
 from core.llm.prompting import PromptBook
-from core.pipeline.audit_steps import decoded, no_longer, whole_so_far
-from core.pipeline.jobs import Jobs
-from core.pipeline.run_factory import Staff, as_learned, require_keys, staffed
-from core.review.people import first_project, person_here
-from core.review.queue_ranking import policy_of
-from core.runtime.concurrency import Stop
-from core.runtime.config import MEGABYTE, shown_safely
-from core.runtime.errors import NOT_STORED, InputError
-from core.schema.events import AUDIT, ENDINGS, TRANSIENT, Event, Remembered
-from core.schema.progress import RESUMABLE, Progress, folded, total_cost
+from core.pipeline.audit_steps import accumulate_statements, decode_stream, limit_characters
+from core.pipeline.jobs import JobRunner
+from core.pipeline.run_factory import RunAgents, apply_learned, build_run_agents, require_keys
+from core.review.people import current_person, ensure_project
+from core.review.queue_ranking import load_policy
+from core.runtime.concurrency import StopSignal
+from core.runtime.config import MEGABYTE, replace_invalid_bytes
+from core.runtime.errors import NOT_STORED_MESSAGE, InputError
+from core.schema.events import AUDIT, ENDING_KINDS, TRANSIENT_KINDS, Event, MemoryEntry
+from core.schema.progress import RESUMABLE_CAUSES, RunState, fold_events, sum_costs
 from core.schema.records import Case, ModelCall, Passage, Plan, Project, Run, Statement, new_id
-from core.schema.rosters import AS_IS, BUILT_IN, DebateOptions, Seat
+from core.schema.rosters import BUILT_IN_ROSTER, DEFAULT_OPTIONS, AgentConfig, DebateOptions
 from core.store import Store, open_store
 
-SPAN = "start end text p category source instead in_evidence"
-TURN = "number debater agent round manner about assigned reply stance confidence doubt text"
-QUOTE = "text status score source page start end"
+SPAN_FIELDS = "start end text p category source instead in_evidence"
+TURN_FIELDS = "number debater agent round manner about assigned reply stance confidence doubt text"
+QUOTE_FIELDS = "text status score source page start end"
 NANO_DIGITS = 9  # decimals of a US dollar, as in the ledger
-PROTOCOLS = (*NAMES, AUDIT)
+CLI_PROTOCOLS = (*PROTOCOL_NAMES, AUDIT)
 NO_KEYS = Keys({})
-MOST_MEGABYTES = 16
-NOT_KEPT = TRANSIENT | ENDINGS
-BESIDE = 50  # previous statements, from which a conclusion may follow
-READING = frozenset({"run_started", "document_read", "image_described"})
-BY_RULE = (
+MAX_STREAM_MEGABYTES = 16
+DROPPED_KINDS = TRANSIENT_KINDS | ENDING_KINDS
+NEARBY_STATEMENTS = 50  # previous statements, from which a conclusion may follow
+SOURCE_KINDS = frozenset({"run_started", "document_read", "image_described"})
+SEGMENTER_NOTICE = (
     "The built-in segmenter cuts a response that is still arriving: a model would be asked anew "
     "with every sentence, and might cut otherwise what is checked already."
 )
-Tell = Callable[[Statement, Remembered], None]
+StatementCallback = Callable[[Statement, MemoryEntry], None]
 
 
-def outcome(run: Run, progress: Progress) -> dict[str, Any]:
+def build_outcome(run: Run, progress: RunState) -> dict[str, Any]:
     """Return the object of `python -m core check --json`.
 
     Offsets of statements and spans count code points of the response, those of evidence and quotes
@@ -83,11 +83,11 @@ def outcome(run: Run, progress: Progress) -> dict[str, Any]:
             | {"label": labels[index] if index < len(labels) else None}
             for index, item in sorted(progress.statements.items())
         ],
-        "spans": [_select_fields(span, SPAN) for span in progress.spans],
+        "spans": [_select_fields(span, SPAN_FIELDS) for span in progress.spans],
         "evidence": [_describe_passage(passage) for passage in progress.evidence.values()],
         "turns": [
-            _select_fields(turn, TURN)
-            | {"quotes": [_select_fields(quote, QUOTE) for quote in turn.quotes]}
+            _select_fields(turn, TURN_FIELDS)
+            | {"quotes": [_select_fields(quote, QUOTE_FIELDS) for quote in turn.quotes]}
             for turn in sorted(progress.turns, key=lambda turn: turn.number)
         ],
         "remarks": [_select_fields(said, "by text") for said in progress.remarks],
@@ -108,18 +108,18 @@ def outcome(run: Run, progress: Progress) -> dict[str, Any]:
     }
 
 
-def _summarise_models(progress: Progress) -> dict[str, dict[str, Any]]:
+def _summarise_models(progress: RunState) -> dict[str, dict[str, Any]]:
     """Total each model's calls for this run; replies reused from other runs were paid for there."""
     by_model: dict[str, list[ModelCall]] = {}
     for call in progress.calls.values():
         by_model.setdefault(call.model, []).append(call)
-    return {model: calls_used(calls) for model, calls in sorted(by_model.items())}
+    return {model: sum_calls(calls) for model, calls in sorted(by_model.items())}
 
 
-def calls_used(calls: Sequence[ModelCall]) -> dict[str, Any]:
+def sum_calls(calls: Sequence[ModelCall]) -> dict[str, Any]:
     """Return the totals of calls; those that another run had paid for cost nothing."""
     sent = [call for call in calls if call.origin != "reused"]
-    cost = total_cost(sent)
+    cost = sum_costs(sent)
     return {
         "calls": len(sent),
         "reused": len(calls) - len(sent),
@@ -140,7 +140,7 @@ def _describe_passage(passage: Passage) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Request:
+class CheckRequest:
     """One claim with its files, as the command line takes it.
 
     `roster` is a name or a file; `model` takes precedence over it and gets every speaking role,
@@ -155,14 +155,14 @@ class Request:
     images: Sequence[Path] = ()
     role: str | None = None
     instruction: str | None = None
-    roster: str = BUILT_IN
+    roster: str = BUILT_IN_ROSTER
     protocol: str = "ceda"
     model: str = ""
     api_base: str = ""
     window: int = 0
     seconds: int = 0
     token_cap: int = 0
-    options: DebateOptions = AS_IS
+    options: DebateOptions = DEFAULT_OPTIONS
     reader: str = ""
 
 
@@ -198,16 +198,16 @@ def store_case(store: Store, project: Project, draft: CaseDraft, author: str, no
             f"Expected at most {limit:,} characters to check, found {len(draft.response):,}; "
             "check a part of it, or raise the limit on Settings."
         )
-    case = case_of(draft, project, draft.response, author, now)
+    case = build_case(draft, project, draft.response, author, now)
     with store.writing():
         known = None if draft.id else store.cases.like(case)
         if known is None:
-            words = terms(f"{case.question} {case.response}", case.language)
+            words = extract_terms(f"{case.question} {case.response}", case.language)
             store.cases.add(case, list(words))
     return known or case
 
 
-def case_of(draft: CaseDraft, project: Project, response: str, author: str, now: float) -> Case:
+def build_case(draft: CaseDraft, project: Project, response: str, author: str, now: float) -> Case:
     """Return the draft as a case of that response; nothing is stored."""
     return Case(
         id=draft.id or new_id(),
@@ -218,31 +218,33 @@ def case_of(draft: CaseDraft, project: Project, response: str, author: str, now:
         images=draft.images,
         role=project.role if draft.role is None else draft.role,
         instruction=project.instruction if draft.instruction is None else draft.instruction,
-        language=draft.language or language_of(f"{draft.question} {response}"),
+        language=draft.language or detect_language(f"{draft.question} {response}"),
         author=author,
         created_at=now,
         others=draft.others,
     )
 
 
-def submitted(
-    store: Store, home: Path, request: Request, clock: Callable[[], float]
+def submit_files(
+    store: Store, home: Path, request: CheckRequest, clock: Callable[[], float]
 ) -> tuple[str, Project, CaseDraft, list[str]]:
     """Add the files to the library; return (person, project, draft, complaints about files).
 
     Raises InputError: none could be used, or one does not exist, which is a mistake in the command.
     """
-    person = person_here(store)
-    project = first_project(store, person, clock())
+    person = current_person(store)
+    project = ensure_project(store, person, clock())
     settings = store.projects.settings()
     entries: dict[str, str] = {}
     complaints: list[str] = []
     for path in (*request.documents, *request.images):
-        data = read_whole(path, settings.file_megabytes)
-        name = shown_safely(path.name)
+        data = read_file_bytes(path, settings.file_megabytes)
+        name = replace_invalid_bytes(path.name)
         try:
             entry = store_file(store, home, project.id, name, data, person, clock(), settings)
-            ensure_read(store, home, entry.id, entry.name, settings, Stop(), lambda *_: None, clock)
+            ensure_read(
+                store, home, entry.id, entry.name, settings, StopSignal(), lambda *_: None, clock
+            )
         except InputError as error:
             complaints.append(str(error))
         else:
@@ -260,7 +262,7 @@ def submitted(
     return person, project, draft, complaints
 
 
-def read_whole(path: Path, most_megabytes: int) -> bytes:
+def read_file_bytes(path: Path, most_megabytes: int) -> bytes:
     """Read the file, at most one byte more than allowed. Raises InputError: there is no file."""
     try:
         if path.exists() and not path.is_file():
@@ -274,32 +276,32 @@ def read_whole(path: Path, most_megabytes: int) -> bytes:
 
 
 def check_once(
-    home: Path, request: Request, clock: Callable[[], float], keys: Keys = NO_KEYS
+    home: Path, request: CheckRequest, clock: Callable[[], float], keys: Keys = NO_KEYS
 ) -> tuple[dict[str, Any], list[str]]:
     """Check one claim here and now; return (the outcome, complaints about files left out)."""
-    plan, notices = planned(home, request, keys)
+    plan, notices = plan_check(home, request, keys)
     if not request.response.strip():
         raise InputError("Expected a claim to check, found an empty text; give one.")
     with open_store(home) as store:
-        person, project, draft, complaints = submitted(store, home, request, clock)
+        person, project, draft, complaints = submit_files(store, home, request, clock)
         case = store_case(store, project, draft, person, clock())
         settings = store.projects.settings()
     plan = replace(plan, max_turns=settings.max_turns, passages=settings.passages)
-    jobs = Jobs(home, keys=keys)
+    jobs = JobRunner(home, keys=keys)
     run_id = jobs.start(case, plan, by=person)
-    return ended(home, jobs, run_id, person, clock), [*notices, *complaints]
+    return await_outcome(home, jobs, run_id, person, clock), [*notices, *complaints]
 
 
-def planned(home: Path, request: Request, keys: Keys) -> tuple[Plan, list[str]]:
+def plan_check(home: Path, request: CheckRequest, keys: Keys) -> tuple[Plan, list[str]]:
     """Return the plan of the check, and notices about it.
 
     Raises InputError or KeyMissing, before anything else is done, if it cannot be carried out.
     """
-    if request.protocol not in PROTOCOLS:
+    if request.protocol not in CLI_PROTOCOLS:
         raise InputError(
-            f"Expected a protocol of {', '.join(PROTOCOLS)}; found “{request.protocol}”."
+            f"Expected a protocol of {', '.join(CLI_PROTOCOLS)}; found “{request.protocol}”."
         )
-    chosen = chosen_roster(
+    chosen = load_chosen_roster(
         home,
         request.roster,
         request.model,
@@ -311,20 +313,20 @@ def planned(home: Path, request: Request, keys: Keys) -> tuple[Plan, list[str]]:
     plan = Plan(
         request.protocol,
         chosen.sheet.name,
-        sheet=None if chosen.sheet == SHIPPED[BUILT_IN] else chosen.sheet,
+        sheet=None if chosen.sheet == SHIPPED_ROSTERS[BUILT_IN_ROSTER] else chosen.sheet,
         token_cap=request.token_cap,
         options=request.options,
-        reader=brought(home, request.reader),
+        reader=import_if_new(home, request.reader),
     )
     require_protocol(plan)
     require_options(plan)
     require_keys(plan, keys)
-    messages = (chosen.notice, calibration_notice(home, plan.reader))
+    messages = (chosen.notice, get_calibration_notice(home, plan.reader))
     return plan, [notice for notice in messages if notice]
 
 
-def ended(
-    home: Path, jobs: Jobs, run_id: str, person: str, clock: Callable[[], float]
+def await_outcome(
+    home: Path, jobs: JobRunner, run_id: str, person: str, clock: Callable[[], float]
 ) -> dict[str, Any]:
     """Wait for a run of this process and return its outcome; Ctrl-C stops the run.
 
@@ -341,13 +343,13 @@ def ended(
         run = store.runs.get(run_id, clock(), lease)
         if run is None:
             raise InputError(f"Run {run_id} is not stored any more.")
-        progress = folded(event for _, event in store.runs.events(run_id))
-        policy = policy_of(store, store.projects.get(run.project_id))
-    result = outcome(run, progress)
+        progress = fold_events(event for _, event in store.runs.events(run_id))
+        policy = load_policy(store, store.projects.get(run.project_id))
+    result = build_outcome(run, progress)
     has_confidence = run.status == "finished" and run.confidence is not None
     result["for_people"] = policy.is_for_people(run) if policy and has_confidence else None
     if run.status in ("queued", "running"):  # no process carries it out any more
-        result |= {"status": "interrupted", "cause_words": NOT_STORED}
+        result |= {"status": "interrupted", "cause_words": NOT_STORED_MESSAGE}
     return result
 
 
@@ -355,15 +357,15 @@ class GrowingSegmenter(BuiltInSegmenter):
     """The built-in segmenter of one growing response: it returns each statement once."""
 
     def __init__(self) -> None:
-        self._cutter = Cutter()
+        self._cutter = StatementSplitter()
 
-    def segment(self, case: Case, stop: Stop) -> tuple[Statement, ...]:
+    def segment(self, case: Case, stop: StopSignal) -> tuple[Statement, ...]:
         """Return the statements after those returned before, in order."""
         return self._cutter.take(case.response, case.language)
 
 
 @dataclass
-class Arriving:
+class ArrivingResponse:
     """A response that has arrived in part; `events` are the run's events so far.
 
     `read` are the events about its sources, `near` those about each of the latest statements: the
@@ -372,8 +374,8 @@ class Arriving:
 
     case: Case
     plan: Plan
-    staff: Staff
-    tell: Tell
+    staff: RunAgents
+    tell: StatementCallback
     events: list[Event] = field(default_factory=list)
     read: list[Event] = field(default_factory=list)
     near: dict[int, list[Event]] = field(default_factory=dict)
@@ -383,14 +385,14 @@ class Arriving:
         case = replace(self.case, response=response)
         past = [*self.read, *chain.from_iterable(self.near.values())]
         batches = self.staff.review(
-            case, self.plan, Stop(), past=past, earlier=None, is_arriving=True
+            case, self.plan, StopSignal(), past=past, earlier=None, is_arriving=True
         )
         for event in chain.from_iterable(batches):
             # After a failed service call the run goes on, and calls it again.
-            is_failure = event.kind == "problem_met" and event.cause in RESUMABLE
-            if event.kind not in NOT_KEPT and not is_failure:
+            is_failure = event.kind == "problem_met" and event.cause in RESUMABLE_CAUSES
+            if event.kind not in DROPPED_KINDS and not is_failure:
                 self._keep(event)
-        while len(self.near) > BESIDE:
+        while len(self.near) > NEARBY_STATEMENTS:
             del self.near[next(iter(self.near))]
 
     def _keep(self, event: Event) -> None:
@@ -398,7 +400,7 @@ class Arriving:
         index = _statement_of(event)
         if index is not None:
             self.near.setdefault(index, []).append(event)
-        elif event.kind in READING or (event.kind == "problem_met" and event.source_id):
+        elif event.kind in SOURCE_KINDS or (event.kind == "problem_met" and event.source_id):
             self.read.append(event)
         if event.kind == "memory_updated":
             statement_events = self.near[event.entry.statement]
@@ -409,15 +411,15 @@ class Arriving:
 
 
 def check_stream(
-    home: Path, request: Request, keys: Keys, stream: TextIO | None, say: Callable[[str], None]
+    home: Path, request: CheckRequest, keys: Keys, stream: TextIO | None, say: Callable[[str], None]
 ) -> tuple[dict[str, Any], list[str]]:
     """Check a stream while it arrives, and report a line for each statement."""
     if stream is None:
         raise InputError("Expected the claim on standard input, found it closed.")
     source = cast("io.BufferedReader", stream.buffer)
-    pieces = decoded(lambda: source.read1(MEGABYTE), MOST_MEGABYTES * MEGABYTE, say)
+    pieces = decode_stream(lambda: source.read1(MEGABYTE), MAX_STREAM_MEGABYTES * MEGABYTE, say)
 
-    def tell(statement: Statement, entry: Remembered) -> None:
+    def tell(statement: Statement, entry: MemoryEntry) -> None:
         p = "" if entry.p is None else f" (p {entry.p:.2f})"
         found = f"{entry.label}{p}" if entry.is_checkable else "not checked"
         say(f"{statement.index + 1}. {found}: “{statement.text}” {entry.evidence}")
@@ -427,9 +429,9 @@ def check_stream(
 
 def check_arriving(
     home: Path,
-    request: Request,
+    request: CheckRequest,
     pieces: Iterable[str],
-    tell: Tell,
+    tell: StatementCallback,
     clock: Callable[[], float],
     keys: Keys,
 ) -> tuple[dict[str, Any], list[str]]:
@@ -438,25 +440,25 @@ def check_arriving(
     Returns (the outcome, complaints about files left out). Raises InputError and KeyMissing as
     `check_once` does.
     """
-    plan, notices = planned(home, request, keys)
+    plan, notices = plan_check(home, request, keys)
     if plan.protocol != AUDIT:
         raise InputError(
             f"Expected --protocol {AUDIT} for a response that is still arriving, found "
             f"“{plan.protocol}”: only an audit checks statement by statement."
         )
-    jobs = Jobs(home, keys=keys)
+    jobs = JobRunner(home, keys=keys)
     with open_store(home) as store:
-        person, project, draft, complaints = submitted(store, home, request, clock)
+        person, project, draft, complaints = submit_files(store, home, request, clock)
         payer, draft = jobs.payer(person), replace(draft, id=new_id())
         settings = store.projects.settings()
         plan = replace(plan, max_turns=settings.max_turns, passages=settings.passages)
         if plan.sheet is not None and not plan.sheet.segmenter.is_built_in:
-            plan = replace(plan, sheet=replace(plan.sheet, segmenter=Seat()))
-            notices = [*notices, BY_RULE]
-        plan = as_learned(store, project.id, plan)
+            plan = replace(plan, sheet=replace(plan.sheet, segmenter=AgentConfig()))
+            notices = [*notices, SEGMENTER_NOTICE]
+        plan = apply_learned(store, project.id, plan)
         run = Run(new_id(), draft.id, project.id, plan, "queued", clock())
-        staff = staffed(store, home, run, payer, None)
-        limited_pieces = no_longer(pieces, settings.response_characters)
+        staff = build_run_agents(store, home, run, payer, None)
+        limited_pieces = limit_characters(pieces, settings.response_characters)
         text, events = _check_pieces(draft, project, plan, staff, limited_pieces, tell)
         case = store_case(store, project, replace(draft, response=text), person, clock())
         events_with_case = [replace(e, case=case) if e.kind == "run_started" else e for e in events]
@@ -464,22 +466,27 @@ def check_arriving(
             store.runs.add(run, jobs.owner, clock())
             store.runs.append(run.id, jobs.owner, events_with_case)
         jobs.submit(store, [run.id], payer)
-    return ended(home, jobs, run.id, person, clock), [*notices, *complaints]
+    return await_outcome(home, jobs, run.id, person, clock), [*notices, *complaints]
 
 
 def _check_pieces(
-    draft: CaseDraft, project: Project, plan: Plan, staff: Staff, pieces: Iterable[str], tell: Tell
+    draft: CaseDraft,
+    project: Project,
+    plan: Plan,
+    staff: RunAgents,
+    pieces: Iterable[str],
+    tell: StatementCallback,
 ) -> tuple[str, list[Event]]:
     """Check the pieces as they arrive; return the whole text and the events."""
     cut = replace(staff, roster=replace(staff.roster, segmenter=GrowingSegmenter()))
-    arriving: Arriving | None = None
+    arriving: ArrivingResponse | None = None
     text = ""
-    for text in whole_so_far(pieces, language_of(draft.question)):
+    for text in accumulate_statements(pieces, detect_language(draft.question)):
         if not text.strip():
             continue
         if arriving is None:
-            case = case_of(draft, project, text, "", 0.0)
-            arriving = Arriving(case, plan, cut, tell)
+            case = build_case(draft, project, text, "", 0.0)
+            arriving = ArrivingResponse(case, plan, cut, tell)
         arriving.take(text)
     if arriving is None:
         raise InputError("Expected a claim to check, found an empty text; give one.")

@@ -10,23 +10,23 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from core.documents.segmentation import query_terms, terms
+from core.documents.segmentation import extract_query_terms, extract_terms
 from core.schema.records import Case, Label, Span
-from core.schema.reviews import Correction, Gold, Handling
+from core.schema.reviews import Correction, GoldAnswer, QueueEvent
 from core.store import Store
-from core.store.queue import Rules
+from core.store.queue import QueueRules
 
-LOOKED_AT = 20  # cases closest by words; most of them are not reviewed
+MAX_SIMILAR_CASES = 20  # cases closest by words; most of them are not reviewed
 LABELS_DIFFER, MARKS_DIFFER = 2, 1
 
 
 @dataclass(frozen=True)
-class Decided:
+class DecidedCase:
     """A case that people reviewed: its gold label if settled, and each person's correction."""
 
     case: Case
     is_same: bool
-    gold: Gold | None
+    gold: GoldAnswer | None
     said: tuple[Correction, ...]
 
     @property
@@ -38,7 +38,7 @@ class Decided:
         return labels.pop() if len(labels) == 1 else None
 
 
-def same_or_alike(
+def find_similar_cases(
     store: Store, project_id: str, response: str, question: str, language: str
 ) -> tuple[list[Case], list[Case]]:
     """Return earlier cases of the same text, newest first, and similar ones, closest first.
@@ -47,20 +47,20 @@ def same_or_alike(
     """
     same = store.cases.same(project_id, response, question)
     same_ids = {case.id for case in same}
-    words = query_terms(response, language)
+    words = extract_query_terms(response, language)
     similar = [
         case
-        for case in store.cases.similar(project_id, words, LOOKED_AT)
+        for case in store.cases.similar(project_id, words, MAX_SIMILAR_CASES)
         if case.id not in same_ids
-        and len(set(words) & set(terms(case.response, case.language))) > len(words) / 2
+        and len(set(words) & set(extract_terms(case.response, case.language))) > len(words) / 2
     ]
     return same, similar
 
 
-def decided(store: Store, cases: Sequence[Case], is_same: bool) -> list[Decided]:
+def load_decided_cases(store: Store, cases: Sequence[Case], is_same: bool) -> list[DecidedCase]:
     """Return the cases that people have decided, with their decisions."""
     reviewed = [
-        Decided(
+        DecidedCase(
             case,
             is_same,
             store.golds.that_counts(case.id),
@@ -90,7 +90,7 @@ class AnswerVersion:
 
 
 @dataclass(frozen=True)
-class Merged:
+class MergedAnswers:
     """What all people agree on, and the other marked spans: the starting point of a settlement."""
 
     label: Label | None
@@ -98,7 +98,7 @@ class Merged:
     open: tuple[Span, ...]
 
 
-def version_of(correction: Correction) -> AnswerVersion:
+def build_answer_version(correction: Correction) -> AnswerVersion:
     """Return a person's correction as an answer version."""
     return AnswerVersion(
         who=correction.author,
@@ -110,7 +110,7 @@ def version_of(correction: Correction) -> AnswerVersion:
     )
 
 
-def differ(said: Sequence[Correction]) -> int:
+def rate_difference(said: Sequence[Correction]) -> int:
     """Return how people's newest answers differ: 0 not at all, 1 in marked words, 2 in labels."""
     if len({correction.label for correction in said}) > 1:
         return LABELS_DIFFER
@@ -118,7 +118,7 @@ def differ(said: Sequence[Correction]) -> int:
     return MARKS_DIFFER if len(marked_spans) > 1 else 0
 
 
-def merged(versions: Sequence[AnswerVersion]) -> Merged:
+def merge_answers(versions: Sequence[AnswerVersion]) -> MergedAnswers:
     """Merge versions into the label of all people, the spans that all marked alike, and the rest.
 
     An open span's `source` names who marked it; its `p` is their share among the versions.
@@ -141,10 +141,10 @@ def merged(versions: Sequence[AnswerVersion]) -> Merged:
         else:
             open_spans.append(span_with_share)
     label = labels.pop() if len(labels) == 1 else None
-    return Merged(label, tuple(agreed), tuple(open_spans))
+    return MergedAnswers(label, tuple(agreed), tuple(open_spans))
 
 
-def most_said(versions: Sequence[AnswerVersion]) -> Label | None:
+def find_majority_label(versions: Sequence[AnswerVersion]) -> Label | None:
     """Return the label most people gave, or None on a tie."""
     counts = Counter(v.label for v in versions if v.is_persons and v.label).most_common(2)
     if not counts or (len(counts) > 1 and counts[0][1] == counts[1][1]):
@@ -152,20 +152,22 @@ def most_said(versions: Sequence[AnswerVersion]) -> Label | None:
     return counts[0][0]
 
 
-def record(store: Store, correction: Correction, case: Case) -> None:
+def record_correction(store: Store, correction: Correction, case: Case) -> None:
     """Append an answer, or take one back; call inside `Store.writing()`."""
     store.corrections.add(correction, case.response)
-    store.queue.set_differ(case.id, differ(store.corrections.newest_of_case(case.id)))
+    store.queue.set_differ(case.id, rate_difference(store.corrections.newest_of_case(case.id)))
 
 
-def settle(store: Store, gold: Gold, case: Case) -> None:
+def record_gold(store: Store, gold: GoldAnswer, case: Case) -> None:
     """Append a gold answer and close the case's item; call inside `Store.writing()`."""
     store.golds.add(gold, case.response)
     store.queue.set_state(case.id, "adjudicated")
-    store.handlings.add(Handling(case.id, gold.author, gold.at, "adjudicated"))
+    store.handlings.add(QueueEvent(case.id, gold.author, gold.at, "adjudicated"))
 
 
-def ask_again(store: Store, case_id: str, by: str, rules: Rules, now: float, *, why: str) -> int:
+def request_new_answers(
+    store: Store, case_id: str, by: str, rules: QueueRules, now: float, *, why: str
+) -> int:
     """Give a case back to all who answered it and to the queue; return how many they are.
 
     Their answers stand until they answer anew. Call inside `Store.writing()`.
@@ -177,12 +179,12 @@ def ask_again(store: Store, case_id: str, by: str, rules: Rules, now: float, *, 
     ]
     for assignment in answered:
         store.queue.again(case_id, assignment.person, rules, now, why)
-    open_again(store, case_id, by, now, why)
+    reopen_case(store, case_id, by, now, why)
     return len(answered)
 
 
-def open_again(store: Store, case_id: str, person: str, now: float, why: str = "") -> None:
+def reopen_case(store: Store, case_id: str, person: str, now: float, why: str = "") -> None:
     """Give an item back to the queue and to whoever flagged it; call inside `Store.writing()`."""
     store.queue.set_state(case_id, "open")
     store.queue.unflag(case_id, now)
-    store.handlings.add(Handling(case_id, person, now, "opened", why))
+    store.handlings.add(QueueEvent(case_id, person, now, "opened", why))

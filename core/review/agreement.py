@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Counts = npt.NDArray[np.float64]
-FEWEST = 30  # with fewer items a figure says little
-SAMPLES = 1000
-SEED = 11
-Answers = Mapping[str, Mapping[str, str]]
-Marks = Mapping[str, Mapping[str, Sequence[tuple[int, int]]]]
+CountArray = npt.NDArray[np.float64]
+MIN_ITEMS = 30  # with fewer items a figure says little
+BOOTSTRAP_SAMPLES = 1000
+BOOTSTRAP_SEED = 11
+ItemAnswers = Mapping[str, Mapping[str, str]]
+ItemMarks = Mapping[str, Mapping[str, Sequence[tuple[int, int]]]]
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ class AgreementFigure:
     @property
     def is_thin(self) -> bool:
         """Return True if there are too few items to say anything."""
-        return self.n < FEWEST
+        return self.n < MIN_ITEMS
 
 
-def counted(answers: Answers) -> Counts:
+def count_answers(answers: ItemAnswers) -> CountArray:
     """Return (items, labels) counts of people per label, for items with two or more answers.
 
     `answers` maps items to people to labels.
@@ -46,11 +46,11 @@ def counted(answers: Answers) -> Counts:
     for row, answer in enumerate(answers.values()):
         for label in answer.values():
             counts[row, labels.index(label)] += 1
-    answered_twice: Counts = counts[counts.sum(axis=1) >= 2]
+    answered_twice: CountArray = counts[counts.sum(axis=1) >= 2]
     return answered_twice
 
 
-def raw_agreement(counts: Counts) -> float | None:
+def measure_raw_agreement(counts: CountArray) -> float | None:
     """Return the share of pairs of answers that are the same, averaged over items."""
     if not len(counts):
         return None
@@ -59,35 +59,35 @@ def raw_agreement(counts: Counts) -> float | None:
     return float(same.mean())
 
 
-def fleiss_kappa(counts: Counts) -> float | None:
+def fleiss_kappa(counts: CountArray) -> float | None:
     """Return Fleiss' kappa; None if numbers of answers per item differ or all answers are one."""
     if not len(counts) or len(set(counts.sum(axis=1).tolist())) > 1:
         return None
     chance = float(((counts.sum(axis=0) / counts.sum()) ** 2).sum())
-    same = raw_agreement(counts)
+    same = measure_raw_agreement(counts)
     return None if same is None or chance >= 1.0 else (same - chance) / (1.0 - chance)
 
 
-def krippendorff_alpha(counts: Counts) -> float | None:
+def krippendorff_alpha(counts: CountArray) -> float | None:
     """Return Krippendorff's alpha for nominal answers; None if all answers are one."""
     return _alpha(*_count_differing(counts)) if len(counts) else None
 
 
-def _count_differing(counts: Counts) -> tuple[float, Counts]:
+def _count_differing(counts: CountArray) -> tuple[float, CountArray]:
     """Return the parts of alpha: differing pairs weighted by people, and answers by label."""
     people = counts.sum(axis=1)
     differ = (people**2 - (counts**2).sum(axis=1)) / (people - 1)
-    by_label: Counts = counts.sum(axis=0)
+    by_label: CountArray = counts.sum(axis=0)
     return float(differ.sum()), by_label
 
 
-def _alpha(differ: float, by_label: Counts) -> float | None:
+def _alpha(differ: float, by_label: CountArray) -> float | None:
     total = by_label.sum()
     expected = (total**2 - (by_label**2).sum()) / (total * (total - 1))
     return None if expected == 0 else float(1.0 - differ / total / expected)
 
 
-def cohen_kappa(table: Counts) -> float | None:
+def cohen_kappa(table: CountArray) -> float | None:
     """Return Cohen's kappa of a (labels, labels) table of pairs; None if chance is certain."""
     total = float(table.sum())
     if not total:
@@ -97,15 +97,15 @@ def cohen_kappa(table: Counts) -> float | None:
     return None if chance >= 1.0 else (same - chance) / (1.0 - chance)
 
 
-def pair_of(answers: Answers, one: str, other: str) -> tuple[list[str], list[str]]:
+def pair_labels(answers: ItemAnswers, one: str, other: str) -> tuple[list[str], list[str]]:
     """Return the two people's labels of the items that both answered."""
     both = [answer for answer in answers.values() if one in answer and other in answer]
     return [answer[one] for answer in both], [answer[other] for answer in both]
 
 
-def cohen_of(answers: Answers, one: str, other: str) -> AgreementFigure:
+def measure_cohen_kappa(answers: ItemAnswers, one: str, other: str) -> AgreementFigure:
     """Return Cohen's kappa of two people, or of one and the machine, with its interval."""
-    first, second = pair_of(answers, one, other)
+    first, second = pair_labels(answers, one, other)
     labels = sorted({*first, *second})
     many = len(labels)
     pairs = np.array(
@@ -121,17 +121,19 @@ def cohen_of(answers: Answers, one: str, other: str) -> AgreementFigure:
     return _bootstrap(len(pairs), figure)
 
 
-def of_counts(counts: Counts, measure: Callable[[Counts], float | None]) -> AgreementFigure:
+def measure_counts(
+    counts: CountArray, measure: Callable[[CountArray], float | None]
+) -> AgreementFigure:
     """Return a measure over all items, with its interval."""
     return _bootstrap(len(counts), lambda rows: measure(counts[rows]))
 
 
-def characters(marks: Marks, lengths: Mapping[str, int]) -> list[Counts]:
+def count_marked_characters(marks: ItemMarks, lengths: Mapping[str, int]) -> list[CountArray]:
     """Return (characters, 2) counts per item that two or more marked: how many left, marked each.
 
     `marks` maps items to people to `[start, end)` spans; a person who marked nothing has [].
     """
-    counts: list[Counts] = []
+    counts: list[CountArray] = []
     for item, by_person in marks.items():
         if len(by_person) > 1 and lengths[item]:
             marked = np.sum(
@@ -149,7 +151,7 @@ def _mark_characters(spans: Sequence[tuple[int, int]], length: int) -> npt.NDArr
     return inside
 
 
-def span_alpha(items: Sequence[Counts]) -> AgreementFigure:
+def measure_span_alpha(items: Sequence[CountArray]) -> AgreementFigure:
     """Return Krippendorff's alpha over characters, resampled by item."""
     parts = [_count_differing(item) for item in items]
     differ = np.array([part for part, _ in parts])
@@ -168,7 +170,9 @@ def character_f1(
     return 2 * int((first & second).sum()) / total if total else 1.0
 
 
-def f1_of(marks: Marks, lengths: Mapping[str, int], one: str, other: str) -> AgreementFigure:
+def measure_marking_f1(
+    marks: ItemMarks, lengths: Mapping[str, int], one: str, other: str
+) -> AgreementFigure:
     """Return the mean character F1 of two people over items that both answered and one marked.
 
     If neither marked a word they agree that there is none; the label says so already.
@@ -189,8 +193,8 @@ def _bootstrap(n: int, measure: Callable[[npt.NDArray[np.int64]], float | None])
     if not n:
         return AgreementFigure(None, None, None, 0)
     value = measure(np.arange(n))
-    rng = np.random.default_rng(SEED)
-    resampled = (measure(rng.integers(0, n, n)) for _ in range(SAMPLES))
+    rng = np.random.default_rng(BOOTSTRAP_SEED)
+    resampled = (measure(rng.integers(0, n, n)) for _ in range(BOOTSTRAP_SAMPLES))
     values = np.array([v for v in resampled if v is not None])
     if value is None or not len(values):
         return AgreementFigure(value, None, None, n)

@@ -23,21 +23,21 @@ from core.schema.records import Member, Project, new_id
 from core.store import Store
 
 PERSON_NOTE = "person"
-HOLDER = "login.holder.{}"  # names the note with the identity that holds an address
-SECRETS = Path(".streamlit") / "secrets.toml"
-SECTION = "auth"
-DEFAULT = "default"
-NEEDED = ("client_id", "client_secret", "server_metadata_url")
-PACKAGES = {"authlib": "Authlib", "httpx": "httpx"}
-SHORTEST_SECRET = 32
-CALLBACK = "/oauth2callback"
-ON_THIS_COMPUTER = ("localhost", "127.0.0.1", "::1")
-PATIENCE_SECONDS = 5.0
-LONGEST_NAME = 80
-MOST_NAMED = 5
-MAIL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*")
-PLAIN = re.compile(r"[\x21-\x7e]+")
-INVISIBLE = re.compile(r"[\u00ad\u200b-\u200f\u2060\ufeff]")
+HOLDER_NOTE = "login.holder.{}"  # names the note with the identity that holds an address
+SECRETS_PATH = Path(".streamlit") / "secrets.toml"
+AUTH_SECTION = "auth"
+DEFAULT_PROVIDER = "default"
+REQUIRED_KEYS = ("client_id", "client_secret", "server_metadata_url")
+LOGIN_PACKAGES = {"authlib": "Authlib", "httpx": "httpx"}
+MIN_SECRET_LENGTH = 32
+CALLBACK_PATH = "/oauth2callback"
+LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
+PROVIDER_TIMEOUT_SECONDS = 5.0
+MAX_NAME_LENGTH = 80
+MAX_NAMED_ADMINS = 5
+MAIL_ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*")
+PRINTABLE_ASCII = re.compile(r"[\x21-\x7e]+")
+INVISIBLE_CHARACTER = re.compile(r"[\u00ad\u200b-\u200f\u2060\ufeff]")
 
 
 def rename_person(store: Store, old: str, new: str, now: float) -> None:
@@ -48,15 +48,15 @@ def rename_person(store: Store, old: str, new: str, now: float) -> None:
             role = store.projects.role_of(project.id, old)
             if role and store.projects.role_of(project.id, new) is None:
                 store.projects.set_member(Member(project.id, new, role, now))
-        for name in drafts_of(store, old):
-            if not draft_of(store, new, name):
-                keep_draft(store, new, name, draft_of(store, old, name))
-                keep_draft(store, old, name, "")
+        for name in list_drafts(store, old):
+            if not load_draft(store, new, name):
+                save_draft(store, new, name, load_draft(store, old, name))
+                save_draft(store, old, name, "")
         store.queue.hand_over(old, new)
         store.projects.save_note(PERSON_NOTE, new)
 
 
-def change_person(store: Store, project_id: str, new: str, now: float) -> None:
+def switch_person(store: Store, project_id: str, new: str, now: float) -> None:
     """Switch to another person, at least an annotator, who inherits nothing from the last one."""
     with store.writing():
         store.projects.add_person(new, now)
@@ -65,7 +65,7 @@ def change_person(store: Store, project_id: str, new: str, now: float) -> None:
         store.projects.save_note(PERSON_NOTE, new)
 
 
-def person_here(store: Store) -> str:
+def current_person(store: Store) -> str:
     """Return who works here: the last name given, else the system's user name."""
     if name := store.projects.note(PERSON_NOTE):
         return name
@@ -75,7 +75,7 @@ def person_here(store: Store) -> str:
         return "me"
 
 
-def first_project(store: Store, person: str, now: float) -> Project:
+def ensure_project(store: Store, person: str, now: float) -> Project:
     """Return the oldest project; in an empty home create one with the person as its admin."""
     with store.writing():
         projects = store.projects.all()
@@ -87,23 +87,23 @@ def first_project(store: Store, person: str, now: float) -> Project:
     return project
 
 
-def draft_of(store: Store, person: str, name: str) -> str:
+def load_draft(store: Store, person: str, name: str) -> str:
     """Return a person's unsaved text kept under that name; empty if there is none."""
     return store.projects.note(f"draft.{name}.{person}")
 
 
-def keep_draft(store: Store, person: str, name: str, text: str) -> None:
+def save_draft(store: Store, person: str, name: str, text: str) -> None:
     """Keep a draft; an empty text deletes it."""
     with store.writing():
-        if draft_of(store, person, name) != text:
+        if load_draft(store, person, name) != text:
             store.projects.save_note(f"draft.{name}.{person}", text)
-        names = drafts_of(store, person)
+        names = list_drafts(store, person)
         if (name in names) != bool(text):
             remaining = [known for known in names if known != name] + ([name] if text else [])
             store.projects.save_note(f"drafts.{person}", json.dumps(remaining))
 
 
-def drafts_of(store: Store, person: str) -> list[str]:
+def list_drafts(store: Store, person: str) -> list[str]:
     """Return the names under which a person has unsaved text.
 
     They are kept as a list, as a note's key does not show where the draft's name ends.
@@ -113,7 +113,7 @@ def drafts_of(store: Store, person: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Login:
+class LoginConfig:
     """A checked `[auth]` section without its secrets.
 
     `origin` is the address under which people open the page; empty if only the server knows its
@@ -125,7 +125,7 @@ class Login:
 
 
 @dataclass(frozen=True)
-class Identity:
+class ProviderIdentity:
     """A person as their provider knows them; `mail` is empty unless the provider verified it."""
 
     issuer: str
@@ -141,39 +141,42 @@ class Identity:
     def own_name(self) -> str:
         """Return a name that no other identity can have and that is no e-mail address."""
         name = f"{self.subject} ({self.issuer})"
-        is_plain = PLAIN.fullmatch(self.subject) and PLAIN.fullmatch(self.issuer)
-        return name if is_plain and len(name) <= LONGEST_NAME else f"id {self.key[:40]}"
+        is_plain = PRINTABLE_ASCII.fullmatch(self.subject) and PRINTABLE_ASCII.fullmatch(
+            self.issuer
+        )
+        return name if is_plain and len(name) <= MAX_NAME_LENGTH else f"id {self.key[:40]}"
 
 
-def login_from(section: object) -> Login:
+def parse_login(section: object) -> LoginConfig:
     """Return the checked section. Raises ConfigError, whose message shows only names from it."""
-    for module, package in PACKAGES.items():
+    for module, package in LOGIN_PACKAGES.items():
         if importlib.util.find_spec(module) is None:
             raise ConfigError(
                 f"Expected the package {package}, which login needs, found none; run make setup."
             )
     if not isinstance(section, Mapping):
-        raise ConfigError(f"Expected a table [auth] in {SECRETS}, found a single value.")
+        raise ConfigError(f"Expected a table [auth] in {SECRETS_PATH}, found a single value.")
     secret = section.get("cookie_secret")
-    if not isinstance(secret, str) or len(secret) < SHORTEST_SECRET:
+    if not isinstance(secret, str) or len(secret) < MIN_SECRET_LENGTH:
         raise ConfigError(
-            f"Expected a cookie_secret of at least {SHORTEST_SECRET} random characters under "
-            f"[auth] in {SECRETS}, found {'a shorter one' if secret else 'none'}; "
+            f"Expected a cookie_secret of at least {MIN_SECRET_LENGTH} random characters under "
+            f"[auth] in {SECRETS_PATH}, found {'a shorter one' if secret else 'none'}; "
             '`python -c "import secrets; print(secrets.token_hex(32))"` makes one.'
         )
-    return Login(_parse_origin(section.get("redirect_uri")), dict(_parse_providers(section)))
+    return LoginConfig(_parse_origin(section.get("redirect_uri")), dict(_parse_providers(section)))
 
 
 def _parse_origin(address: object) -> str:
     """Return scheme, host and port of the redirect address; empty if Streamlit inserts the port."""
     text = address if isinstance(address, str) else ""
     parts = urlsplit(text.replace(":{port}", ""))
-    is_local = parts.scheme == "http" and parts.hostname in ON_THIS_COMPUTER
+    is_local = parts.scheme == "http" and parts.hostname in LOCAL_HOSTS
     is_safe = parts.scheme == "https" or is_local
-    if not is_safe or not parts.hostname or not parts.path.endswith(CALLBACK):
+    if not is_safe or not parts.hostname or not parts.path.endswith(CALLBACK_PATH):
         raise ConfigError(
-            f"Expected a redirect_uri such as https://counterpoint.example.org{CALLBACK} under "
-            f"[auth] in {SECRETS}, found {f'“{text}”' if text else 'none'}; the provider must "
+            f"Expected a redirect_uri such as https://counterpoint.example.org{CALLBACK_PATH} "
+            f"under "
+            f"[auth] in {SECRETS_PATH}, found {f'“{text}”' if text else 'none'}; the provider must "
             "know the same address."
         )
     return "" if "{port}" in text else f"{parts.scheme}://{parts.netloc}"
@@ -182,24 +185,24 @@ def _parse_origin(address: object) -> str:
 def _parse_providers(section: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield each provider with its discovery document: the one in `[auth]`, then `[auth.NAME]`."""
     named = {n: t for n, t in section.items() if isinstance(t, Mapping) and n != "client_kwargs"}
-    if not named or any(key in section for key in NEEDED):
-        named = {DEFAULT: section, **named}
+    if not named or any(key in section for key in REQUIRED_KEYS):
+        named = {DEFAULT_PROVIDER: section, **named}
     for name, table in named.items():
         where = "[auth]" if table is section else f"[auth.{name}]"
-        missing = [key for key in NEEDED if not str(table.get(key) or "").strip()]
+        missing = [key for key in REQUIRED_KEYS if not str(table.get(key) or "").strip()]
         if missing:
             raise ConfigError(
-                f"Expected {', '.join(NEEDED)} under {where} in {SECRETS}, found no "
+                f"Expected {', '.join(REQUIRED_KEYS)} under {where} in {SECRETS_PATH}, found no "
                 f"{' and no '.join(missing)}; the identity provider gives them."
             )
         if "_" in name:
             raise ConfigError(
-                f"Expected a provider's name without underscore in {SECRETS}, found {where}."
+                f"Expected a provider's name without underscore in {SECRETS_PATH}, found {where}."
             )
         yield name, str(table["server_metadata_url"])
 
 
-def login_here(folders: Sequence[Path]) -> Login | None:
+def load_login(folders: Sequence[Path]) -> LoginConfig | None:
     """Return the login that the last secrets file configures, or None.
 
     Raises ConfigError: the file or section is unusable.
@@ -207,30 +210,31 @@ def login_here(folders: Sequence[Path]) -> Login | None:
     section: object = None
     for folder in folders:
         try:
-            text = (folder / SECRETS).read_text(encoding="utf-8")
-            section = tomllib.loads(text).get(SECTION, section)
+            text = (folder / SECRETS_PATH).read_text(encoding="utf-8")
+            section = tomllib.loads(text).get(AUTH_SECTION, section)
         except (FileNotFoundError, NotADirectoryError):
             continue
         except (OSError, ValueError, RecursionError):  # the parser's message may repeat a secret
-            raise unreadable() from None
-    return None if section is None else login_from(section)
+            raise make_unreadable_error() from None
+    return None if section is None else parse_login(section)
 
 
-def unreadable() -> ConfigError:
+def make_unreadable_error() -> ConfigError:
     """Return the error for unreadable secrets: it is then unknown whether login is on."""
     return ConfigError(
-        f"Expected TOML in {SECRETS}, found something that cannot be read; nobody is let in until "
+        f"Expected TOML in {SECRETS_PATH}, found something that cannot be read; nobody is let "
+        f"in until "
         "it is corrected there, because it may ask for a login."
     )
 
 
-def require_reachable(address: str) -> None:
+def check_provider(address: str) -> None:
     """Raise ConfigError unless the provider answers with a discovery document."""
     import httpx
 
     host = urlsplit(address).netloc or "an unknown address"
     try:
-        answer = httpx.get(address, timeout=PATIENCE_SECONDS, follow_redirects=True)
+        answer = httpx.get(address, timeout=PROVIDER_TIMEOUT_SECONDS, follow_redirects=True)
         answer.raise_for_status()
         document = answer.json()
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
@@ -246,7 +250,7 @@ def require_reachable(address: str) -> None:
         )
 
 
-def identity_from(claims: Mapping[str, object]) -> Identity:
+def parse_identity(claims: Mapping[str, object]) -> ProviderIdentity:
     """Return the identity in the claims. Raises ConfigError: issuer or subject is missing."""
     issuer, subject = claims.get("iss"), claims.get("sub")
     if not (isinstance(issuer, str) and issuer and isinstance(subject, str) and subject):
@@ -257,21 +261,21 @@ def identity_from(claims: Mapping[str, object]) -> Identity:
     mail, verified = claims.get("email"), claims.get("email_verified")
     is_verified = verified is True or verified == "true"  # some providers say it as a text
     is_known = isinstance(mail, str) and is_verified and _is_mail(mail)
-    return Identity(issuer, subject, str(mail).lower() if is_known else "")
+    return ProviderIdentity(issuer, subject, str(mail).lower() if is_known else "")
 
 
-def member_name(typed: str) -> str:
+def normalize_member_name(typed: str) -> str:
     """Return a typed name without invisible characters; an address in lower case."""
-    name = INVISIBLE.sub("", typed).strip()
+    name = INVISIBLE_CHARACTER.sub("", typed).strip()
     return name.lower() if _is_mail(name) else name
 
 
 def _is_mail(text: str) -> bool:
     """Return True for an ASCII address; other letters may become someone else's in lower case."""
-    return len(text) <= LONGEST_NAME and MAIL.fullmatch(text) is not None
+    return len(text) <= MAX_NAME_LENGTH and MAIL_ADDRESS.fullmatch(text) is not None
 
 
-def name_of(store: Store, identity: Identity, now: float) -> str:
+def resolve_name(store: Store, identity: ProviderIdentity, now: float) -> str:
     """Return the permanent name of an identity; in an empty home also create the first project.
 
     It is the verified e-mail address, by which an admin knows whom they add, else the subject with
@@ -289,20 +293,20 @@ def name_of(store: Store, identity: Identity, now: float) -> str:
         return name
     with store.writing():
         name = _choose_name(store, identity)
-        first_project(store, name, now)
+        ensure_project(store, name, now)
         if store.projects.of(name):
             store.projects.save_note(name_note, name)
-            store.projects.save_note(HOLDER.format(name), identity.key)
+            store.projects.save_note(HOLDER_NOTE.format(name), identity.key)
     return name
 
 
-def _choose_name(store: Store, identity: Identity) -> str:
+def _choose_name(store: Store, identity: ProviderIdentity) -> str:
     mail = identity.mail
-    holder = store.projects.note(HOLDER.format(mail)) if mail else ""
+    holder = store.projects.note(HOLDER_NOTE.format(mail)) if mail else ""
     return mail if mail and holder in ("", identity.key) else identity.own_name
 
 
-def project_of(store: Store, person: str, wanted: str) -> Project:
+def find_project(store: Store, person: str, wanted: str) -> Project:
     """Return the wanted project, else the person's first.
 
     Raises NotAllowed: the person has no project; the message says whom to ask.
@@ -314,6 +318,7 @@ def project_of(store: Store, person: str, wanted: str) -> Project:
     admins = store.projects.admins(first.id) if first else []
     raise NotAllowed(
         f"You are logged in as {person}, who has no role here yet. Ask "
-        f"{' or '.join(admins[:MOST_NAMED]) or 'whoever runs this server'} to add exactly this "
+        f"{' or '.join(admins[:MAX_NAMED_ADMINS]) or 'whoever runs this server'} to add exactly "
+        f"this "
         "name on Project, then reload the page."
     )

@@ -27,31 +27,39 @@ import numpy.typing as npt
 from core.baseline.export import load_multilingual_encoder
 from core.llm.encoder import Embedder
 from core.runtime.errors import ConfigError, InputError, ReviewError
-from core.schema.progress import Progress, folded
+from core.schema.progress import RunState, fold_events
 from core.schema.records import Case, Label, Project, Run, Stance
-from core.schema.reviews import Item
+from core.schema.reviews import QueueItem
 from core.store import Store, open_store
-from core.store.queue import FIRST, SHARES, PendingItem, spread, unsureness, vote_entropy, worth
-from core.store.sqlite import Mark
-from core.store.versions import SEED_VERSION, read_body
+from core.store.queue import (
+    CRITERION_SHARES,
+    PRIORITY_BONUS,
+    PendingItem,
+    compute_unsureness,
+    compute_worth,
+    rank_diverse_items,
+    vote_entropy,
+)
+from core.store.sqlite import ChangeMark
+from core.store.versions import SEED_VERSION, parse_body
 
-KIND = "selective"
-LOWEST, HIGHEST = 0.005, 0.5  # error rates that may be set
+LIMIT_KIND = "selective"
+MIN_ERROR_RATE, MAX_ERROR_RATE = 0.005, 0.5  # error rates that may be set
 ASSURANCE = 0.9  # probability that the error rate stays below the one set
 LOGGER = logging.getLogger(__name__)
-FEWEST = 20  # fewer items are all answered soon, in whatever order
-MOST = 500  # claims take from the top, so the rest can wait
-MOST_ANSWERED = 500
-AT_ONCE = 500  # items changed in one transaction
-VECTORS_KEPT = 4000  # about 6 MB
-EVERY_SECONDS = 30.0
-BREATH = 0.005  # seconds between two texts or transactions, so that pages get their turn
-MOST_AT_ONCE = 100
-Load = Callable[[], Embedder]
+MIN_WAITING = 20  # fewer items are all answered soon, in whatever order
+MAX_RANKED = 500  # claims take from the top, so the rest can wait
+MAX_ANSWERED = 500
+RESET_BATCH = 500  # items changed in one transaction
+MAX_CACHED_VECTORS = 4000  # about 6 MB
+CHECK_INTERVAL_SECONDS = 30.0
+PAUSE_SECONDS = 0.005  # seconds between two texts or transactions, so that pages get their turn
+FILL_BATCH = 100
+EncoderLoader = Callable[[], Embedder]
 
 
 @dataclass(frozen=True)
-class Limit:
+class ConfidenceLimit:
     """The confidence from which verdicts of one classifier version with one roster are accepted.
 
     `threshold` is None if nothing can be guaranteed. Of the `n` answered verdicts used for fitting,
@@ -69,14 +77,14 @@ class Limit:
 
 
 @dataclass(frozen=True)
-class Policy:
+class AutomationPolicy:
     """The error rate a project tolerates and its fitted limits; `problem` says why none exist."""
 
     wanted: float
-    limits: tuple[Limit, ...] = ()
+    limits: tuple[ConfidenceLimit, ...] = ()
     problem: str = ""
 
-    def limit(self, version: str, roster: str) -> Limit | None:
+    def limit(self, version: str, roster: str) -> ConfidenceLimit | None:
         """Return the limit for that version and roster, or None if none was fitted."""
         limits = {(limit.version, limit.roster): limit for limit in self.limits}
         return limits.get((version or SEED_VERSION, roster))
@@ -98,44 +106,45 @@ class Policy:
         return threshold is None or run.confidence < threshold
 
 
-def body_of(wanted: float, limits: Iterable[Limit]) -> dict[str, Any]:
+def dump_limits(wanted: float, limits: Iterable[ConfidenceLimit]) -> dict[str, Any]:
     """Return the limits as plain values, as `store.learned` keeps them."""
     return {"wanted": wanted, "assurance": ASSURANCE, "limits": [asdict(limit) for limit in limits]}
 
 
-def require_rate(wanted: float) -> None:
+def check_error_rate(wanted: float) -> None:
     """Raise InputError unless the rate is between half a percent and a half."""
-    if not LOWEST <= wanted <= HIGHEST:
+    if not MIN_ERROR_RATE <= wanted <= MAX_ERROR_RATE:
         raise InputError(
-            f"Expected a target error rate from {LOWEST:.1%} to {HIGHEST:.0%}, found "
+            f"Expected a target error rate from {MIN_ERROR_RATE:.1%} to {MAX_ERROR_RATE:.0%}, "
+            f"found "
             f"{wanted:.1%}; correct it."
         )
 
 
-def policy_of(store: Store, project: Project | None) -> Policy | None:
+def load_policy(store: Store, project: Project | None) -> AutomationPolicy | None:
     """Return the project's current policy for automatic verdicts, or None if it has none."""
     if project is None or project.error_rate is None:
         return None
     wanted = project.error_rate
     try:
-        stored = store.learned.in_use(KIND, project.id)
+        stored = store.learned.in_use(LIMIT_KIND, project.id)
         if stored is None or stored.body.get("wanted") != wanted:
-            return Policy(wanted)
-        return Policy(wanted, read_body(stored, _parse_limits))
+            return AutomationPolicy(wanted)
+        return AutomationPolicy(wanted, parse_body(stored, _parse_limits))
     except ConfigError as error:
-        return Policy(wanted, problem=str(error))
+        return AutomationPolicy(wanted, problem=str(error))
 
 
-def _parse_limits(body: Mapping[str, Any]) -> tuple[Limit, ...]:
-    limits = [Limit(**limit) for limit in body["limits"]]
+def _parse_limits(body: Mapping[str, Any]) -> tuple[ConfidenceLimit, ...]:
+    limits = [ConfidenceLimit(**limit) for limit in body["limits"]]
     return tuple(
         replace(limit, threshold=limit.threshold and float(limit.threshold)) for limit in limits
     )
 
 
-def reorder(store: Store, project: Project) -> None:
+def apply_policy(store: Store, project: Project) -> None:
     """Reorder the whole queue by the project's policy; call inside `writing()`."""
-    policy = policy_of(store, project)
+    policy = load_policy(store, project)
     limits = None
     if policy is not None:
         thresholds = ((limit.version, limit.roster, limit.threshold) for limit in policy.limits)
@@ -145,20 +154,20 @@ def reorder(store: Store, project: Project) -> None:
     store.queue_lists.put_first(project.id, limits)
 
 
-class Reordering:
+class QueueRanker:
     """Ranks the queues of one home in a background thread; at most one ranking runs at a time."""
 
     def __init__(
         self,
         home: Path,
-        load: Load = load_multilingual_encoder,
+        load: EncoderLoader = load_multilingual_encoder,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.home = home
         self._load = load
         self._clock = clock
         # By project: the store's mark when its queue was last ranked, and the time of that check.
-        self._seen: dict[str, tuple[Mark, float]] = {}
+        self._seen: dict[str, tuple[ChangeMark, float]] = {}
         self._vectors: OrderedDict[str, npt.NDArray[np.float32]] = OrderedDict()
         self._busy = threading.Lock()
 
@@ -169,10 +178,10 @@ class Reordering:
         """
         now = self._clock()
         seen, at = self._seen.get(project_id, ((), -math.inf))
-        if now - at < EVERY_SECONDS:
+        if now - at < CHECK_INTERVAL_SECONDS:
             return False
         mark = (*_read_mark(store), float(people))
-        if mark == seen or not store.queue_order.has(project_id, people, FEWEST):
+        if mark == seen or not store.queue_order.has(project_id, people, MIN_WAITING):
             self._seen[project_id] = (seen, now)
             return False
         if not self._busy.acquire(blocking=False):
@@ -203,19 +212,20 @@ class Reordering:
     def refresh(self, store: Store, project_id: str, people: int) -> int:
         """Rank the queue now; return how many items may have moved.
 
-        The `MOST` items that teach most are spread apart; the others keep the scores of their runs.
+        The `MAX_RANKED` items that teach most are spread apart; the others keep the scores of
+        their runs.
         """
-        waiting = store.queue_order.waiting(project_id, people, MOST)
-        answered = store.queue_order.answered(project_id, people, MOST_ANSWERED)
-        ranked = self._spread(store, waiting, answered) if len(waiting) >= FEWEST else []
+        waiting = store.queue_order.waiting(project_id, people, MAX_RANKED)
+        answered = store.queue_order.answered(project_id, people, MAX_ANSWERED)
+        ranked = self._spread(store, waiting, answered) if len(waiting) >= MIN_WAITING else []
         case_ids = [item.case_id for item in ranked]
         with store.writing():
             store.queue_order.put(ranked)
-            changed = store.queue_order.reset(project_id, case_ids, AT_ONCE)
-        while changed == AT_ONCE:
-            time.sleep(BREATH)
+            changed = store.queue_order.reset(project_id, case_ids, RESET_BATCH)
+        while changed == RESET_BATCH:
+            time.sleep(PAUSE_SECONDS)
             with store.writing():
-                changed = store.queue_order.reset(project_id, case_ids, AT_ONCE)
+                changed = store.queue_order.reset(project_id, case_ids, RESET_BATCH)
         return len(ranked)
 
     def _spread(
@@ -224,11 +234,13 @@ class Reordering:
         """Return the items with near copies scored lower; those that policy sends on come first."""
         answered_vectors = self._matrix(store, answered)
         ranked: list[PendingItem] = []
-        for first in (FIRST, 0.0):
-            group = [item for item in waiting if (item.teaches >= FIRST) == (first > 0.0)]
+        for first in (PRIORITY_BONUS, 0.0):
+            group = [item for item in waiting if (item.teaches >= PRIORITY_BONUS) == (first > 0.0)]
             vectors = self._matrix(store, group)
             worths = np.array([item.teaches - first for item in group])
-            order, teaches = spread(worths, vectors, answered_vectors, SHARES.unlike)
+            order, teaches = rank_diverse_items(
+                worths, vectors, answered_vectors, CRITERION_SHARES.unlike
+            )
             ranked += [
                 replace(group[index], teaches=first + value)
                 for index, value in zip(order, teaches, strict=True)
@@ -247,17 +259,17 @@ class Reordering:
         vector = self._vectors.get(key)
         if vector is None:
             text = _load_text(store, item)
-            time.sleep(BREATH)
+            time.sleep(PAUSE_SECONDS)
             is_mute = not text or bool(encoder.muted([text])[0])
             zeros = np.zeros(encoder.width, dtype=np.float32)
             vector = self._vectors[key] = zeros if is_mute else encoder.encode([text])[0]
-            if len(self._vectors) > VECTORS_KEPT:
+            if len(self._vectors) > MAX_CACHED_VECTORS:
                 self._vectors.popitem(last=False)
         self._vectors.move_to_end(key)
         return vector
 
 
-def _read_mark(store: Store) -> Mark:
+def _read_mark(store: Store) -> ChangeMark:
     """Return a value that changes with each answer, finished run and version put into use."""
     changes = store.changes
     return (*changes.of_corrections(), *changes.of_runs(), *changes.of_learned())
@@ -272,10 +284,10 @@ def _load_text(store: Store, item: PendingItem) -> str:
     return f"{case.question} {case.response}".strip() if case else ""
 
 
-def item_of(run: Run, case: Case, progress: Progress) -> Item:
+def build_item(run: Run, case: Case, progress: RunState) -> QueueItem:
     """Return the case as a queue item, with its run's verdict and scores."""
-    distance = disagreement(progress)
-    return Item(
+    distance = measure_disagreement(progress)
+    return QueueItem(
         case_id=case.id,
         project_id=case.project_id,
         run_id=run.id,
@@ -284,12 +296,12 @@ def item_of(run: Run, case: Case, progress: Progress) -> Item:
         p=run.p_hallucinated,
         disagreement=round(distance, 4),
         language=case.language,
-        teaches=round(worth(unsureness(run.p_hallucinated), distance), 4),
-        stances=stances(progress),
+        teaches=round(compute_worth(compute_unsureness(run.p_hallucinated), distance), 4),
+        stances=collect_stances(progress),
     )
 
 
-def stances(progress: Progress) -> tuple[tuple[str, Label], ...]:
+def collect_stances(progress: RunState) -> tuple[tuple[str, Label], ...]:
     """Return each agent's final stance on the whole response, by name, the judge's included.
 
     A reader that was asked about several statements says `hallucinated` if one is, `supported` if
@@ -309,9 +321,9 @@ def stances(progress: Progress) -> tuple[tuple[str, Label], ...]:
     return tuple(sorted(by_agent.items()))
 
 
-def imported_item(case: Case, now: float, label: Label | None, p: float | None) -> Item:
+def build_imported_item(case: Case, now: float, label: Label | None, p: float | None) -> QueueItem:
     """Return a queue item for a case without a run, with an outside agent's suggestion, if any."""
-    return Item(
+    return QueueItem(
         case_id=case.id,
         project_id=case.project_id,
         run_id=None,
@@ -320,11 +332,11 @@ def imported_item(case: Case, now: float, label: Label | None, p: float | None) 
         p=p,
         disagreement=0.0,
         language=case.language,
-        teaches=round(worth(unsureness(p), 0.0), 4),
+        teaches=round(compute_worth(compute_unsureness(p), 0.0), 4),
     )
 
 
-def disagreement(progress: Progress) -> float:
+def measure_disagreement(progress: RunState) -> float:
     """Return how far the agents were apart at the end, in [0, 1]; 0 if all say the same.
 
     The larger of two entropies: of the debaters' last stances, and of the judge's readers averaged
@@ -341,7 +353,7 @@ def disagreement(progress: Progress) -> float:
     )
 
 
-def enqueue(store: Store, run_id: str, now: float) -> bool:
+def enqueue_run(store: Store, run_id: str, now: float) -> bool:
     """Put a finished run's case into the queue; return False if the run is not finished.
 
     Cases that people must decide by the project's policy get the highest rank.
@@ -351,26 +363,26 @@ def enqueue(store: Store, run_id: str, now: float) -> bool:
     case = store.cases.get(run.case_id) if run else None
     if run is None or case is None or run.status != "finished":
         return False
-    progress = folded(event for _, event in store.runs.events(run_id))
-    item = item_of(run, case, progress)
+    progress = fold_events(event for _, event in store.runs.events(run_id))
+    item = build_item(run, case, progress)
     with store.writing():
-        policy = policy_of(store, store.projects.get(item.project_id))
+        policy = load_policy(store, store.projects.get(item.project_id))
         if policy is not None and policy.is_for_people(run, progress.classifier):
-            item = replace(item, teaches=item.teaches + FIRST)
+            item = replace(item, teaches=item.teaches + PRIORITY_BONUS)
         store.queue.add(item)
     return True
 
 
-def offer(store: Store, run_id: str, now: float) -> None:
+def try_enqueue(store: Store, run_id: str, now: float) -> None:
     """Call `enqueue` and only log a failure; `fill` makes up for it later."""
     try:
-        enqueue(store, run_id, now)
+        enqueue_run(store, run_id, now)
     except (ReviewError, sqlite3.Error) as error:
         LOGGER.warning("run %s is not in the review queue yet: %r", run_id, error)
 
 
-def fill(store: Store, project_id: str, now: float, most: int = MOST_AT_ONCE) -> int:
+def fill_queue(store: Store, project_id: str, now: float, most: int = FILL_BATCH) -> int:
     """Enqueue finished runs that are not in the queue, oldest first; return how many."""
     return sum(
-        enqueue(store, run_id, now) for run_id in store.queue_lists.missing(project_id, most)
+        enqueue_run(store, run_id, now) for run_id in store.queue_lists.missing(project_id, most)
     )

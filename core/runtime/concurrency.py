@@ -17,11 +17,11 @@ from core.runtime.errors import Stopped
 Loaded = TypeVar("Loaded")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Report = Callable[[Item], None]
+ItemReporter = Callable[[Item], None]
 
 
 @contextlib.contextmanager
-def without(package: str) -> Iterator[None]:
+def block_import(package: str) -> Iterator[None]:
     """Make importing the package fail inside the block, unless it is already loaded.
 
     `None` in `sys.modules` is Python's own way to do this. Use it only around imports of libraries
@@ -39,7 +39,7 @@ def without(package: str) -> Iterator[None]:
             modules.pop(package, None)
 
 
-def loaded_once(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
+def cache_load(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
     """Cache the last result of a function, which then runs in one thread at a time."""
     lock = threading.Lock()
     cached = functools.lru_cache(maxsize=1)(load)
@@ -52,7 +52,7 @@ def loaded_once(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
     return locked
 
 
-class Stop:
+class StopSignal:
     """A stop signal: set once, from any thread, and checked by all long work."""
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ class _StreamEnd:
 
 
 def _run_call(
-    call: Callable[[Report[Item]], object], arrivals: queue.SimpleQueue[Item | _StreamEnd]
+    call: Callable[[ItemReporter[Item]], object], arrivals: queue.SimpleQueue[Item | _StreamEnd]
 ) -> None:
     """Run a call in this thread; put its items and then its end on the queue."""
     try:
@@ -122,7 +122,9 @@ def _run_call(
     arrivals.put(end)
 
 
-def merged(streams: Sequence[Callable[[], Iterator[Item]]], *, workers: int = 4) -> Iterator[Item]:
+def merge_streams(
+    streams: Sequence[Callable[[], Iterator[Item]]], *, workers: int = 4
+) -> Iterator[Item]:
     """Run the streams on threads and yield their items as they arrive.
 
     The first error is raised after all streams have ended, so that none is left running.
@@ -131,7 +133,7 @@ def merged(streams: Sequence[Callable[[], Iterator[Item]]], *, workers: int = 4)
         yield from streams[0]()
         return
 
-    def report_all(stream: Callable[[], Iterator[Item]], report: Report[Item]) -> None:
+    def report_all(stream: Callable[[], Iterator[Item]], report: ItemReporter[Item]) -> None:
         for item in stream():
             report(item)
 
@@ -148,10 +150,10 @@ def merged(streams: Sequence[Callable[[], Iterator[Item]]], *, workers: int = 4)
         raise failure
 
 
-def streamed(call: Callable[[Report[Item]], Result]) -> Generator[Item, None, Result]:
+def stream_call(call: Callable[[ItemReporter[Item]], Result]) -> Generator[Item, None, Result]:
     """Run `call(report)` on a thread, yield what it reports, and return its result.
 
-    Leaving the generator early does not stop the call: it must watch a `Stop` for that.
+    Leaving the generator early does not stop the call: it must watch a `StopSignal` for that.
     """
     arrivals: queue.SimpleQueue[Item | _StreamEnd] = queue.SimpleQueue()
     thread = threading.Thread(target=_run_call, args=(call, arrivals), daemon=True)

@@ -1,6 +1,7 @@
 """Settings with their defaults and bounds, and the paths of files.
 
-Values enter at the edge (`Settings.from_mapping`, `home_from`) and are passed down. No other module
+Values enter at the edge (`Settings.from_mapping`, `resolve_home`) and are passed down. No other
+module
 bases a decision on the environment, except for settings that its own process needs.
 """
 
@@ -100,17 +101,18 @@ with Path(__file__).with_name("settings.csv").open(encoding="utf-8", newline="")
     }
 
 
-def home_from(environment: Mapping[str, str], given: str | None = None) -> Path:
+def resolve_home(environment: Mapping[str, str], given: str | None = None) -> Path:
     """Return the data folder: `--home`, else the environment variable, else a folder in `~`."""
     path = given or environment.get(HOME_VARIABLE) or str(Path.home() / ".counterpoint")
     try:
         return Path(path).expanduser().resolve()
     except (RuntimeError, ValueError, OSError) as error:
         raise ConfigError(
-            f"Expected a folder's path for the home, found “{shown_safely(path)}”: {error}."
+            f"Expected a folder's path for the home, found “{replace_invalid_bytes(path)}”: "
+            f"{error}."
         ) from error
 
 
-def shown_safely(text: str) -> str:
+def replace_invalid_bytes(text: str) -> str:
     """Return the text with bytes replaced that are not UTF-8, as arguments may hold."""
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -22,14 +22,14 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping, Sequence
 
-UNEXPECTED = "An unexpected error ended the run; the server's log has the details."
-LONGEST_REPLY = 20_000  # characters of an unusable reply that are kept for inspection
-NOT_STORED = (
+UNEXPECTED_ERROR_MESSAGE = "An unexpected error ended the run; the server's log has the details."
+MAX_KEPT_REPLY_CHARS = 20_000  # characters of an unusable reply that are kept for inspection
+NOT_STORED_MESSAGE = (
     "The run could not be stored to its end; free the disk or the database, then resume it."
 )
 
 
-def shown(value: object, most: int = 0) -> str:
+def make_printable(value: object, most: int = 0) -> str:
     """Return the value as printable text, cut to `most` characters (0: not cut).
 
     Control characters, line ends, zero-width characters, changes of writing direction and
@@ -86,7 +86,7 @@ class ReplyError(ReviewError):
 
     def __init__(self, message: str, *, reply: str) -> None:
         super().__init__(message)
-        self.reply = reply[:LONGEST_REPLY]
+        self.reply = reply[:MAX_KEPT_REPLY_CHARS]
 
 
 class ModelRefused(ReplyError):

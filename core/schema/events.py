@@ -15,30 +15,30 @@ from typing import Literal
 
 from core.schema.records import (
     Case,
-    Cause,
-    Context,
+    EvidenceContext,
     Judgement,
     Label,
     ModelCall,
-    Page,
     Passage,
     Plan,
-    RoleUsed,
+    RoleAssignment,
+    SourcePage,
     Span,
     Stance,
     Statement,
     Turn,
+    UnclearCause,
     Verdict,
     WordScore,
 )
-from core.schema.rosters import Manner
+from core.schema.rosters import TurnMode
 
 AUDIT = "audit"  # the name of the audit protocol in a plan
-MOST_STEPS = 6  # tool calls for one statement of an audit
-LONGEST_REMARK = 2000  # characters
+MAX_STEPS_PER_STATEMENT = 6  # tool calls for one statement of an audit
+MAX_REMARK_CHARACTERS = 2000  # characters
 
 ToolOutcome = Literal["found", "nothing", "off", "failed"]
-Reach = Literal["local", "global"]
+ReflectionScope = Literal["local", "global"]
 Stage = Literal["reading", "searching", "auditing", "debating", "judging", "marking"]
 
 
@@ -109,7 +109,7 @@ class ToolUse:
 
 
 @dataclass(frozen=True)
-class Remembered:
+class MemoryEntry:
     """An audit's memory of one statement: its label and the evidence for it (HaluAgent 2.3).
 
     `evidence` is a sentence for people, `tools` are the tools that were used, in order, and
@@ -129,7 +129,7 @@ class Remembered:
 
 
 @dataclass(frozen=True)
-class Reconsidered:
+class LabelRevision:
     """A change that reflection made to a statement, and why.
 
     Local: its evidence does not support its label. Global: it rests on the statements `because_of`,
@@ -137,7 +137,7 @@ class Reconsidered:
     """
 
     statement: int
-    reach: Reach
+    reach: ReflectionScope
     before: Label
     after: Label
     reason: str
@@ -145,7 +145,7 @@ class Reconsidered:
     agent: str = ""
 
 
-def paid_for(uses: Sequence[ToolUse]) -> tuple[list[ToolUse], frozenset[int | None]]:
+def drop_capped_uses(uses: Sequence[ToolUse]) -> tuple[list[ToolUse], frozenset[int | None]]:
     """Drop the uses that failed at a cap and all later uses for the same statement.
 
     Return (the remaining uses, the statements that lost some; None is the response as a whole).
@@ -255,7 +255,7 @@ class RunStarted(_TimedEvent):
 
     case: Case
     plan: Plan
-    roles: tuple[RoleUsed, ...]
+    roles: tuple[RoleAssignment, ...]
     code: str = ""
     kind: Literal["run_started"] = "run_started"
 
@@ -266,7 +266,7 @@ class DocumentRead(_TimedEvent):
 
     source_id: str
     name: str
-    pages: tuple[Page, ...]
+    pages: tuple[SourcePage, ...]
     characters: int
     seconds: float
     reused: bool
@@ -310,7 +310,7 @@ class ContextBuilt(_TimedEvent):
     """Agent C has combined the evidence and divided it among the debaters."""
 
     agent: str
-    context: Context
+    context: EvidenceContext
     kind: Literal["context_built"] = "context_built"
 
 
@@ -334,7 +334,7 @@ class ToolCalled(_TimedEvent):
 class MemoryUpdated(_TimedEvent):
     """The audit's memory of a statement; a later event for the same statement replaces it."""
 
-    entry: Remembered
+    entry: MemoryEntry
     kind: Literal["memory_updated"] = "memory_updated"
 
 
@@ -342,7 +342,7 @@ class MemoryUpdated(_TimedEvent):
 class ReflectionChanged(_TimedEvent):
     """Reflection changed the memory of a statement (HaluAgent 2.3)."""
 
-    change: Reconsidered
+    change: LabelRevision
     kind: Literal["reflection_changed"] = "reflection_changed"
 
 
@@ -357,7 +357,7 @@ class TurnStarted(_TimedEvent):
     agent: str
     number: int
     round: int
-    manner: Manner = "debate"
+    manner: TurnMode = "debate"
     about: str = ""
     assigned: Stance | None = None
     kind: Literal["turn_started"] = "turn_started"
@@ -482,7 +482,7 @@ class ProblemMet(_TimedEvent):
     stage: Stage
     message: str
     source: str = ""
-    cause: Cause | None = None
+    cause: UnclearCause | None = None
     source_id: str = ""
     reply: str = ""
     turn: int = 0
@@ -560,5 +560,5 @@ Event = (
 EVENT_TYPES: dict[str, type[Event]] = {
     cls.__dataclass_fields__["kind"].default: cls for cls in Event.__args__
 }
-TRANSIENT = frozenset({"turn_delta", "progress_made"})
-ENDINGS = frozenset({"run_finished", "run_failed", "run_stopped"})
+TRANSIENT_KINDS = frozenset({"turn_delta", "progress_made"})
+ENDING_KINDS = frozenset({"run_finished", "run_failed", "run_stopped"})

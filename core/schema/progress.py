@@ -15,10 +15,10 @@ from core.schema.events import (
     Event,
     ImageDescribed,
     JudgementSampled,
+    LabelRevision,
+    MemoryEntry,
     PersonSpoke,
     ProblemMet,
-    Reconsidered,
-    Remembered,
     ResponseRevised,
     RoundSummarised,
     SoftLabelled,
@@ -28,26 +28,26 @@ from core.schema.events import (
     StepsReused,
     ToolUse,
     WordsScored,
-    paid_for,
+    drop_capped_uses,
 )
 from core.schema.records import (
     Case,
-    Cause,
-    Context,
+    EvidenceContext,
     Judgement,
     ModelCall,
     Passage,
     Plan,
-    RoleUsed,
+    RoleAssignment,
     Run,
     Span,
     Statement,
     Turn,
+    UnclearCause,
     Verdict,
 )
 
 # Causes of an end without a verdict after which a run can be resumed.
-RESUMABLE: frozenset[Cause] = frozenset({"agent_failed", "budget_reached"})
+RESUMABLE_CAUSES: frozenset[UnclearCause] = frozenset({"agent_failed", "budget_reached"})
 # The stage that a run is in after an event of that kind; others do not change it.
 _KINDS_BY_STAGE: dict[Stage, str] = {
     "searching": "statement_found passages_found",
@@ -56,16 +56,16 @@ _KINDS_BY_STAGE: dict[Stage, str] = {
     "judging": "consensus_reached judgement_sampled consensus_weighed judgement_reached",
     "marking": "label_predicted",
 }
-STAGE_AFTER = {kind: stage for stage, kinds in _KINDS_BY_STAGE.items() for kind in kinds.split()}
+STAGE_BY_KIND = {kind: stage for stage, kinds in _KINDS_BY_STAGE.items() for kind in kinds.split()}
 
 
 @dataclass
-class Progress:
+class RunState:
     """The state of one run; `add` applies its events in order."""
 
     case: Case | None = None
     plan: Plan | None = None
-    roles: tuple[RoleUsed, ...] = ()
+    roles: tuple[RoleAssignment, ...] = ()
     code: str = ""
     began_at: float = 0.0
     last_at: float = 0.0
@@ -75,7 +75,7 @@ class Progress:
     images: dict[str, ImageDescribed] = field(default_factory=dict)
     statements: dict[int, Statement] = field(default_factory=dict)
     passages: dict[int, tuple[Passage, ...]] = field(default_factory=dict)
-    context: Context | None = None
+    context: EvidenceContext | None = None
     turns: list[Turn] = field(default_factory=list)
     reached_consensus: bool = False
     remarks: list[PersonSpoke] = field(default_factory=list)
@@ -89,9 +89,9 @@ class Progress:
     revised: ResponseRevised | None = None
     judgement: Judgement | None = None
     tool_uses: list[ToolUse] = field(default_factory=list)
-    memory: dict[int, Remembered] = field(default_factory=dict)
+    memory: dict[int, MemoryEntry] = field(default_factory=dict)
     contested: tuple[int, ...] = ()  # statements that an audit debates
-    reconsidered: list[Reconsidered] = field(default_factory=list)
+    reconsidered: list[LabelRevision] = field(default_factory=list)
     is_reopened: bool = False  # some checked statements must be checked again
     calls: dict[str, ModelCall] = field(default_factory=dict)
     reused: StepsReused | None = None
@@ -111,7 +111,7 @@ class Progress:
         # A new score after the end is not part of the run's work.
         if self.ending is None or event.kind != "label_predicted":
             self.last_at = event.at
-        self.stage = STAGE_AFTER.get(event.kind, self.stage)
+        self.stage = STAGE_BY_KIND.get(event.kind, self.stage)
         match event.kind:
             case "run_started":
                 self.case, self.plan, self.roles = event.case, event.plan, event.roles
@@ -195,11 +195,11 @@ class Progress:
     def _resume(self) -> None:
         """Continue a run that ended without a verdict as if it had not ended."""
         self.ending = None
-        if self.verdict and self.verdict.cause in RESUMABLE:
+        if self.verdict and self.verdict.cause in RESUMABLE_CAUSES:
             self.verdict = None
-            self.problems = [p for p in self.problems if p.cause not in RESUMABLE]
+            self.problems = [p for p in self.problems if p.cause not in RESUMABLE_CAUSES]
         if self.judgement is None:  # repeat calls that failed at a cap, and those after them
-            self.tool_uses, affected = paid_for(self.tool_uses)
+            self.tool_uses, affected = drop_capped_uses(self.tool_uses)
             self.memory = {i: entry for i, entry in self.memory.items() if i not in affected}
             self.is_reopened = self.is_reopened or bool(affected)
 
@@ -219,7 +219,7 @@ class Progress:
     @property
     def cost(self) -> float | None:
         """US dollars for all model calls; None if part of it is not known."""
-        return total_cost(self.calls.values())
+        return sum_costs(self.calls.values())
 
     def _forget_source(self, source_id: str) -> None:
         """Drop what an earlier attempt reported about a source, before a newer report."""
@@ -271,18 +271,18 @@ class Progress:
 def can_resume(run: Run) -> bool:
     """Return True for a run that ended, or was cut off, without its verdict."""
     halted = run.status in ("interrupted", "stopped", "failed")
-    return halted or (run.status == "finished" and run.cause in RESUMABLE)
+    return halted or (run.status == "finished" and run.cause in RESUMABLE_CAUSES)
 
 
-def total_cost(calls: Iterable[ModelCall]) -> float | None:
+def sum_costs(calls: Iterable[ModelCall]) -> float | None:
     """Return the US dollars for these calls; None if part of it is not known."""
     costs = [call.cost for call in calls]
     return None if None in costs else sum((cost for cost in costs if cost is not None), 0.0)
 
 
-def folded(events: Iterable[Event]) -> Progress:
+def fold_events(events: Iterable[Event]) -> RunState:
     """Fold the events of a run into its state."""
-    progress = Progress()
+    progress = RunState()
     for event in events:
         progress.add(event)
     return progress

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from core.schema.rosters import AS_IS, DebateOptions, Manner, RosterConfig
+from core.schema.rosters import DEFAULT_OPTIONS, DebateOptions, RosterConfig, TurnMode
 
 Category = Literal[
     "contradicted", "not_in_source", "wrong_entity", "number_or_date", "reasoning",
@@ -27,15 +27,15 @@ CATEGORY_WORDS: dict[Category, str] = {
 
 Label = Literal["supported", "hallucinated", "unclear"]
 Stance = Label
-Reply = Literal["agree", "deny"]
-Cause = Literal[
+TurnReply = Literal["agree", "deny"]
+UnclearCause = Literal[
     "no_evidence", "not_addressed", "sources_disagree", "image_not_readable", "language_not_known",
     "classifier_disagrees",
     "unreadable_reply", "budget_reached", "agent_failed", "not_settled", "model_not_fit",
 ]  # fmt: skip
 PersonRole = Literal["annotator", "lead", "admin"]
 SourceKind = str  # a type of file that `core/documents/readers.py` reads
-Reading = Literal["text", "ocr"]
+ReadingMethod = Literal["text", "ocr"]
 BlockKind = Literal[
     "heading", "paragraph", "list item", "table row", "caption", "footnote", "chart label"
 ]
@@ -45,14 +45,14 @@ QuoteStatus = Literal["verified", "fuzzy", "not_found"]
 RunStatus = Literal["queued", "running", "finished", "failed", "stopped", "interrupted"]
 
 # Kinds of artefacts learned from corrections.
-THRESHOLD, EXAMPLES, MEMBER = "span_threshold", "span_examples", "span_member"
-CONSENSUS = "consensus"
-MOST_EXAMPLES = 4
-MOST_TOKENS = 1200  # of all examples in one prompt together
+THRESHOLD_KIND, EXAMPLES_KIND, MEMBER_KIND = "span_threshold", "span_examples", "span_member"
+CONSENSUS_KIND = "consensus"
+MAX_PROMPT_EXAMPLES = 4
+MAX_EXAMPLE_TOKENS = 1200  # of all examples in one prompt together
 
 
 @dataclass(frozen=True)
-class Box:
+class BoundingBox:
     """A rectangle on a page or image, as fractions in [0, 1] of its width and height, y down."""
 
     left: float
@@ -68,22 +68,22 @@ class BoxedText:
     start: int
     end: int
     page: int
-    box: Box
+    box: BoundingBox
     score: float
 
 
 @dataclass(frozen=True)
-class Page:
+class SourcePage:
     """A page and its range `[start, end)` in the source's text; numbers start at 1."""
 
     number: int
     start: int
     end: int
-    reading: Reading = "text"
+    reading: ReadingMethod = "text"
 
 
 @dataclass(frozen=True)
-class Block:
+class TextBlock:
     """The role that the characters `[start, end)` of the source's text have on their page.
 
     `level` applies to headings: 0 is the document's title. A chart label is the text of an axis or
@@ -110,13 +110,13 @@ class Source:
     name: str
     kind: SourceKind
     text: str
-    pages: tuple[Page, ...] = ()
+    pages: tuple[SourcePage, ...] = ()
     boxes: tuple[BoxedText, ...] = ()
     language: str = "und"
     notes: tuple[str, ...] = ()
     width: int = 0
     height: int = 0
-    blocks: tuple[Block, ...] = ()
+    blocks: tuple[TextBlock, ...] = ()
 
     @property
     def is_image(self) -> bool:
@@ -195,7 +195,7 @@ class Quote:
 
 
 @dataclass(frozen=True)
-class Point:
+class DebatePoint:
     """One finding of a debater: words of the response compared with words of the evidence.
 
     `finding` says whether the evidence supports (“carried”), contradicts, or does not mention the
@@ -228,21 +228,21 @@ class Turn:
     agent: str
     number: int
     round: int
-    reply: Reply
+    reply: TurnReply
     stance: Stance
     text: str
     quotes: tuple[Quote, ...] = ()
-    points: tuple[Point, ...] = ()
+    points: tuple[DebatePoint, ...] = ()
     confidence: float | None = None
     cut: bool = False
-    manner: Manner = "debate"
+    manner: TurnMode = "debate"
     about: str = ""
     assigned: Stance | None = None
     doubt: str = ""
 
 
 @dataclass(frozen=True)
-class Share:
+class EvidenceShare:
     """The evidence given to one debater (CEDA 3.3): ids of passages."""
 
     debater: str
@@ -250,7 +250,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Fact:
+class ContextFact:
     """A structured claim by agent C (CEDA 3.3) with the ids of the passages it rests on."""
 
     claim: str
@@ -258,18 +258,18 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Context:
+class EvidenceContext:
     """Agent C's output: each debater's share, all passages for the judge, and the conflicts."""
 
-    shares: tuple[Share, ...]
+    shares: tuple[EvidenceShare, ...]
     whole: tuple[str, ...]
     summary: str
     conflicts: tuple[str, ...] = ()
-    facts: tuple[Fact, ...] = ()
+    facts: tuple[ContextFact, ...] = ()
 
 
 @dataclass(frozen=True)
-class ReaderView:
+class ReaderStance:
     """The stance of one of the built-in judge's readers on a statement, given all the evidence."""
 
     reader: str
@@ -278,7 +278,7 @@ class ReaderView:
 
 
 @dataclass(frozen=True)
-class MeasuredShare:
+class MeasuredAccuracy:
     """The number of `n` verdicts this sure that were `right` on held-out rows of a material."""
 
     material: MaterialKind
@@ -302,15 +302,15 @@ class Judgement:
     text: str
     agreed: tuple[str, ...] = ()
     disputed: tuple[str, ...] = ()
-    cause: Cause | None = None
+    cause: UnclearCause | None = None
     cause_words: str = ""
     statement_labels: tuple[Label, ...] = ()
-    points: tuple[Point, ...] = ()
+    points: tuple[DebatePoint, ...] = ()
     prose: str = ""
     p: float | None = None
-    readers: tuple[ReaderView, ...] = ()
+    readers: tuple[ReaderStance, ...] = ()
     by_tool: str = ""
-    measured: MeasuredShare | None = None
+    measured: MeasuredAccuracy | None = None
 
 
 @dataclass(frozen=True)
@@ -321,7 +321,7 @@ class Verdict:
     p_hallucinated: float | None
     confidence: float | None
     rationale: str
-    cause: Cause | None = None
+    cause: UnclearCause | None = None
     cause_words: str = ""
     classifier: str = ""
 
@@ -379,7 +379,7 @@ class Plan:
     span_threshold: int = 0
     span_examples: int = 0
     span_member: int = 0
-    options: DebateOptions = AS_IS
+    options: DebateOptions = DEFAULT_OPTIONS
     agent_weights: int = 0
     cent_cap: int = 0
     reader: str = ""
@@ -410,7 +410,7 @@ class ModelCall:
 
 
 @dataclass(frozen=True)
-class RoleUsed:
+class RoleAssignment:
     """The agent that played a role, and the hash of its prompt or rules."""
 
     role: str
@@ -432,7 +432,7 @@ class Run:
     started_at: float
     finished_at: float | None = None
     label: Label | None = None
-    cause: Cause | None = None
+    cause: UnclearCause | None = None
     p_hallucinated: float | None = None
     confidence: float | None = None
     origin: Literal["here", "imported"] = "here"
@@ -462,7 +462,7 @@ class Project:
     hold_minutes: int = 30
     categories: tuple[str, ...] = tuple(CATEGORY_WORDS)
     error_rate: float | None = None
-    options: DebateOptions = AS_IS
+    options: DebateOptions = DEFAULT_OPTIONS
 
 
 @dataclass(frozen=True)
@@ -501,7 +501,7 @@ def new_id() -> str:
 
 
 @dataclass(frozen=True)
-class Levels:
+class MarkingLevels:
     """Thresholds from which words are marked: by language and otherwise (None: as shipped)."""
 
     by_language: tuple[tuple[str, float], ...] = ()
@@ -509,7 +509,7 @@ class Levels:
 
     def at(self, language: str) -> float | None:
         """Return the level for a text in `language`, a BCP 47 tag, or None if none was learned."""
-        return dict(self.by_language).get(base_of(language), self.otherwise)
+        return dict(self.by_language).get(get_base_language(language), self.otherwise)
 
     @property
     def words(self) -> str:
@@ -521,7 +521,7 @@ class Levels:
 
 
 @dataclass(frozen=True)
-class SpanThreshold:
+class SpanThresholds:
     """Learned thresholds for marking words.
 
     `reader` applies to the span reader's word scores, `votes` to a language model's votes on spans,
@@ -530,10 +530,10 @@ class SpanThreshold:
     """
 
     number: int = 0
-    reader: Levels = Levels()
-    votes: Levels = Levels()
-    panel: Levels = Levels()
-    weighted: Levels = Levels()
+    reader: MarkingLevels = MarkingLevels()
+    votes: MarkingLevels = MarkingLevels()
+    panel: MarkingLevels = MarkingLevels()
+    weighted: MarkingLevels = MarkingLevels()
 
 
 @dataclass(frozen=True)
@@ -545,12 +545,12 @@ class PanelRule:
     the same member, of the extractor's own p; without weights all count alike and most runs decide.
     """
 
-    levels: Levels = Levels()
+    levels: MarkingLevels = MarkingLevels()
     alone: tuple[tuple[str, str], ...] = ()
     weights: tuple[tuple[str, str, float], ...] = ()
 
 
-AS_THE_PAPER = PanelRule()
+MSA_PANEL_RULE = PanelRule()
 
 
 @dataclass(frozen=True)
@@ -578,7 +578,7 @@ class LearnedMarks:
     `alone` names by language the member of a panel whose run alone decides.
     """
 
-    threshold: SpanThreshold = SpanThreshold()
+    threshold: SpanThresholds = SpanThresholds()
     examples: tuple[SpanExample, ...] = ()
     examples_number: int = 0
     alone: tuple[tuple[str, str], ...] = ()
@@ -592,33 +592,33 @@ class LearnedMarks:
         return f"Examples from people's corrections (no. {self.examples_number}): cases {cases}."
 
 
-SHIPPED = LearnedMarks()
+SHIPPED_MARKS = LearnedMarks()
 
 
-def base_of(language: str) -> str:
+def get_base_language(language: str) -> str:
     """Return “zh” for “zh-Hans”: thresholds and examples are kept by language alone."""
     return language.strip().casefold().split("-")[0].split("_")[0] or "und"
 
 
-def threshold_from(number: int, body: Mapping[str, Any]) -> SpanThreshold:
+def parse_thresholds(number: int, body: Mapping[str, Any]) -> SpanThresholds:
     """Parse the thresholds from a stored body; call this and its like through `read_body`."""
     kinds = ("reader", "votes", "panel", "weighted")
-    return SpanThreshold(number, *(_parse_levels(body.get(kind)) for kind in kinds))
+    return SpanThresholds(number, *(_parse_levels(body.get(kind)) for kind in kinds))
 
 
-def members_from(body: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+def parse_members(body: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Parse from a stored body, by language, the panel member whose run alone decides."""
     return tuple(sorted((str(name), str(member)) for name, member in body["alone"].items()))
 
 
-def _parse_levels(stored: Mapping[str, Any] | None) -> Levels:
+def _parse_levels(stored: Mapping[str, Any] | None) -> MarkingLevels:
     if not stored:
-        return Levels()
+        return MarkingLevels()
     levels = sorted((str(name), float(tau)) for name, tau in stored["by_language"].items())
-    return Levels(tuple(levels), float(stored["otherwise"]))
+    return MarkingLevels(tuple(levels), float(stored["otherwise"]))
 
 
-def examples_from(body: Mapping[str, Any]) -> tuple[SpanExample, ...]:
+def parse_examples(body: Mapping[str, Any]) -> tuple[SpanExample, ...]:
     """Parse the examples from a stored body, best first, without those that somebody removed."""
     removed = set(body.get("removed", ()))
     kept = (example for example in body.get("examples", ()) if example["id"] not in removed)
@@ -635,7 +635,7 @@ def _parse_example(stored: Mapping[str, Any]) -> SpanExample:
     return SpanExample(**texts, spans=spans, reason=reason, tokens=tokens)
 
 
-def fitting_examples(
+def choose_examples(
     known: Sequence[SpanExample], language: str, own: str
 ) -> tuple[SpanExample, ...]:
     """Choose at most four examples for a case, those in its language first, never the case itself.
@@ -644,16 +644,18 @@ def fitting_examples(
     skipped; shorter ones may still follow.
     """
     candidates = [example for example in known if example.id != own]
-    candidates.sort(key=lambda example: base_of(example.language) != base_of(language))
+    candidates.sort(
+        key=lambda example: get_base_language(example.language) != get_base_language(language)
+    )
     chosen: list[SpanExample] = []
-    tokens_left = MOST_TOKENS
+    tokens_left = MAX_EXAMPLE_TOKENS
     for example in candidates:
-        if len(chosen) < MOST_EXAMPLES and example.tokens <= tokens_left:
+        if len(chosen) < MAX_PROMPT_EXAMPLES and example.tokens <= tokens_left:
             tokens_left -= example.tokens
             chosen.append(example)
     return tuple(chosen)
 
 
-def rule_digest(rule: str) -> str:
+def hash_rule(rule: str) -> str:
     """Return a short hash that names an agent's prompt or rules in traces and learned artefacts."""
     return hashlib.sha256(rule.encode()).hexdigest()[:12]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from core.schema.records import CATEGORY_WORDS, Box, Label, Span, WordScore
+from core.schema.records import CATEGORY_WORDS, BoundingBox, Label, Span, WordScore
 
 # State of an item for one person: in hand, answered, passed over, or flagged for a lead.
 AssignmentState = Literal["claimed", "submitted", "skipped", "flagged"]
 ItemState = Literal["open", "flagged", "adjudicated"]
 EvidenceStance = Literal["supports", "contradicts"]
-HandlingKind = Literal["skipped", "flagged", "adjudicated", "opened", "imported"]
+QueueEventKind = Literal["skipped", "flagged", "adjudicated", "opened", "imported"]
 GoldOrigin = Literal["imported", "adjudicated", "corrected"]
 
 
@@ -34,7 +34,7 @@ class ImageBox:
     """A region of an image that bears on the response, as shares of its width and height."""
 
     source_id: str
-    box: Box
+    box: BoundingBox
     category: str
     comment: str = ""
 
@@ -85,7 +85,7 @@ class Correction:
 
 
 @dataclass(frozen=True)
-class Gold:
+class GoldAnswer:
     """The right answer of a case from `at` on; earlier ones stay.
 
     The newest counts, but an imported one never overrules one that was settled here.
@@ -121,18 +121,18 @@ class Suggestion:
 
 
 @dataclass(frozen=True)
-class Handling:
+class QueueEvent:
     """A person skipped, flagged, settled or reopened a case; `words` say why."""
 
     case_id: str
     person: str
     at: float
-    did: HandlingKind
+    did: QueueEventKind
     words: str = ""
 
 
 @dataclass(frozen=True)
-class Item:
+class QueueItem:
     """A case that people review, with the result of its newest finished run.
 
     `disagreement` in [0, 1] is how much its agents disagreed, `teaches` in [0, 1] how much an
@@ -168,12 +168,12 @@ class Assignment:
     ended_at: float | None = None
 
 
-def category_words(category: str) -> str:
+def format_category(category: str) -> str:
     """Return a category as shown on screen; a project's own categories are shown as they are."""
     words_by_name: dict[str, str] = {str(name): words for name, words in CATEGORY_WORDS.items()}
     return words_by_name.get(category, category)
 
 
-def instead_words(*, in_evidence: bool) -> str:
+def introduce_correction(*, in_evidence: bool) -> str:
     """Return what leads up to a span's `instead`: a source says it, or a tool worked it out."""
     return "the evidence says" if in_evidence else "it should say"

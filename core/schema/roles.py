@@ -10,20 +10,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from core.runtime.concurrency import Stop
-from core.schema.events import Reconsidered, Remembered, SpanVote, ToolUse
+from core.runtime.concurrency import StopSignal
+from core.schema.events import LabelRevision, MemoryEntry, SpanVote, ToolUse
 from core.schema.events import SpanRuling as SpanRuling  # what an adjudicator returns
 from core.schema.records import (
-    AS_THE_PAPER,
+    MSA_PANEL_RULE,
     Case,
-    Context,
+    DebatePoint,
+    EvidenceContext,
     Judgement,
     Label,
     ModelCall,
     PanelRule,
     Passage,
-    Point,
-    RoleUsed,
+    RoleAssignment,
     Source,
     Span,
     Stance,
@@ -31,10 +31,12 @@ from core.schema.records import (
     Turn,
     WordScore,
 )
-from core.schema.rosters import PANEL, JudgeManner, Manner
+from core.schema.rosters import PANEL_ROLE_PREFIX, JudgeMode, TurnMode
 
-Speak = Callable[[str], None]
-LEARNED = ", weights "  # between a weigher's method and the number of the learned weights
+SpeakCallback = Callable[[str], None]
+LEARNED_WEIGHTS_MARKER = (
+    ", weights "  # between a weigher's method and the number of the learned weights
+)
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class DebateView:
     round: int
     last_message: str
     conflicts: tuple[str, ...] = ()
-    manner: Manner = "debate"
+    manner: TurnMode = "debate"
     about: str = ""
     assigned: Stance | None = None
     remarks: tuple[tuple[str, str], ...] = ()
@@ -110,10 +112,10 @@ class JudgeView:
     """
 
     view: CaseView
-    context: Context
+    context: EvidenceContext
     turns: tuple[Turn, ...]
     reached_consensus: bool
-    manner: JudgeManner = "debate"
+    manner: JudgeMode = "debate"
     number: int = 1
     is_sampled: bool = False
     remarks: tuple[tuple[str, str], ...] = ()
@@ -136,11 +138,11 @@ class AuditView:
     view: CaseView
     statement: Statement | None
     used: tuple[ToolUse, ...]
-    memory: tuple[Remembered, ...]
+    memory: tuple[MemoryEntry, ...]
 
 
 @dataclass(frozen=True)
-class Step:
+class ToolStep:
     """A tool picker's next step, with its thought: a tool's name and its input as JSON.
 
     An empty `tool` ends the statement; `label` is then the picker's own conclusion, or None to let
@@ -156,7 +158,7 @@ class Step:
     is_checkable: bool = True
 
 
-class Named(Protocol):
+class NamedAgent(Protocol):
     """Anything with a name for the screen."""
 
     @property
@@ -164,7 +166,7 @@ class Named(Protocol):
         """The agent's name as people see it."""
 
 
-class Agent(Named, Protocol):
+class Agent(NamedAgent, Protocol):
     """An agent that plays a role, with the prompt or rules that govern it."""
 
     @property
@@ -179,21 +181,21 @@ class Agent(Named, Protocol):
 class Segmenter(Agent, Protocol):
     """Splits a response into self-contained statements."""
 
-    def segment(self, case: Case, stop: Stop) -> tuple[Statement, ...]:
+    def segment(self, case: Case, stop: StopSignal) -> tuple[Statement, ...]:
         """Return all statements in order, with offsets in `case.response`."""
 
 
 class ImageReader(Agent, Protocol):
     """CEDA's agent B: describes an image in text."""
 
-    def describe(self, case: Case, image: Source, stop: Stop) -> str:
+    def describe(self, case: Case, image: Source, stop: StopSignal) -> str:
         """Return one conclusive paragraph, or an empty text if the image cannot be read."""
 
 
 class ToolPicker(Agent, Protocol):
     """Checks one statement step by step with tools (HaluAgent 2.3)."""
 
-    def next_step(self, view: AuditView, stop: Stop) -> Step:
+    def next_step(self, view: AuditView, stop: StopSignal) -> ToolStep:
         """Return the next tool to call, or the end of the statement."""
 
 
@@ -201,40 +203,46 @@ class Reflector(Agent, Protocol):
     """Reviews all statements together once each has been checked (HaluAgent 2.3)."""
 
     def reflect(
-        self, view: CaseView, memory: Sequence[Remembered], uses: Sequence[ToolUse], stop: Stop
-    ) -> tuple[Reconsidered, ...]:
+        self,
+        view: CaseView,
+        memory: Sequence[MemoryEntry],
+        uses: Sequence[ToolUse],
+        stop: StopSignal,
+    ) -> tuple[LabelRevision, ...]:
         """Return the local and global changes; empty if everything stands."""
 
 
 class ContextWriter(Agent, Protocol):
     """CEDA's agent C: combines the evidence and divides it among the debaters (3.3)."""
 
-    def write(self, view: CaseView, debaters: Sequence[str], stop: Stop) -> Context:
+    def write(self, view: CaseView, debaters: Sequence[str], stop: StopSignal) -> EvidenceContext:
         """Return each debater's share, the judge's passages, and the conflicts."""
 
 
 @runtime_checkable
-class Summariser(Named, Protocol):
+class Summariser(NamedAgent, Protocol):
     """Keeps the transcript of a long debate within its budget (SC-MAKS 3.4)."""
 
-    def summarise(self, view: CaseView, turns: Sequence[Turn], before: str, stop: Stop) -> str:
+    def summarise(
+        self, view: CaseView, turns: Sequence[Turn], before: str, stop: StopSignal
+    ) -> str:
         """Return the key points of these turns and of the summary `before` them."""
 
 
 @runtime_checkable
-class Reviser(Named, Protocol):
+class Reviser(NamedAgent, Protocol):
     """Rewrites the response as it should read."""
 
-    def revise(self, view: JudgeView, judgement: Judgement, stop: Stop) -> str:
+    def revise(self, view: JudgeView, judgement: Judgement, stop: StopSignal) -> str:
         """Return the whole response with its errors corrected; unchanged if there are none."""
 
 
-class Weigher(Protocol):
+class ConsensusPolicy(Protocol):
     """The consensus policy w(Q; θ): the weight of each agent's answer (SC-MAKS 3.2, 3.5)."""
 
     @property
     def method(self) -> str:
-        """The source of the weights: uniform, or how they were learned, `LEARNED`, a number."""
+        """The source of the weights: uniform, or how they were learned and their number."""
 
     def weights(self, view: CaseView, turns: Sequence[Turn]) -> tuple[tuple[str, float], ...]:
         """Return (debater, weight) for each who answered, in order; the weights sum to 1."""
@@ -243,16 +251,20 @@ class Weigher(Protocol):
 class Debater(Agent, Protocol):
     """An arguing agent: CEDA's agents D and E, and the agents of every other protocol."""
 
-    def argue(self, view: DebateView, speak: Speak, stop: Stop) -> Turn:
+    def argue(self, view: DebateView, speak: SpeakCallback, stop: StopSignal) -> Turn:
         """Return one turn; `speak` is called with pieces of its text as they come."""
 
 
 @runtime_checkable
-class Ranker(Named, Protocol):
+class RevisionRanker(NamedAgent, Protocol):
     """A judge that can also pick the best of several revisions (MAMM-REFINE: rerank)."""
 
     def best_of(
-        self, view: JudgeView, points: Sequence[Point], revisions: Sequence[str], stop: Stop
+        self,
+        view: JudgeView,
+        points: Sequence[DebatePoint],
+        revisions: Sequence[str],
+        stop: StopSignal,
     ) -> int:
         """Return the index of the best revision; `points` are the places to be corrected."""
 
@@ -261,52 +273,52 @@ class Ranker(Named, Protocol):
 class EvidenceReader(Protocol):
     """A judge that can also judge the evidence alone, without a debate or tools."""
 
-    def read(self, view: JudgeView, stop: Stop) -> Judgement:
+    def read(self, view: JudgeView, stop: StopSignal) -> Judgement:
         """Return the finding on the statements of the view, with a label for each of them."""
 
-    def read_statement(self, view: CaseView, statement: Statement, stop: Stop) -> Judgement:
+    def read_statement(self, view: CaseView, statement: Statement, stop: StopSignal) -> Judgement:
         """Return the finding on one statement over all passages of the view, reasons in `prose`."""
 
 
 class Judge(Agent, Protocol):
     """Reads the debate and concludes (CEDA A.3.4)."""
 
-    def decide(self, view: JudgeView, stop: Stop) -> Judgement:
+    def decide(self, view: JudgeView, stop: StopSignal) -> Judgement:
         """Return the finding; `unclear` with its cause if the debate does not support one."""
 
 
 class SpanExtractor(Agent, Protocol):
     """Proposes the words of the response that do not hold."""
 
-    def propose(self, view: JudgeView, judgement: Judgement, stop: Stop) -> tuple[Span, ...]:
+    def propose(self, view: JudgeView, judgement: Judgement, stop: StopSignal) -> tuple[Span, ...]:
         """Return spans with offsets in `case.response`, quotes equal to the text there."""
 
 
 @runtime_checkable
-class WordScorer(Named, Protocol):
+class WordScorer(NamedAgent, Protocol):
     """A span extractor that also scores how likely each word is not to hold."""
 
     def threshold(self, language: str) -> float:
         """Return the probability from which it would mark a word of a text in that language."""
 
-    def score_words(self, view: CaseView, stop: Stop) -> tuple[WordScore, ...]:
+    def score_words(self, view: CaseView, stop: StopSignal) -> tuple[WordScore, ...]:
         """Return scores of all words of the response in order; empty without evidence."""
 
 
 class SpanAdjudicator(Agent, Protocol):
     """Decides whether a proposed span is kept."""
 
-    def adjudicate(self, view: JudgeView, span: Span, label: Label, stop: Stop) -> SpanRuling:
+    def adjudicate(self, view: JudgeView, span: Span, label: Label, stop: StopSignal) -> SpanRuling:
         """Keep or drop the span under the verdict's label, with its final probability."""
 
 
 class SpanPanelist(Agent, Protocol):
     """Marks words itself, and votes on the spans that others marked (MSA 3.3)."""
 
-    def extract(self, view: CaseView, stop: Stop) -> tuple[Span, ...]:
+    def extract(self, view: CaseView, stop: StopSignal) -> tuple[Span, ...]:
         """Return its own spans, with offsets in `case.response`."""
 
-    def vote(self, view: CaseView, spans: Sequence[Span], stop: Stop) -> tuple[SpanVote, ...]:
+    def vote(self, view: CaseView, spans: Sequence[Span], stop: StopSignal) -> tuple[SpanVote, ...]:
         """Return a vote on each span, in order."""
 
 
@@ -318,7 +330,7 @@ class _UniformWeigher:
         return tuple((name, 1 / len(names)) for name in names)
 
 
-UNIFORM: Weigher = _UniformWeigher()
+UNIFORM_POLICY: ConsensusPolicy = _UniformWeigher()
 
 
 @dataclass(frozen=True)
@@ -346,8 +358,8 @@ class Roster:
     notes_made: Callable[[], tuple[str, ...]] = tuple
     notices: Callable[[CaseView], tuple[str, ...]] = lambda _: ()
     span_panel: tuple[SpanPanelist, ...] = ()
-    panel_rule: PanelRule = AS_THE_PAPER
-    weigher: Weigher = UNIFORM
+    panel_rule: PanelRule = MSA_PANEL_RULE
+    weigher: ConsensusPolicy = UNIFORM_POLICY
 
     @property
     def is_deterministic(self) -> bool:
@@ -358,10 +370,10 @@ class Roster:
         """
         return all(agent.built_in for _, agent in self._agents_by_role)
 
-    def roles_used(self, digest: Callable[[str], str]) -> tuple[RoleUsed, ...]:
+    def roles_used(self, digest: Callable[[str], str]) -> tuple[RoleAssignment, ...]:
         """Return every role with its agent, rule and the rule's hash, for the trace."""
         return tuple(
-            RoleUsed(role, agent.name, agent.built_in, agent.rule, digest(agent.rule))
+            RoleAssignment(role, agent.name, agent.built_in, agent.rule, digest(agent.rule))
             for role, agent in self._agents_by_role
         )
 
@@ -372,7 +384,9 @@ class Roster:
             ("span adjudicator", self.span_adjudicator),
         ]
         if len(self.span_panel) > 1:
-            markers = [(f"{PANEL}{n}", agent) for n, agent in enumerate(self.span_panel, 1)]
+            markers = [
+                (f"{PANEL_ROLE_PREFIX}{n}", agent) for n, agent in enumerate(self.span_panel, 1)
+            ]
         return [
             ("segmenter", self.segmenter),
             ("tool picker", self.tool_picker),

@@ -11,37 +11,43 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 # What a debater is asked to do; `DebateView` in core/schema/roles.py describes each.
-Manner = Literal[
+TurnMode = Literal[
     "debate", "answer", "reconsider", "collaborate", "compete", "tit_for_tat",
     "detect", "critique", "revise", "advise", "attack",
 ]  # fmt: skip
 # These answer somebody: AGREE or DENY first, then the stance. Others begin with the stance.
-ANSWERING: frozenset[Manner] = frozenset({"debate", "tit_for_tat", "critique", "advise", "attack"})
+ANSWERING_MODES: frozenset[TurnMode] = frozenset(
+    {"debate", "tit_for_tat", "critique", "advise", "attack"}
+)
 # These name words of the response, on lines with a format of their own (MAMM-REFINE).
-NAMING: frozenset[Manner] = frozenset({"detect", "critique"})
+SPAN_NAMING_MODES: frozenset[TurnMode] = frozenset({"detect", "critique"})
 # How a judge is asked; `JudgeView` in core/schema/roles.py says what each reads.
-JudgeManner = Literal[
+JudgeMode = Literal[
     "debate", "plain", "thought", "examples", "collaborate", "compete", "moderate",
     "rerank",
 ]  # fmt: skip
 # The options of protocols: `turns` is a field of the plan, the others of `DebateOptions`.
-Option = Literal["turns", "rounds", "samples", "style", "is_swapped", "seed", "then", "without"]
+ProtocolOption = Literal[
+    "turns", "rounds", "samples", "style", "is_swapped", "seed", "then", "without"
+]
 # The parts that SC-MAKS can run without, for ablations (SC-MAKS 4.10).
-Part = Literal["", "cooperation", "adversary", "weights"]
-PARTS: tuple[Part, ...] = ("cooperation", "adversary", "weights")
-STYLES: tuple[JudgeManner, ...] = ("plain", "thought", "examples")  # of a single judge
-MOST_ROUNDS = 20  # the limit of samples too
-LINES_TOKENS = 80  # for the extra lines after a turn
-TEXT_SHARE = 1.5  # times the response's own tokens, for a corrected response
+AblationPart = Literal["", "cooperation", "adversary", "weights"]
+ABLATION_PARTS: tuple[AblationPart, ...] = ("cooperation", "adversary", "weights")
+JUDGE_STYLES: tuple[JudgeMode, ...] = ("plain", "thought", "examples")  # of a single judge
+MAX_ROUNDS = 20  # the limit of samples too
+EXTRA_LINES_TOKENS = 80  # for the extra lines after a turn
+CORRECTED_TEXT_RATIO = 1.5  # times the response's own tokens, for a corrected response
 
-BUILT_IN = "builtin"
-READERS = ("rules", "overlap", "entailment")
-PANEL_READERS = (*READERS, "words")
-PANEL = "span panel "  # prefix of the role name of a member of the panel that marks words
-DEFAULT_WINDOW = 8192  # tokens
+BUILT_IN_ROSTER = "builtin"
+BUILT_IN_READERS = ("rules", "overlap", "entailment")
+PANEL_READERS = (*BUILT_IN_READERS, "words")
+PANEL_ROLE_PREFIX = (
+    "span panel "  # prefix of the role name of a member of the panel that marks words
+)
+DEFAULT_WINDOW_TOKENS = 8192  # tokens
 DEFAULT_SECONDS = 60
-LONGEST_NAME = 80  # characters of a roster's name
-ROLES = (
+MAX_ROSTER_NAME_CHARACTERS = 80  # characters of a roster's name
+ROLE_FIELDS = (
     "retriever", "segmenter", "tool_picker", "reflector", "image_reader", "context_writer",
     "debaters", "judge", "span_extractor", "span_adjudicator",
 )  # fmt: skip
@@ -110,10 +116,10 @@ PROTOCOL_INFOS = (
         "contested.",
         "It fits a long response, and one with sums, dates, code or a length asked for."),
 )  # fmt: skip
-NAMES = tuple(info.name for info in PROTOCOL_INFOS if info.module)
-FOR_READERS = tuple(info.name for info in PROTOCOL_INFOS if info.for_readers)
+PROTOCOL_NAMES = tuple(info.name for info in PROTOCOL_INFOS if info.module)
+READER_PROTOCOLS = tuple(info.name for info in PROTOCOL_INFOS if info.for_readers)
 # The protocols that an adaptive check can go on to.
-DEBATE_NAMES = tuple(name for name in NAMES if name not in ("single", "adaptive"))
+DEBATE_PROTOCOL_NAMES = tuple(name for name in PROTOCOL_NAMES if name not in ("single", "adaptive"))
 
 
 @dataclass(frozen=True)
@@ -134,7 +140,7 @@ class DebateOptions:
     is_swapped: bool = False
     seed: int = 0
     then: str = ""
-    without: Part = ""
+    without: AblationPart = ""
 
     @property
     def chosen(self) -> dict[str, Any]:
@@ -142,15 +148,15 @@ class DebateOptions:
         return {o.name: v for o in fields(self) if (v := getattr(self, o.name)) != o.default}
 
 
-AS_IS = DebateOptions()
+DEFAULT_OPTIONS = DebateOptions()
 
 
-def judge_prompt(manner: JudgeManner) -> str:
+def get_judge_prompt_name(manner: JudgeMode) -> str:
     """Return the name of the prompt that asks a judge in that manner."""
     return "judge" if manner == "debate" else f"judge_{manner}"
 
 
-def turn_tokens(manner: Manner, allowed: int, response: int) -> int:
+def limit_turn_tokens(manner: TurnMode, allowed: int, response: int) -> int:
     """Return the longest reply, in tokens, of a debater who is asked in that manner.
 
     `allowed` is the agent's limit for a CEDA turn (4.4); other manners need extra lines after it:
@@ -158,19 +164,20 @@ def turn_tokens(manner: Manner, allowed: int, response: int) -> int:
     """
     if manner == "debate":
         return allowed
-    longest = max(allowed, int(TEXT_SHARE * response)) if manner == "revise" else allowed
-    return longest + LINES_TOKENS
+    longest = max(allowed, int(CORRECTED_TEXT_RATIO * response)) if manner == "revise" else allowed
+    return longest + EXTRA_LINES_TOKENS
 
 
 @dataclass(frozen=True)
-class Seat:
+class AgentConfig:
     """The agent of one role: the built-in one when `model` is empty, else a language model.
 
     `model` is litellm's name, `provider/model`; `api_base` an OpenAI-compatible address. `key_name`
     is the name under which its key is looked up (empty: the provider's usual one), never the key
     itself. `window` is in tokens, 0 where litellm knows it. Prices are US dollars for a million
     tokens, None where litellm's list decides. `seconds` is the longest silence to wait for.
-    `reader` picks the built-in debater, one of `READERS`, or the member of the panel that marks
+    `reader` picks the built-in debater, one of `BUILT_IN_READERS`, or the member of the panel that
+    marks
     words, one of `PANEL_READERS`.
     """
 
@@ -192,11 +199,11 @@ class Seat:
 
 
 @dataclass(frozen=True)
-class DebaterSeat:
+class DebaterConfig:
     """A debater's name in the debate, and its agent."""
 
     name: str
-    seat: Seat
+    seat: AgentConfig
 
 
 @dataclass(frozen=True)
@@ -212,43 +219,43 @@ class RosterConfig:
 
     name: str
     words: str = ""
-    retriever: Seat = field(default_factory=Seat)
-    segmenter: Seat = field(default_factory=Seat)
-    tool_picker: Seat = field(default_factory=Seat)
-    reflector: Seat = field(default_factory=Seat)
-    image_reader: Seat = field(default_factory=Seat)
-    context_writer: Seat = field(default_factory=Seat)
-    debaters: tuple[DebaterSeat, ...] = (
-        DebaterSeat("Ada", Seat(reader="rules")),
-        DebaterSeat("Ben", Seat(reader="overlap")),
-        DebaterSeat("Cleo", Seat(reader="entailment")),
+    retriever: AgentConfig = field(default_factory=AgentConfig)
+    segmenter: AgentConfig = field(default_factory=AgentConfig)
+    tool_picker: AgentConfig = field(default_factory=AgentConfig)
+    reflector: AgentConfig = field(default_factory=AgentConfig)
+    image_reader: AgentConfig = field(default_factory=AgentConfig)
+    context_writer: AgentConfig = field(default_factory=AgentConfig)
+    debaters: tuple[DebaterConfig, ...] = (
+        DebaterConfig("Ada", AgentConfig(reader="rules")),
+        DebaterConfig("Ben", AgentConfig(reader="overlap")),
+        DebaterConfig("Cleo", AgentConfig(reader="entailment")),
     )
-    judge: Seat = field(default_factory=Seat)
-    span_extractor: Seat = field(default_factory=Seat)
-    span_adjudicator: Seat = field(default_factory=Seat)
+    judge: AgentConfig = field(default_factory=AgentConfig)
+    span_extractor: AgentConfig = field(default_factory=AgentConfig)
+    span_adjudicator: AgentConfig = field(default_factory=AgentConfig)
     prompts: str = ""
-    span_panel: tuple[Seat, ...] = ()
+    span_panel: tuple[AgentConfig, ...] = ()
     panel_sees_evidence: bool = True
 
-    def seats(self) -> Iterator[tuple[str, Seat]]:
+    def seats(self) -> Iterator[tuple[str, AgentConfig]]:
         """Yield every role's name, as people and traces see it, with its configuration."""
-        for role in ROLES:
+        for role in ROLE_FIELDS:
             if role == "debaters":
                 yield from ((f"debater {debater.name}", debater.seat) for debater in self.debaters)
             else:
                 yield role.replace("_", " "), getattr(self, role)
         for number, seat in enumerate(self.span_panel, 1):
-            yield f"{PANEL}{number}", seat
+            yield f"{PANEL_ROLE_PREFIX}{number}", seat
 
-    def with_seat(self, role: str, seat: Seat) -> RosterConfig:
+    def with_seat(self, role: str, seat: AgentConfig) -> RosterConfig:
         """Return a copy with another configuration for a role, named as in `seats`."""
         if role.startswith("debater "):
             name = role.removeprefix("debater ")
-            debaters = (DebaterSeat(d.name, seat) if d.name == name else d for d in self.debaters)
+            debaters = (DebaterConfig(d.name, seat) if d.name == name else d for d in self.debaters)
             return replace(self, debaters=tuple(debaters))
-        if role.startswith(PANEL):
+        if role.startswith(PANEL_ROLE_PREFIX):
             seats = list(self.span_panel)
-            seats[int(role.removeprefix(PANEL)) - 1] = seat
+            seats[int(role.removeprefix(PANEL_ROLE_PREFIX)) - 1] = seat
             return replace(self, span_panel=tuple(seats))
         changed: dict[str, Any] = {role.replace(" ", "_"): seat}
         return replace(self, **changed)

@@ -8,20 +8,23 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.schema.records import Label
-from core.store.queue import AT_RANDOM, FIRST
-from core.store.sqlite import Changes, Repository, from_json
-from core.store.versions import SEED_VERSION, Versions
+from core.store.queue import PRIORITY_BONUS, RANDOM_REASON
+from core.store.sqlite import ChangeMarks, Repository, from_json
+from core.store.versions import SEED_VERSION, ClassifierVersions
 
-Key = tuple[str, str, str]  # (text, version, roster)
+VerdictKey = tuple[str, str, str]  # (text, version, roster)
 # The classifier behind a run's p: the plan's, or that of the newest score if runs were rescored.
-PLANNED = "json_extract(r.plan, '$.classifier')"
-PRESENT = f"""coalesce((SELECT json_extract(e.payload, '$.verdict.classifier') FROM events e
-    WHERE e.run_id = r.id AND e.kind = 'label_predicted' ORDER BY e.seq DESC LIMIT 1), {PLANNED})"""
+PLANNED_CLASSIFIER_SQL = "json_extract(r.plan, '$.classifier')"
+PRESENT_CLASSIFIER_SQL = f"""coalesce(
+    (SELECT json_extract(e.payload, '$.verdict.classifier') FROM events e
+    WHERE e.run_id = r.id AND e.kind = 'label_predicted' ORDER BY e.seq DESC LIMIT 1),
+    {PLANNED_CLASSIFIER_SQL})"""
 
-AMONG = " AND {} IN (SELECT value FROM json_each(:cases))"
+AMONG_CASES_SQL = " AND {} IN (SELECT value FROM json_each(:cases))"
 # Matches the JSON of a judgement that a tool decided; quotes within a text would be escaped.
-BY_TOOL = """EXISTS (SELECT 1 FROM events e WHERE e.run_id = r.id AND e.kind = 'judgement_reached'
-    AND instr(e.payload, '"by_tool":"') AND NOT instr(e.payload, '"by_tool":""'))"""
+DECIDED_BY_TOOL_SQL = """EXISTS (SELECT 1 FROM events e
+    WHERE e.run_id = r.id AND e.kind = 'judgement_reached' AND
+    instr(e.payload, '"by_tool":"') AND NOT instr(e.payload, '"by_tool":""'))"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +83,8 @@ class AnsweredVerdicts(Repository):
         versions = self._db.query("SELECT id, created_at FROM versions")
         created_at = {row["id"]: row["created_at"] for row in versions}
         active, held_out = self._load_holdout()
-        own_verdicts: dict[Key, AnsweredVerdict] = {}
-        holdout_verdicts: dict[Key, AnsweredVerdict] = {}
+        own_verdicts: dict[VerdictKey, AnsweredVerdict] = {}
+        holdout_verdicts: dict[VerdictKey, AnsweredVerdict] = {}
         for row in self._load_verdicts(values):
             answer, is_imported = answers.get(row["case_id"], ("unclear", False))
             version = row["version"] or SEED_VERSION
@@ -130,7 +133,7 @@ class AnsweredVerdicts(Repository):
 
     def _load_holdout(self) -> tuple[str, dict[str, float]]:
         """Return the active version and its p, by run, of verdicts held out of its training."""
-        active = Versions(self._db).active()
+        active = ClassifierVersions(self._db).active()
         rows = self._db.query(
             "SELECT json_extract(j.value, '$.run_id') AS run, json_extract(j.value, '$.after') "
             "AS p FROM versions v, json_each(v.card, '$.holdout.rows') j WHERE v.id = ?",
@@ -140,7 +143,7 @@ class AnsweredVerdicts(Repository):
 
     def _load_answers(self, values: dict[str, Any]) -> dict[str, tuple[Label, bool]]:
         """Return by case the label that counts, and whether it was imported."""
-        among = AMONG.format("k.case_id") if values["cases"] is not None else ""
+        among = AMONG_CASES_SQL.format("k.case_id") if values["cases"] is not None else ""
         corrections = self._rows(
             "SELECT k.case_id, k.label FROM standing k JOIN cases c ON c.id = k.case_id "
             f"WHERE +c.project_id = :project{among} ORDER BY k.at, k.place",
@@ -159,24 +162,28 @@ class AnsweredVerdicts(Repository):
         return imported | {row["case_id"]: (row["label"], False) for row in corrections} | settled
 
     def _load_random_cases(self, values: dict[str, Any]) -> set[str]:
-        among = AMONG.format("a.case_id") if values["cases"] is not None else ""
+        among = AMONG_CASES_SQL.format("a.case_id") if values["cases"] is not None else ""
         rows = self._rows(
             "SELECT a.case_id FROM assignments a JOIN items i USING (case_id) "
             f"WHERE +i.project_id = :project AND a.state = 'submitted' AND a.why = :why{among}",
-            values | {"why": AT_RANDOM},
+            values | {"why": RANDOM_REASON},
         )
         return {row["case_id"] for row in rows}
 
     def _load_verdicts(self, values: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        among = AMONG.format("r.case_id") if values["cases"] is not None else ""
+        among = AMONG_CASES_SQL.format("r.case_id") if values["cases"] is not None else ""
         # The plus keeps SQLite from scanning all runs of the project.
         no_index = "+" if among else ""
-        version = PRESENT if Changes(self._db).of_runs()[-1] else PLANNED
+        version = (
+            PRESENT_CLASSIFIER_SQL
+            if ChangeMarks(self._db).of_runs()[-1]
+            else PLANNED_CLASSIFIER_SQL
+        )
         return self._rows(
             "SELECT r.id, r.case_id, c.fingerprint AS text, r.p_hallucinated AS p, "
             f"r.started_at AS at, {version} AS version, "
             "json_extract(r.plan, '$.roster') AS roster, "
-            f"CASE h.held WHEN 0 THEN h.at END AS sided_at, {BY_TOOL} AS by_tool "
+            f"CASE h.held WHEN 0 THEN h.at END AS sided_at, {DECIDED_BY_TOOL_SQL} AS by_tool "
             "FROM runs r JOIN cases c ON c.id = r.case_id "
             "LEFT JOIN holdout h ON h.case_id = c.fingerprint "
             f"WHERE {no_index}r.project_id = :project AND r.status = 'finished' "
@@ -230,7 +237,11 @@ class QueueLists(Repository):
         `limits` are (version, roster, confidence) from which on a verdict stands by itself; None:
         the project has no such limits, and no item goes first for that reason.
         """
-        version = PRESENT if Changes(self._db).of_runs()[-1] else PLANNED
+        version = (
+            PRESENT_CLASSIFIER_SQL
+            if ChangeMarks(self._db).of_runs()[-1]
+            else PLANNED_CLASSIFIER_SQL
+        )
         stands_alone = (
             "EXISTS (SELECT 1 FROM runs r, json_each(:limits) l WHERE r.id = items.run_id "
             f"AND coalesce(nullif({version}, ''), :seed) = json_extract(l.value, '$[0]') "
@@ -243,6 +254,6 @@ class QueueLists(Repository):
             f"FROM (SELECT case_id AS own, {first} AS is_first FROM items "
             "WHERE project_id = :project) WHERE case_id = own "
             "AND is_first != (teaches >= :more)",
-            {"more": FIRST, "project": project_id}
+            {"more": PRIORITY_BONUS, "project": project_id}
             | ({} if limits is None else {"limits": json.dumps(limits), "seed": SEED_VERSION}),
         )

@@ -12,23 +12,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from core.schema.records import Block, BoxedText, Case, LibraryEntry, Page, Plan, Source, SourceKind
+from core.schema.records import (
+    BoxedText,
+    Case,
+    LibraryEntry,
+    Plan,
+    Source,
+    SourceKind,
+    SourcePage,
+    TextBlock,
+)
 from core.store.sqlite import (
     Repository,
-    columns,
-    first_row,
+    fetch_first_row,
     from_json,
-    insert,
-    records,
+    get_columns,
+    insert_row,
+    load_records,
     to_json,
-    upsert,
+    upsert_row,
 )
 
-ENTRY = ("project_id", "name", "kind", "size", "status", "problem", "added_by", "added_at")
-PLAIN = ("kind", "text", "language", "width", "height")
-LISTS: dict[str, Any] = {
-    "pages": tuple[Page, ...], "boxes": tuple[BoxedText, ...], "notes": tuple[str, ...],
-    "blocks": tuple[Block, ...],
+ENTRY_COLUMNS = ("project_id", "name", "kind", "size", "status", "problem", "added_by", "added_at")
+READING_COLUMNS = ("kind", "text", "language", "width", "height")
+READING_LIST_TYPES: dict[str, Any] = {
+    "pages": tuple[SourcePage, ...], "boxes": tuple[BoxedText, ...], "notes": tuple[str, ...],
+    "blocks": tuple[TextBlock, ...],
 }  # fmt: skip
 
 
@@ -67,10 +76,10 @@ class Batches(Repository):
 
     def add(self, batch: Batch, rows: Sequence[BatchRow]) -> None:
         """Store a batch with all its rows; call inside `Store.writing()`."""
-        insert(self._db, "batches", {**columns(batch), "plan": to_json(batch.plan)})
+        insert_row(self._db, "batches", {**get_columns(batch), "plan": to_json(batch.plan)})
         for row in rows:
             texts = {"sources": to_json(row.sources), "others": to_json(row.others)}
-            insert(self._db, "batch_rows", columns(row) | texts | {"batch_id": batch.id})
+            insert_row(self._db, "batch_rows", get_columns(row) | texts | {"batch_id": batch.id})
 
     def set_run(self, batch_id: str, row: int, run_id: str) -> None:
         """Store which run checks a row."""
@@ -108,10 +117,10 @@ class Library(Repository):
 
     def add(self, entry: LibraryEntry) -> None:
         """Add a file to the library; the same content again takes the newest name."""
-        values = {name: getattr(entry, name) for name in ENTRY}
+        values = {name: getattr(entry, name) for name in ENTRY_COLUMNS}
         values |= {"source_id": entry.id, "removed_at": None}
         renewed = ("name", "kind", "status", "problem", "removed_at")
-        upsert(self._db, "library", values, "project_id, source_id", renewed)
+        upsert_row(self._db, "library", values, "project_id, source_id", renewed)
 
     def set_status(self, source_id: str, status: str, problem: str = "") -> None:
         """Store the result of reading a file, in every project that has it."""
@@ -131,17 +140,17 @@ class Library(Repository):
     def is_held(self, source_id: str) -> bool:
         """Return True while any library holds that content."""
         query = "SELECT 1 FROM library WHERE source_id = ? AND removed_at IS NULL"
-        return first_row(self._db, query, [source_id]) is not None
+        return fetch_first_row(self._db, query, [source_id]) is not None
 
     def name_of(self, project_id: str, source_id: str) -> str:
         """Return that content's present or former name in the project, or an empty string."""
         query = "SELECT name FROM library WHERE project_id = ? AND source_id = ?"
-        row = first_row(self._db, query, [project_id, source_id])
+        row = fetch_first_row(self._db, query, [project_id, source_id])
         return str(row["name"]) if row else ""
 
     def kind_of(self, source_id: str) -> SourceKind | None:
         """Return the kind of file of that content, or None if it was never added."""
-        row = first_row(self._db, "SELECT kind FROM library WHERE source_id = ?", [source_id])
+        row = fetch_first_row(self._db, "SELECT kind FROM library WHERE source_id = ?", [source_id])
         return row["kind"] if row else None
 
     def remove(self, project_id: str, source_id: str, now: float) -> bool:
@@ -154,7 +163,8 @@ class Library(Repository):
 
     def _select(self, where: str, values: Sequence[Any]) -> list[LibraryEntry]:
         rows = self._db.query(
-            f"SELECT l.source_id, {', '.join(f'l.{name}' for name in ENTRY)}, r.pages, r.language, "
+            f"SELECT l.source_id, {', '.join(f'l.{name}' for name in ENTRY_COLUMNS)}, r.pages, "
+            f"r.language, "
             "r.notes, length(r.text) AS characters "
             "FROM library l LEFT JOIN readings r ON r.source_id = l.source_id "
             f"WHERE l.project_id = ? AND l.removed_at IS NULL AND {where} "
@@ -165,10 +175,10 @@ class Library(Repository):
 
 
 def _parse_entry(row: dict[str, Any]) -> LibraryEntry:
-    pages = from_json(tuple[Page, ...], row["pages"] or "[]")
+    pages = from_json(tuple[SourcePage, ...], row["pages"] or "[]")
     return LibraryEntry(
         id=row["source_id"],
-        **{name: row[name] for name in ENTRY},
+        **{name: row[name] for name in ENTRY_COLUMNS},
         pages=len(pages),
         ocr_pages=tuple(page.number for page in pages if page.reading == "ocr"),
         characters=row["characters"] or 0,
@@ -190,7 +200,7 @@ class IndexedPassage:
 
 
 @dataclass(frozen=True)
-class Vectors:
+class PassageVectors:
     """Embeddings of a source's passages: row-major float32, rows of unit length.
 
     `muted` holds one byte per row: 1 where too many tokens are unknown to the encoder.
@@ -208,28 +218,32 @@ class Readings(Repository):
     def save(self, source: Source, *, reader: str, seconds: float, now: float) -> None:
         """Keep a reading, replacing an earlier one of the same content (and its index)."""
         self.forget(source.id)
-        values: dict[str, Any] = {name: getattr(source, name) for name in PLAIN}
-        values |= {name: to_json(getattr(source, name)) for name in LISTS}
+        values: dict[str, Any] = {name: getattr(source, name) for name in READING_COLUMNS}
+        values |= {name: to_json(getattr(source, name)) for name in READING_LIST_TYPES}
         values |= {"source_id": source.id, "reader": reader, "seconds": seconds, "read_at": now}
-        insert(self._db, "readings", values)
+        insert_row(self._db, "readings", values)
 
     def get(self, source_id: str, name: str, *, reader: str | None = None) -> Source | None:
         """Return the reading under that name; None when there is none (by that reader)."""
-        row = first_row(self._db, "SELECT * FROM readings WHERE source_id = ?", [source_id])
+        row = fetch_first_row(self._db, "SELECT * FROM readings WHERE source_id = ?", [source_id])
         if row is None or (reader is not None and row["reader"] != reader):
             return None
-        lists = {name: from_json(kind, row[name]) for name, kind in LISTS.items()}
-        return Source(id=source_id, name=name, **{column: row[column] for column in PLAIN}, **lists)
+        lists = {name: from_json(kind, row[name]) for name, kind in READING_LIST_TYPES.items()}
+        return Source(
+            id=source_id, name=name, **{column: row[column] for column in READING_COLUMNS}, **lists
+        )
 
     def read_at(self, source_id: str) -> float:
         """Return when the reading was made; infinity when there is none."""
-        row = first_row(self._db, "SELECT read_at FROM readings WHERE source_id = ?", [source_id])
+        row = fetch_first_row(
+            self._db, "SELECT read_at FROM readings WHERE source_id = ?", [source_id]
+        )
         return float(row["read_at"]) if row else float("inf")
 
     def text(self, source_id: str, start: int, end: int) -> str:
         """Return the characters `[start, end)` of a source's text, without reading the rest."""
         query = "SELECT substr(text, ?, ?) AS part FROM readings WHERE source_id = ?"
-        row = first_row(self._db, query, [start + 1, max(0, end - start), source_id])
+        row = fetch_first_row(self._db, query, [start + 1, max(0, end - start), source_id])
         return str(row["part"]) if row else ""
 
     def forget(self, source_id: str) -> None:
@@ -250,14 +264,14 @@ class Readings(Repository):
     def has_index(self, source_id: str, encoder: str) -> bool:
         """Return True if the source is indexed with that encoder."""
         query = "SELECT 1 FROM embeddings WHERE source_id = ? AND encoder = ?"
-        return first_row(self._db, query, [source_id, encoder]) is not None
+        return fetch_first_row(self._db, query, [source_id, encoder]) is not None
 
     def save_index(
         self,
         source_id: str,
         encoder: str,
         passages: Sequence[tuple[IndexedPassage, str]],
-        vectors: Vectors,
+        vectors: PassageVectors,
     ) -> None:
         """Keep an index: each passage with its search terms, and all embeddings.
 
@@ -266,11 +280,11 @@ class Readings(Repository):
         if self.passages(source_id) != [passage for passage, _ in passages]:
             self.drop_index(source_id)
             for passage, terms in passages:
-                number = insert(self._db, "passages", columns(passage))
+                number = insert_row(self._db, "passages", get_columns(passage))
                 indexed = {"rowid": number, "terms": terms, "source": source_id}
-                insert(self._db, "passage_terms", indexed)
-        values = {"source_id": source_id, "encoder": encoder, **columns(vectors)}
-        upsert(self._db, "embeddings", values, "source_id, encoder")
+                insert_row(self._db, "passage_terms", indexed)
+        values = {"source_id": source_id, "encoder": encoder, **get_columns(vectors)}
+        upsert_row(self._db, "embeddings", values, "source_id, encoder")
 
     def passages(
         self, source_id: str, numbers: Sequence[int] | None = None
@@ -283,12 +297,12 @@ class Readings(Repository):
         query = f"SELECT {columns} FROM passages WHERE {where} ORDER BY number"
         return self._all(IndexedPassage, query, *values)
 
-    def vectors(self, source_id: str, encoder: str) -> Vectors | None:
+    def vectors(self, source_id: str, encoder: str) -> PassageVectors | None:
         """Return the source's embeddings by that encoder, or None."""
         query = (
             "SELECT rows, width, data, muted FROM embeddings WHERE source_id = ? AND encoder = ?"
         )
-        return next(iter(self._all(Vectors, query, source_id, encoder)), None)
+        return next(iter(self._all(PassageVectors, query, source_id, encoder)), None)
 
     def match(
         self, terms: Sequence[str], source_ids: Sequence[str], limit: int
@@ -301,17 +315,17 @@ class Readings(Repository):
             "SELECT p.source_id, p.number, bm25(passage_terms) AS rank FROM passage_terms "
             "JOIN passages p ON p.id = passage_terms.rowid "
             f"WHERE passage_terms MATCH ? AND p.source_id IN ({marks}) ORDER BY rank LIMIT ?",
-            [any_of(terms), *source_ids, limit],
+            [build_any_query(terms), *source_ids, limit],
         )
         return [(row["source_id"], row["number"], row["rank"]) for row in rows]
 
 
-def any_of(terms: Sequence[str]) -> str:
+def build_any_query(terms: Sequence[str]) -> str:
     """Return the FTS5 query for any of the terms."""
     return " OR ".join('"' + term.replace('"', "") + '"' for term in terms)
 
 
-def fingerprint(response: str, question: str) -> str:
+def compute_fingerprint(response: str, question: str) -> str:
     """Return a hash of question and response that ignores spacing and capitals."""
     folded = " ".join(question.casefold().split()) + "\n" + " ".join(response.casefold().split())
     return hashlib.sha256(folded.encode()).hexdigest()
@@ -324,13 +338,13 @@ class Cases(Repository):
         """Store a new case with its search terms."""
         names = ("id", "project_id", "response", "question", "author", "created_at")
         values = {name: getattr(case, name) for name in names}
-        values["fingerprint"] = fingerprint(case.response, case.question)
-        insert(self._db, "cases", values | {"payload": to_json(case)})
-        insert(self._db, "case_terms", {"terms": " ".join(terms), "case_id": case.id})
+        values["fingerprint"] = compute_fingerprint(case.response, case.question)
+        insert_row(self._db, "cases", values | {"payload": to_json(case)})
+        insert_row(self._db, "case_terms", {"terms": " ".join(terms), "case_id": case.id})
 
     def get(self, case_id: str) -> Case | None:
         """Return the case, or None."""
-        return next(iter(records(self._db, Case, "cases WHERE id = ?", [case_id])), None)
+        return next(iter(load_records(self._db, Case, "cases WHERE id = ?", [case_id])), None)
 
     def several(self, case_ids: Sequence[str]) -> list[Case]:
         """Return the cases of these ids that exist, in this order."""
@@ -338,7 +352,9 @@ class Cases(Repository):
 
     def all(self, project_id: str) -> list[Case]:
         """Return all cases of a project in the order in which they were stored."""
-        return records(self._db, Case, "cases WHERE project_id = ? ORDER BY rowid", [project_id])
+        return load_records(
+            self._db, Case, "cases WHERE project_id = ? ORDER BY rowid", [project_id]
+        )
 
     def places(self) -> dict[str, tuple[str, str]]:
         """Return project and language of every case of all projects, by id."""
@@ -349,11 +365,11 @@ class Cases(Repository):
 
     def same(self, project_id: str, response: str, question: str) -> list[Case]:
         """Return earlier cases with the same question and response, newest first."""
-        return records(
+        return load_records(
             self._db,
             Case,
             "cases WHERE project_id = ? AND fingerprint = ? ORDER BY created_at DESC",
-            [project_id, fingerprint(response, question)],
+            [project_id, compute_fingerprint(response, question)],
         )
 
     def like(self, case: Case) -> Case | None:
@@ -374,10 +390,10 @@ class Cases(Repository):
         """Return cases that share terms, closest first."""
         if not terms:
             return []
-        return records(
+        return load_records(
             self._db,
             Case,
             "case_terms t JOIN cases c ON c.id = t.case_id WHERE case_terms MATCH ? "
             "AND c.project_id = ? ORDER BY bm25(case_terms) LIMIT ?",
-            [any_of(terms), project_id, limit],
+            [build_any_query(terms), project_id, limit],
         )

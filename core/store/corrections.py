@@ -9,12 +9,19 @@ from collections.abc import Sequence
 
 from core.runtime.errors import ConflictError, InputError
 from core.schema.records import Case, Span
-from core.schema.reviews import Correction, EvidenceMark, Gold, Suggestion
-from core.store.sqlite import Database, Repository, first_row, insert, records, to_json
+from core.schema.reviews import Correction, EvidenceMark, GoldAnswer, Suggestion
+from core.store.sqlite import (
+    Database,
+    Repository,
+    fetch_first_row,
+    insert_row,
+    load_records,
+    to_json,
+)
 
-LONGEST_COMMENT = 4_000  # characters
-LONGEST_AUTHOR = 200  # characters
-LATEST = 253_402_300_800.0  # the year 10,000
+MAX_COMMENT_CHARACTERS = 4_000  # characters
+MAX_AUTHOR_CHARACTERS = 200  # characters
+MAX_TIMESTAMP = 253_402_300_800.0  # the year 10,000
 
 
 class Corrections(Repository):
@@ -32,7 +39,7 @@ class Corrections(Repository):
         or of evidence is not the text at its offsets. Raises ConflictError if the correction it
         withdraws does not exist, is another person's, or was withdrawn before.
         """
-        require_said(correction.author, correction.at)
+        require_author_and_time(correction.author, correction.at)
         require_quotes(correction.spans, response)
         _require_valid_places(correction)
         if not is_read_elsewhere:
@@ -65,7 +72,7 @@ class Corrections(Repository):
 
         A form that was opened on it saves only while it still is the newest.
         """
-        row = first_row(
+        row = fetch_first_row(
             self._db,
             "SELECT id FROM corrections WHERE case_id = ? AND ? IN ('', author) "
             "ORDER BY rowid DESC LIMIT 1",
@@ -122,7 +129,7 @@ class Corrections(Repository):
 
     def _require_withdrawable(self, correction: Correction) -> None:
         query = "SELECT author FROM standing WHERE id = ? AND case_id = ?"
-        row = first_row(self._db, query, [correction.withdraws, correction.case_id])
+        row = fetch_first_row(self._db, query, [correction.withdraws, correction.case_id])
         author = row["author"] if row else None
         if author is None:
             raise ConflictError(
@@ -132,7 +139,7 @@ class Corrections(Repository):
             raise ConflictError(f"Only {author} can take this back; give an answer of your own.")
 
     def _query(self, from_clause: str, values: Sequence[str] = ()) -> list[Correction]:
-        return records(self._db, Correction, from_clause, values)
+        return load_records(self._db, Correction, from_clause, values)
 
 
 def require_quotes(spans: Sequence[Span], text: str) -> None:
@@ -161,26 +168,26 @@ def _require_valid_places(correction: Correction) -> None:
                 f"its width and {box.top:g} to {box.bottom:g} of its height; draw it again."
             )
     for comment in (correction.comment, *(region.comment for region in correction.boxes)):
-        if len(comment) > LONGEST_COMMENT:
+        if len(comment) > MAX_COMMENT_CHARACTERS:
             raise InputError(
-                f"Expected at most {LONGEST_COMMENT:,} characters in a comment, found "
+                f"Expected at most {MAX_COMMENT_CHARACTERS:,} characters in a comment, found "
                 f"{len(comment):,}; shorten it."
             )
 
 
-def require_said(author: str, at: float) -> None:
+def require_author_and_time(author: str, at: float) -> None:
     """Raise InputError for a name that cannot be shown, or a time outside of 1970 to 9999."""
-    if not 0 < len(author) <= LONGEST_AUTHOR or not author.isprintable():
+    if not 0 < len(author) <= MAX_AUTHOR_CHARACTERS or not author.isprintable():
         raise InputError(
-            f"Expected a name of 1 to {LONGEST_AUTHOR} characters that can be shown, found "
+            f"Expected a name of 1 to {MAX_AUTHOR_CHARACTERS} characters that can be shown, found "
             f"{len(author):,} characters; give the one who said it a name."
         )
-    if not 0.0 <= at < LATEST:
+    if not 0.0 <= at < MAX_TIMESTAMP:
         raise InputError(f"Expected a time in seconds since 1970, found {at:.6g}; correct it.")
 
 
 def _require_valid_answer(correction: Correction) -> None:
-    if not 0.0 <= correction.seconds < LATEST:
+    if not 0.0 <= correction.seconds < MAX_TIMESTAMP:
         raise InputError(f"Expected the seconds that it took, found {correction.seconds:.6g}.")
     differs = correction.machine_label not in (None, correction.label)
     overturns = differs and not correction.is_blind  # a blind answer did not see the verdict
@@ -193,7 +200,7 @@ def _require_valid_answer(correction: Correction) -> None:
         raise InputError(f"Expected how sure you are from 0 to 1, found {correction.sure}.")
 
 
-def counting(golds: Sequence[Gold]) -> Gold | None:
+def choose_counting_gold(golds: Sequence[GoldAnswer]) -> GoldAnswer | None:
     """Return the gold that counts, of a case's golds from oldest to newest; None without any.
 
     It is the newest settled one, else the newest: an import never overrules what was settled here.
@@ -205,38 +212,42 @@ def counting(golds: Sequence[Gold]) -> Gold | None:
 class Golds(Repository):
     """The right answers of all cases; `counting` says which of a case's counts."""
 
-    def add(self, gold: Gold, response: str) -> None:
+    def add(self, gold: GoldAnswer, response: str) -> None:
         """Append a gold of `response`; call inside `Store.writing()`.
 
         Raises InputError: a quote is not the text at its offsets, or a corrected gold has no
         reason.
         """
-        require_said(gold.author, gold.at)
+        require_author_and_time(gold.author, gold.at)
         require_quotes(gold.spans, response)
         if gold.origin == "corrected" and not gold.reason.strip():
             raise InputError("Correcting a gold answer takes a reason; a few words are enough.")
         _append(self._db, "golds", gold, "label")
 
-    def of_case(self, case_id: str) -> list[Gold]:
+    def of_case(self, case_id: str) -> list[GoldAnswer]:
         """Return the case's golds, oldest first."""
-        return records(self._db, Gold, "golds WHERE case_id = ? ORDER BY rowid", [case_id])
+        return load_records(
+            self._db, GoldAnswer, "golds WHERE case_id = ? ORDER BY rowid", [case_id]
+        )
 
-    def that_counts(self, case_id: str) -> Gold | None:
+    def that_counts(self, case_id: str) -> GoldAnswer | None:
         """Return the gold that counts for the case, or None."""
-        return counting(self.of_case(case_id))
+        return choose_counting_gold(self.of_case(case_id))
 
-    def settled(self) -> dict[str, Gold]:
+    def settled(self) -> dict[str, GoldAnswer]:
         """Return what was settled here last by case, in all projects; imported ones left out."""
-        golds = records(self._db, Gold, "golds ORDER BY rowid")
+        golds = load_records(self._db, GoldAnswer, "golds ORDER BY rowid")
         return {gold.case_id: gold for gold in golds if gold.origin != "imported"}
 
-    def of_project(self, project_id: str) -> dict[str, Gold]:
+    def of_project(self, project_id: str) -> dict[str, GoldAnswer]:
         """Return the gold that counts for each case of a project."""
-        by_case: dict[str, list[Gold]] = {}
+        by_case: dict[str, list[GoldAnswer]] = {}
         query = "golds WHERE case_id IN (SELECT id FROM cases WHERE project_id = ?) ORDER BY rowid"
-        for gold in records(self._db, Gold, query, [project_id]):
+        for gold in load_records(self._db, GoldAnswer, query, [project_id]):
             by_case.setdefault(gold.case_id, []).append(gold)
-        counting_golds = ((case_id, counting(golds)) for case_id, golds in by_case.items())
+        counting_golds = (
+            (case_id, choose_counting_gold(golds)) for case_id, golds in by_case.items()
+        )
         return {case_id: gold for case_id, gold in counting_golds if gold is not None}
 
     def suggest(self, suggestion: Suggestion, case: Case) -> None:
@@ -244,7 +255,7 @@ class Golds(Repository):
 
         Raises InputError: a span's quote is not the text at its offsets.
         """
-        require_said(suggestion.agent, suggestion.at)
+        require_author_and_time(suggestion.agent, suggestion.at)
         require_quotes(suggestion.spans, case.response)
         _append(self._db, "suggestions", suggestion)
 
@@ -256,10 +267,12 @@ class Golds(Repository):
     def suggested(self, case_id: str) -> list[Suggestion]:
         """Return everything that outside agents ever suggested about a case, oldest first."""
         query = "suggestions WHERE case_id = ? ORDER BY rowid"
-        return records(self._db, Suggestion, query, [case_id])
+        return load_records(self._db, Suggestion, query, [case_id])
 
 
-def _append(db: Database, table: str, entry: Correction | Gold | Suggestion, *columns: str) -> None:
+def _append(
+    db: Database, table: str, entry: Correction | GoldAnswer | Suggestion, *columns: str
+) -> None:
     author_column = "agent" if isinstance(entry, Suggestion) else "author"
     names = ("id", "case_id", author_column, "at", *columns)
-    insert(db, table, {n: getattr(entry, n) for n in names} | {"payload": to_json(entry)})
+    insert_row(db, table, {n: getattr(entry, n) for n in names} | {"payload": to_json(entry)})

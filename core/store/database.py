@@ -23,14 +23,14 @@ from core.store.corrections import Corrections, Golds
 from core.store.ledger import Ledger, WebSearches
 from core.store.migrations import migrations
 from core.store.projects import Projects, PromptEdits, Rosters
-from core.store.queue import Queue, QueueEvents, QueueOrder
+from core.store.queue import QueueEvents, QueueOrder, ReviewQueue
 from core.store.runs import Runs
-from core.store.sqlite import Changes, Database
-from core.store.versions import LearnedThings, Versions
+from core.store.sqlite import ChangeMarks, Database
+from core.store.versions import ClassifierVersions, LearnedArtefacts
 
-DATABASE = "counterpoint.db"
+DATABASE_FILE = "counterpoint.db"
 BUSY_SECONDS = 15.0
-APPLIED = f"SELECT name FROM {migrations.migrations_table} WHERE migration_set = ?"
+APPLIED_MIGRATIONS_SQL = f"SELECT name FROM {migrations.migrations_table} WHERE migration_set = ?"
 
 
 class Store:
@@ -47,18 +47,18 @@ class Store:
         self.runs = Runs(db)
         self.corrections = Corrections(db)
         self.batches = Batches(db)
-        self.versions = Versions(db)
+        self.versions = ClassifierVersions(db)
         self.ledger = Ledger(db)
         self.rosters = Rosters(db)
         self.prompt_edits = PromptEdits(db)
-        self.queue = Queue(db)
+        self.queue = ReviewQueue(db)
         self.queue_lists = QueueLists(db)
         self.queue_order = QueueOrder(db)
         self.golds = Golds(db)
         self.handlings = QueueEvents(db)
-        self.learned = LearnedThings(db)
+        self.learned = LearnedArtefacts(db)
         self.answered = AnsweredVerdicts(db)
-        self.changes = Changes(db)
+        self.changes = ChangeMarks(db)
         self.web_searches = WebSearches(db)
 
     @contextlib.contextmanager
@@ -71,7 +71,7 @@ class Store:
         """
         has_lock = self._write_lock.acquire(timeout=BUSY_SECONDS)
         try:
-            with immediate(self.db):
+            with begin_immediate(self.db):
                 yield
         finally:
             if has_lock:
@@ -129,7 +129,7 @@ class Store:
 
 
 @contextlib.contextmanager
-def immediate(db: Database) -> Iterator[None]:
+def begin_immediate(db: Database) -> Iterator[None]:
     """BEGIN IMMEDIATE … COMMIT; joins a transaction that is already open."""
     if db.conn.in_transaction:
         yield
@@ -156,7 +156,7 @@ def open_store(home: Path | None, *, is_shared: bool = False) -> Store:
         else:
             home.mkdir(parents=True, exist_ok=True)
             connection = sqlite3.connect(
-                home / DATABASE,
+                home / DATABASE_FILE,
                 timeout=BUSY_SECONDS,
                 isolation_level=None,
                 check_same_thread=not is_shared,
@@ -187,7 +187,7 @@ def _prepare_connection(db: Database) -> None:
     if _is_current(db):
         return
     _switch_to_wal(db)
-    with immediate(db):
+    with begin_immediate(db):
         if not _is_current(db):
             migrations.apply(db)
 
@@ -209,7 +209,7 @@ def _is_current(db: Database) -> bool:
     """Return True if every migration is applied; refuse a database from newer code untouched."""
     known = {migration.name for migration in migrations._migrations}
     try:  # plain SQL for speed: this runs each time that a thread opens the store
-        rows = db.conn.execute(APPLIED, [migrations.name])
+        rows = db.conn.execute(APPLIED_MIGRATIONS_SQL, [migrations.name])
         applied = {name for (name,) in rows}
     except sqlite3.OperationalError as error:
         if "no such table" not in str(error):

@@ -12,11 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from core.store.sqlite import Repository, first_row, insert
+from core.store.sqlite import Repository, fetch_first_row, insert_row
 
-AGAIN = " again"  # suffix of the slot of a call that shows a model what was wrong with its reply
-DAY = 86_400  # seconds
-LONGEST_KEPT = 30  # days that web searches are kept at most, whatever the setting
+RETRY_SLOT_SUFFIX = (
+    " again"  # suffix of the slot of a call that shows a model what was wrong with its reply
+)
+DAY_SECONDS = 86_400  # seconds
+MAX_SEARCH_AGE_DAYS = 30  # days that web searches are kept at most, whatever the setting
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class WebQuery:
 
 
 @dataclass(frozen=True)
-class KeptSearch:
+class StoredSearch:
     """The results of a search, and its time in seconds since 1970."""
 
     results: str
@@ -44,9 +46,11 @@ class WebSearches(Repository):
 
         Searches too old to be used are deleted at the same time.
         """
-        self._db.execute("DELETE FROM web_searches WHERE at < ?", [now - LONGEST_KEPT * DAY])
+        self._db.execute(
+            "DELETE FROM web_searches WHERE at < ?", [now - MAX_SEARCH_AGE_DAYS * DAY_SECONDS]
+        )
         values = {"run_id": run_id, "service": query.service, "language": query.language}
-        return insert(self._db, "web_searches", {**values, "query": query.words, "at": now})
+        return insert_row(self._db, "web_searches", {**values, "query": query.words, "at": now})
 
     def finish(self, number: int, results: str) -> None:
         """Store the results of the search of that number."""
@@ -57,15 +61,15 @@ class WebSearches(Repository):
         sql = "SELECT count(*) FROM web_searches WHERE run_id = ?"
         return int(self._db.execute(sql, [run_id]).fetchone()[0])
 
-    def kept(self, query: WebQuery, since: float) -> KeptSearch | None:
+    def kept(self, query: WebQuery, since: float) -> StoredSearch | None:
         """Return the newest results of the same query since that time, or None."""
-        row = first_row(
+        row = fetch_first_row(
             self._db,
             "SELECT results, at FROM web_searches WHERE service = ? AND language = ? "
             "AND query = ? AND at >= ? AND results IS NOT NULL ORDER BY number DESC LIMIT 1",
             [query.service, query.language, query.words, since],
         )
-        return KeptSearch(**row) if row else None
+        return StoredSearch(**row) if row else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +110,7 @@ class LedgerRow:
 
 
 @dataclass(frozen=True)
-class Amount:
+class SpendAmount:
     """Money and tokens that count against caps; `held_…` is the part of unfinished calls."""
 
     nano: int = 0
@@ -116,20 +120,21 @@ class Amount:
 
 
 @dataclass(frozen=True)
-class Spent:
+class SpendTotals:
     """Amounts used and held: by a run, by everybody today (UTC), by one person today."""
 
-    run: Amount
-    day: Amount
-    person_day: Amount
+    run: SpendAmount
+    day: SpendAmount
+    person_day: SpendAmount
 
 
-COLUMNS = tuple(item.name for item in fields(LedgerRow))
+CALL_COLUMNS = tuple(item.name for item in fields(LedgerRow))
 _PUT = (
-    f"INSERT INTO calls ({', '.join(COLUMNS)}) VALUES ({', '.join(f':{n}' for n in COLUMNS)}) "
-    f"ON CONFLICT (id) DO UPDATE SET {', '.join(f'{n} = excluded.{n}' for n in COLUMNS[1:])}"
+    f"INSERT INTO calls ({', '.join(CALL_COLUMNS)}) VALUES "
+    f"({', '.join(f':{n}' for n in CALL_COLUMNS)}) "
+    f"ON CONFLICT (id) DO UPDATE SET {', '.join(f'{n} = excluded.{n}' for n in CALL_COLUMNS[1:])}"
 )
-_SELECT = f"SELECT {', '.join(COLUMNS)} FROM calls WHERE "
+_SELECT = f"SELECT {', '.join(CALL_COLUMNS)} FROM calls WHERE "
 _COUNT = "(status != 'reserved' OR at > :since) AND "
 
 
@@ -159,7 +164,7 @@ class Ledger(Repository):
     def put(self, row: LedgerRow) -> None:
         """Insert a call, or update it with its result."""
         # Not `asdict`, which would deep-copy every value, twice a call.
-        self._db.execute(_PUT, {name: getattr(row, name) for name in COLUMNS})
+        self._db.execute(_PUT, {name: getattr(row, name) for name in CALL_COLUMNS})
 
     def finished(self, run_id: str, slot: str, digest: str) -> LedgerRow | None:
         """Return the run's own answer in that slot to exactly that call, or None."""
@@ -181,7 +186,7 @@ class Ledger(Repository):
             "AND substr(slot, -length(?)) != ? AND NOT EXISTS (SELECT 1 FROM calls AS later "
             "WHERE later.run_id = calls.run_id AND later.slot = calls.slot || ?) "
             "ORDER BY slot = ? DESC, at, id",
-            [digest, run_id, run_id, AGAIN, AGAIN, AGAIN, slot],
+            [digest, run_id, run_id, RETRY_SLOT_SUFFIX, RETRY_SLOT_SUFFIX, RETRY_SLOT_SUFFIX, slot],
         )
 
     def lost(self, run_id: str, slot: str, digest: str) -> list[LedgerRow]:
@@ -190,12 +195,17 @@ class Ledger(Repository):
         rows = self._db.conn.execute(_SELECT + condition, [run_id, slot, digest])
         return list(map(_parse_row, rows))
 
-    def spent(self, run_id: str, person: str, now: float) -> Spent:
+    def spent(self, run_id: str, person: str, now: float) -> SpendTotals:
         """Return what counts against the caps. A call belongs to the day on which it was sent."""
-        values = {"run": run_id, "person": person, "midnight": now // DAY * DAY, "since": now - DAY}
+        values = {
+            "run": run_id,
+            "person": person,
+            "midnight": now // DAY_SECONDS * DAY_SECONDS,
+            "since": now - DAY_SECONDS,
+        }
         (run,) = self._db.conn.execute(_OF_RUN, values)
         (day,) = self._db.conn.execute(_OF_DAY, values)
-        return Spent(Amount(*run), Amount(*day[:4]), Amount(*day[4:]))
+        return SpendTotals(SpendAmount(*run), SpendAmount(*day[:4]), SpendAmount(*day[4:]))
 
     def of_run(self, run_id: str) -> list[LedgerRow]:
         """Return the run's calls in the order in which they were sent."""
@@ -208,5 +218,5 @@ class Ledger(Repository):
 
 
 def _parse_row(values: Sequence[Any]) -> LedgerRow:
-    named = dict(zip(COLUMNS, values, strict=True))
+    named = dict(zip(CALL_COLUMNS, values, strict=True))
     return LedgerRow(**{**named, "is_counted": bool(named["is_counted"])})

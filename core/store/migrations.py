@@ -10,7 +10,7 @@ from core.store.sqlite import Database, Migrations
 
 _SQL = Path(__file__).with_suffix(".sql").read_text(encoding="utf-8")
 _PARTS = re.split(r"^-- (m\d{3}_\w+)\n", _SQL, flags=re.MULTILINE)[1:]
-SCRIPTS = {
+MIGRATION_SCRIPTS = {
     name: re.sub(r"^--.*\n", "", script, flags=re.MULTILINE)
     for name, script in zip(_PARTS[::2], _PARTS[1::2], strict=True)
 }
@@ -26,5 +26,5 @@ def _make_step(script: str) -> Callable[[Database], None]:
 
 
 migrations = Migrations("counterpoint")
-for name, script in SCRIPTS.items():
+for name, script in MIGRATION_SCRIPTS.items():
     migrations(name=name)(_make_step(script))

@@ -13,20 +13,20 @@ from typing import Any, cast
 from core.runtime.config import Settings
 from core.runtime.errors import ConfigError, ConflictError, InputError, NotAllowed
 from core.schema.records import Member, PersonRole, Project
-from core.schema.rosters import BUILT_IN, LONGEST_NAME, RosterConfig
+from core.schema.rosters import BUILT_IN_ROSTER, MAX_ROSTER_NAME_CHARACTERS, RosterConfig
 from core.store.sqlite import (
     Database,
     Repository,
-    columns,
-    first_row,
+    fetch_first_row,
     from_json,
-    records,
+    get_columns,
+    load_records,
     to_json,
-    upsert,
+    upsert_row,
 )
 
-LONGEST_PROMPT = 20_000  # characters
-RANK: dict[PersonRole, int] = {"annotator": 0, "lead": 1, "admin": 2}
+MAX_PROMPT_CHARACTERS = 20_000  # characters
+ROLE_RANKS: dict[PersonRole, int] = {"annotator": 0, "lead": 1, "admin": 2}
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,13 @@ class PromptEdits(Repository):
         too long. Raises ConflictError: somebody else edited the prompt since; not checked if `seen`
         is None.
         """
-        if len(edit.text) > LONGEST_PROMPT:
+        if len(edit.text) > MAX_PROMPT_CHARACTERS:
             raise InputError(
-                f"Expected a prompt of at most {LONGEST_PROMPT:,} characters, found "
+                f"Expected a prompt of at most {MAX_PROMPT_CHARACTERS:,} characters, found "
                 f"{len(edit.text):,}; please shorten it."
             )
         saved = replace(edit, text=edit.text if edit.text.strip() else "")
-        values = {name: value for name, value in columns(saved).items() if name != "number"}
+        values = {name: value for name, value in get_columns(saved).items() if name != "number"}
         keys = ("project_id", "name", "language")
         number = _insert_if_newest(self._db, "prompt_edits", values, keys, seen)
         if number is None:
@@ -111,10 +111,16 @@ class Rosters(Repository):
         ConflictError: somebody saved that name since; not checked if `seen` is None.
         """
         name = sheet.name
-        if name != name.strip() or not 0 < len(name) <= LONGEST_NAME or name == BUILT_IN:
+        if (
+            name != name.strip()
+            or not 0 < len(name) <= MAX_ROSTER_NAME_CHARACTERS
+            or name == BUILT_IN_ROSTER
+        ):
             raise InputError(
-                f"Expected a name for the roster of 1 to {LONGEST_NAME} characters, without spaces "
-                f"around it and other than “{BUILT_IN}”; found “{name[:LONGEST_NAME]}”."
+                f"Expected a name for the roster of 1 to {MAX_ROSTER_NAME_CHARACTERS} "
+                f"characters, without spaces "
+                f"around it and other than “{BUILT_IN_ROSTER}”; found "
+                f"“{name[:MAX_ROSTER_NAME_CHARACTERS]}”."
             )
         return self._insert_if_newest(SavedRoster(0, name, at, author, sheet), seen)
 
@@ -212,7 +218,7 @@ class Projects(Repository):
     def note(self, name: str) -> str:
         """Return a text that the app itself stored (e.g. the last used name); empty if none."""
         query = "SELECT name, value FROM settings WHERE name = ?"
-        row = first_row(self._db, query, [f"note.{name}"])
+        row = fetch_first_row(self._db, query, [f"note.{name}"])
         return str(_parse_value(row["name"], row["value"])) if row else ""
 
     def save_note(self, name: str, value: str) -> None:
@@ -220,7 +226,7 @@ class Projects(Repository):
         self._save_value(f"note.{name}", value)
 
     def _save_value(self, name: str, value: object) -> None:
-        upsert(self._db, "settings", {"name": name, "value": json.dumps(value)}, "name")
+        upsert_row(self._db, "settings", {"name": name, "value": json.dumps(value)}, "name")
 
     def add_person(self, name: str, now: float) -> None:
         """Add a person; adding one twice changes nothing.
@@ -244,19 +250,21 @@ class Projects(Repository):
         if not project.name.strip():
             raise InputError("Expected a name for the project, found none; please type one.")
         query = "SELECT id FROM projects WHERE name = ? AND id != ?"
-        if first_row(self._db, query, [project.name, project.id]):
+        if fetch_first_row(self._db, query, [project.name, project.id]):
             raise ConflictError(f"There is a project called “{project.name}” already.")
         values = {name: getattr(project, name) for name in ("id", "name", "created_at")}
         values |= {"payload": to_json(project)}
-        upsert(self._db, "projects", values, "id", ("name", "payload"))
+        upsert_row(self._db, "projects", values, "id", ("name", "payload"))
 
     def get(self, project_id: str) -> Project | None:
         """Return the project, or None."""
-        return next(iter(records(self._db, Project, "projects WHERE id = ?", [project_id])), None)
+        return next(
+            iter(load_records(self._db, Project, "projects WHERE id = ?", [project_id])), None
+        )
 
     def all(self) -> list[Project]:
         """Return all projects, oldest first."""
-        return records(self._db, Project, "projects ORDER BY created_at, id")
+        return load_records(self._db, Project, "projects ORDER BY created_at, id")
 
     def first(self) -> Project | None:
         """Return the oldest project, whose roles apply to the whole home; None in an empty home."""
@@ -265,7 +273,7 @@ class Projects(Repository):
     def of(self, person: str) -> list[Project]:
         """Return the projects in which the person has a role, oldest first."""
         from_clause = "projects WHERE id IN (SELECT project_id FROM members WHERE person = ?)"
-        return records(self._db, Project, f"{from_clause} ORDER BY created_at, id", [person])
+        return load_records(self._db, Project, f"{from_clause} ORDER BY created_at, id", [person])
 
     def add_member(self, member: Member) -> None:
         """Add a person to a project; call inside `Store.writing()`.
@@ -291,8 +299,8 @@ class Projects(Repository):
         if member.role != "admin":
             self._require_another_admin(member.project_id, person)
         self.add_person(member.person, member.added_at)
-        values = columns(replace(member, person=person))
-        upsert(self._db, "members", values, "project_id, person", ("role",))
+        values = get_columns(replace(member, person=person))
+        upsert_row(self._db, "members", values, "project_id, person", ("role",))
 
     def remove_member(self, project_id: str, person: str) -> None:
         """Remove a person's role in a project; all they did stays. Call inside `writing()`.
@@ -322,13 +330,13 @@ class Projects(Repository):
     def role_of(self, project_id: str, person: str) -> PersonRole | None:
         """Return the person's role in the project, or None."""
         query = "SELECT role FROM members WHERE project_id = ? AND person = ?"
-        row = first_row(self._db, query, [project_id, person])
+        row = fetch_first_row(self._db, query, [project_id, person])
         return row["role"] if row else None
 
     def require(self, project_id: str, person: str, at_least: PersonRole, what: str) -> None:
         """Raise NotAllowed for a person who has no role in the project, or a lesser one."""
         role = self.role_of(project_id, person)
-        if role is None or RANK[role] < RANK[at_least]:
+        if role is None or ROLE_RANKS[role] < ROLE_RANKS[at_least]:
             project = self.get(project_id)
             where = f"“{project.name}”" if project else "this project"
             raise NotAllowed(

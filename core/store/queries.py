@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from core.schema.events import Event
 from core.schema.records import Label, Verdict
-from core.schema.reviews import Gold
+from core.schema.reviews import GoldAnswer
 from core.store.database import Store
-from core.store.sqlite import event_from_json, first_row, records
+from core.store.sqlite import event_from_json, fetch_first_row, load_records
 
 
 @dataclass(frozen=True)
-class Decision:
+class CaseDecision:
     """The decision that counts for a case: the last settled gold, else the newest correction.
 
     `id` is the gold's or correction's; `group` is the same for cases with the same question and
@@ -28,7 +28,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class RunDone:
+class FinishedRun:
     """A finished run over a case; `group` is that of its case.
 
     `last_seq` is the seq of its newest event: a run that is scored again gets one more.
@@ -42,7 +42,7 @@ class RunDone:
 
 
 @dataclass(frozen=True)
-class Used:
+class RoleUsage:
     """The total of a role's model calls in a run; `nano` is None unless every cost is known."""
 
     calls: int
@@ -51,26 +51,26 @@ class Used:
     seconds: float
 
 
-def decision_of(store: Store, run: RunDone) -> Decision | None:
+def load_decision(store: Store, run: FinishedRun) -> CaseDecision | None:
     """Return people's decision on the run's case; an imported right answer does not count."""
-    gold = first_row(
+    gold = fetch_first_row(
         store.db,
         "SELECT id, label FROM golds WHERE case_id = ? "
         "AND json_extract(payload, '$.origin') != 'imported' ORDER BY rowid DESC LIMIT 1",
         [run.case_id],
     )
     query = "SELECT id, label FROM standing WHERE case_id = ? ORDER BY at DESC, place DESC LIMIT 1"
-    counting = gold or first_row(store.db, query, [run.case_id])
+    counting = gold or fetch_first_row(store.db, query, [run.case_id])
     if counting is None:
         return None
     is_settled = gold is not None
-    return Decision(run.case_id, run.group, counting["id"], counting["label"], is_settled)
+    return CaseDecision(run.case_id, run.group, counting["id"], counting["label"], is_settled)
 
 
-def categories_of(store: Store, decision: Decision) -> tuple[str, ...]:
+def load_categories(store: Store, decision: CaseDecision) -> tuple[str, ...]:
     """Return the categories of the words that the decision marks, in order."""
     if decision.is_settled:
-        golds = records(store.db, Gold, "golds WHERE id = ?", [decision.id])
+        golds = load_records(store.db, GoldAnswer, "golds WHERE id = ?", [decision.id])
         spans = [span for gold in golds for span in gold.spans]
     else:
         correction = store.corrections.get(decision.id)
@@ -78,7 +78,7 @@ def categories_of(store: Store, decision: Decision) -> tuple[str, ...]:
     return tuple(sorted({span.category for span in spans}))
 
 
-def graded_by(store: Store, decision: Decision) -> float | None:
+def load_mean_rating(store: Store, decision: CaseDecision) -> float | None:
     """Return the mean rating of the response by whoever decided, scaled to [0, 1], or None."""
     correction = None if decision.is_settled else store.corrections.get(decision.id)
     if correction is None:
@@ -87,7 +87,7 @@ def graded_by(store: Store, decision: Decision) -> float | None:
     return (sum(ratings) / len(ratings) - 1.0) / 4.0 if ratings else None
 
 
-def answered_runs(store: Store, project_id: str) -> Iterator[RunDone]:
+def find_answered_runs(store: Store, project_id: str) -> Iterator[FinishedRun]:
     """Yield a project's finished runs over cases with a correction or gold, newest first."""
     rows = store.db.query(
         "SELECT r.id, r.case_id, c.fingerprint AS 'group', r.started_at, "
@@ -99,10 +99,10 @@ def answered_runs(store: Store, project_id: str) -> Iterator[RunDone]:
         "ORDER BY r.started_at DESC",
         [project_id],
     )
-    return (RunDone(**row) for row in rows)
+    return (FinishedRun(**row) for row in rows)
 
 
-def used_by(store: Store, run_id: str) -> dict[str, Used]:
+def load_usage_by_role(store: Store, run_id: str) -> dict[str, RoleUsage]:
     """Return by role the totals of the run's calls in the ledger, including failed ones."""
     rows = store.db.query(
         "SELECT role, count(*) AS calls, sum(tokens_in + tokens_out) AS tokens, "
@@ -110,11 +110,11 @@ def used_by(store: Store, run_id: str) -> dict[str, Used]:
         "FROM calls WHERE run_id = ? AND status != 'reserved' GROUP BY role",
         [run_id],
     )
-    return {row.pop("role"): Used(**row) for row in rows}
+    return {row.pop("role"): RoleUsage(**row) for row in rows}
 
 
 @dataclass(frozen=True)
-class Judged:
+class LatestVerdict:
     """A case's newest verdict, and the run that reached it."""
 
     run_id: str
@@ -122,7 +122,7 @@ class Judged:
     verdict: Verdict
 
 
-def newest_verdicts(store: Store, project_id: str) -> dict[str, Judged]:
+def load_newest_verdicts(store: Store, project_id: str) -> dict[str, LatestVerdict]:
     """Return the newest verdict by case; cases without a finished run are left out."""
     rows = store.db.query(
         "SELECT r.id, r.case_id, r.finished_at, e.kind, e.payload FROM runs r JOIN events e "
@@ -131,15 +131,15 @@ def newest_verdicts(store: Store, project_id: str) -> dict[str, Judged]:
         "AND r.status = 'finished' ORDER BY r.started_at, r.id, e.seq",
         [project_id],
     )
-    newest: dict[str, Judged] = {}
+    newest: dict[str, LatestVerdict] = {}
     for row in rows:
         event = event_from_json(row["kind"], row["payload"])
         if event.kind == "run_finished" or event.kind == "label_predicted":
-            newest[row["case_id"]] = Judged(row["id"], row["finished_at"], event.verdict)
+            newest[row["case_id"]] = LatestVerdict(row["id"], row["finished_at"], event.verdict)
     return newest
 
 
-def newest_finished(store: Store, project_id: str) -> dict[str, str]:
+def find_newest_finished_runs(store: Store, project_id: str) -> dict[str, str]:
     """Return the newest finished run's id by case."""
     rows = store.db.query(
         "SELECT id, case_id FROM runs WHERE project_id = ? AND status = 'finished' "
@@ -149,7 +149,7 @@ def newest_finished(store: Store, project_id: str) -> dict[str, str]:
     return {row["case_id"]: row["id"] for row in rows}
 
 
-def events_of(store: Store, run_id: str, kinds: Sequence[str]) -> list[Event]:
+def load_events(store: Store, run_id: str, kinds: Sequence[str]) -> list[Event]:
     """Return the run's events of these kinds, in order, without loading its other events."""
     marks = ", ".join("?" for _ in kinds)
     rows = store.db.query(
@@ -159,7 +159,7 @@ def events_of(store: Store, run_id: str, kinds: Sequence[str]) -> list[Event]:
     return [event_from_json(row["kind"], row["payload"]) for row in rows]
 
 
-def present_classifiers(store: Store, run_ids: Sequence[str]) -> dict[str, str]:
+def load_present_classifiers(store: Store, run_ids: Sequence[str]) -> dict[str, str]:
     """Return by run id the classifier of its present verdict, where it has one."""
     marks = ", ".join("?" for _ in run_ids)
     rows = store.db.query(
@@ -171,7 +171,7 @@ def present_classifiers(store: Store, run_ids: Sequence[str]) -> dict[str, str]:
     return {row["id"]: row["classifier"] for row in rows if row["classifier"]}
 
 
-def scorable(store: Store) -> list[str]:
+def find_scorable_runs(store: Store) -> list[str]:
     """Return the finished runs whose judge reached a label, oldest first."""
     rows = store.db.query(
         "SELECT id FROM runs WHERE status = 'finished' "

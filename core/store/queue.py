@@ -22,8 +22,16 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from core.runtime.errors import ConflictError
 from core.schema.records import Label
-from core.schema.reviews import Assignment, AssignmentState, Handling, Item, ItemState
-from core.store.sqlite import Repository, columns, first_row, from_json, insert, to_json, upsert
+from core.schema.reviews import Assignment, AssignmentState, ItemState, QueueEvent, QueueItem
+from core.store.sqlite import (
+    Repository,
+    fetch_first_row,
+    from_json,
+    get_columns,
+    insert_row,
+    to_json,
+    upsert_row,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,24 +39,24 @@ if TYPE_CHECKING:
 
     Numbers = npt.NDArray[np.floating[Any]]
 
-FIRST = 2.0  # added to `teaches` of an item that a rule puts before all others
-DISTINCT = 0.4  # unlikeness from which it is named as a reason
-COPY = 0.95  # cosine of verdict texts from which they are near copies
-UNJUDGED = 0.25  # unsureness of a case that the machine could not judge
-KINDS = 3  # labels that an agent can choose from
-DIGITS = 6  # of `teaches` as stored
-SAME = 1e-5  # smaller differences of `teaches` are ignored
-ROUNDED = 0.01  # tolerance of unlikeness, for the rounding of `teaches`
-AT_RANDOM = "picked at random"
-FOR_PEOPLE = "for people to decide, below what this project answers by itself"
-COLUMNS = (
+PRIORITY_BONUS = 2.0  # added to `teaches` of an item that a rule puts before all others
+UNLIKE_THRESHOLD = 0.4  # unlikeness from which it is named as a reason
+NEAR_COPY_COSINE = 0.95  # cosine of verdict texts from which they are near copies
+UNJUDGED_UNSURENESS = 0.25  # unsureness of a case that the machine could not judge
+LABEL_COUNT = 3  # labels that an agent can choose from
+TEACHES_DIGITS = 6  # of `teaches` as stored
+TEACHES_TOLERANCE = 1e-5  # smaller differences of `teaches` are ignored
+UNLIKENESS_TOLERANCE = 0.01  # tolerance of unlikeness, for the rounding of `teaches`
+RANDOM_REASON = "picked at random"
+PEOPLE_DECIDE_REASON = "for people to decide, below what this project answers by itself"
+ITEM_COLUMNS = (
     "case_id", "project_id", "run_id", "added_at", "label", "p", "disagreement", "language",
     "teaches", "given", "state", "differ", "stances",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Shares:
+class CriterionShares:
     """The shares of the three criteria; together 1, so that a worth lies in [0, 1]."""
 
     unsure: float
@@ -57,12 +65,12 @@ class Shares:
 
 
 # Of the mixes that teach as fast as random order, the one that found most wrong verdicts.
-SHARES = Shares(0.45, 0.45, 0.1)
+CRITERION_SHARES = CriterionShares(0.45, 0.45, 0.1)
 
 
-def unsureness(p: float | None) -> float:
+def compute_unsureness(p: float | None) -> float:
     """Return 1 where p is one half, 0 where it is 0 or 1."""
-    return UNJUDGED if p is None else 1.0 - abs(2.0 * p - 1.0)
+    return UNJUDGED_UNSURENESS if p is None else 1.0 - abs(2.0 * p - 1.0)
 
 
 def vote_entropy(votes: Sequence[str]) -> float:
@@ -71,24 +79,26 @@ def vote_entropy(votes: Sequence[str]) -> float:
         return 0.0
     shares = [count / len(votes) for count in Counter(votes).values()]
     entropy = -sum(share * math.log(share) for share in shares)
-    return max(0.0, entropy / math.log(min(KINDS, len(votes))))
+    return max(0.0, entropy / math.log(min(LABEL_COUNT, len(votes))))
 
 
-def worth(unsure: float, apart: float, shares: Shares = SHARES) -> float:
+def compute_worth(unsure: float, apart: float, shares: CriterionShares = CRITERION_SHARES) -> float:
     """Return how much an answer teaches as far as its run tells; unlikeness is added on top."""
     return shares.unsure * unsure + shares.apart * apart
 
 
-def unlikeness(teaches: float, told: float, shares: Shares = SHARES) -> float:
+def compute_unlikeness(
+    teaches: float, told: float, shares: CriterionShares = CRITERION_SHARES
+) -> float:
     """Return how unlike others an item was, from its `teaches` and its `worth` (`told`).
 
     Negative if it was ranked lower because it is nearly a copy.
     """
-    above = teaches - (FIRST if teaches >= FIRST else 0.0) - told
+    above = teaches - (PRIORITY_BONUS if teaches >= PRIORITY_BONUS else 0.0) - told
     return above / (shares.unlike or 1.0)
 
 
-def spread(
+def rank_diverse_items(
     worths: Numbers,
     vectors: Numbers,
     known: Numbers,
@@ -101,7 +111,8 @@ def spread(
 
     `vectors` (n, width) are of unit length, `known` (m, width) those of what was answered. The best
     is taken, then the best of the others given the first, and so on: `share` times its unlikeness
-    to all before it is added to an item's worth, and for near copies (cosine above `COPY`) the
+    to all before it is added to an item's worth, and for near copies (cosine above
+    `NEAR_COPY_COSINE`) the
     worth itself shrinks. So the values never rise along the order. A vector of zeros is neither
     like nor unlike anything.
     """
@@ -113,7 +124,7 @@ def spread(
     teaches: list[float] = []
     waiting = np.ones(len(worths), dtype=bool)
     for _ in range(len(worths) if most is None else min(most, len(worths))):
-        factor = np.minimum(1.0, (1.0 - near) / (1.0 - COPY)) if copies_wait else 1.0
+        factor = np.minimum(1.0, (1.0 - near) / (1.0 - NEAR_COPY_COSINE)) if copies_wait else 1.0
         values = np.where(is_zero, worths, worths * factor + share * (1.0 - near))
         best = int(np.where(waiting, values, -np.inf).argmax())
         order.append(best)
@@ -126,25 +137,28 @@ def spread(
 class QueueEvents(Repository):
     """The log of actions on all cases."""
 
-    def add(self, handling: Handling) -> None:
+    def add(self, handling: QueueEvent) -> None:
         """Append one entry; call inside `Store.writing()`."""
-        insert(self._db, "handlings", columns(handling))
+        insert_row(self._db, "handlings", get_columns(handling))
 
-    def of_case(self, case_id: str) -> list[Handling]:
+    def of_case(self, case_id: str) -> list[QueueEvent]:
         """Return all log entries of the case, oldest first."""
         query = "SELECT * FROM handlings WHERE case_id = ? ORDER BY rowid"
-        return self._all(Handling, query, case_id)
+        return self._all(QueueEvent, query, case_id)
 
 
 # SQL of `worth`, and of the bonus that puts an item before all others.
-WORTH = (
+WORTH_SQL = (
     "(:unsure * CASE WHEN p IS NULL THEN :unjudged ELSE 1.0 - abs(2.0 * p - 1.0) END "
     "+ :apart * disagreement)"
 )
-RULED = "CASE WHEN teaches >= :first THEN :first ELSE 0.0 END"
-TERMS: dict[str, Any] = {
-    "unsure": SHARES.unsure, "apart": SHARES.apart, "unjudged": UNJUDGED, "first": FIRST,
-}  # fmt: skip
+PRIORITY_SQL = "CASE WHEN teaches >= :first THEN :first ELSE 0.0 END"
+WORTH_PARAMETERS: dict[str, Any] = {
+    "unsure": CRITERION_SHARES.unsure,
+    "apart": CRITERION_SHARES.apart,
+    "unjudged": UNJUDGED_UNSURENESS,
+    "first": PRIORITY_BONUS,
+}
 
 
 @dataclass(frozen=True)
@@ -170,10 +184,10 @@ class QueueOrder(Repository):
     def waiting(self, project_id: str, people: int, most: int) -> list[PendingItem]:
         """Return the waiting items that teach most as far as their runs tell, best first."""
         rows = self._db.conn.execute(
-            f"SELECT case_id, run_id, {WORTH} + {RULED} AS worth FROM items WHERE "
+            f"SELECT case_id, run_id, {WORTH_SQL} + {PRIORITY_SQL} AS worth FROM items WHERE "
             "project_id = :project AND state = 'open' AND given < :people "
             "ORDER BY worth DESC, added_at, case_id LIMIT :most",
-            TERMS | {"project": project_id, "people": people, "most": most},
+            WORTH_PARAMETERS | {"project": project_id, "people": people, "most": most},
         )
         return [PendingItem(*row) for row in rows]
 
@@ -193,7 +207,11 @@ class QueueOrder(Repository):
             "UPDATE items SET teaches = :teaches "
             "WHERE case_id = :case AND run_id IS :run AND teaches != :teaches",
             [
-                {"case": item.case_id, "run": item.run_id, "teaches": round(item.teaches, DIGITS)}
+                {
+                    "case": item.case_id,
+                    "run": item.run_id,
+                    "teaches": round(item.teaches, TEACHES_DIGITS),
+                }
                 for item in items
             ],
         )
@@ -204,31 +222,34 @@ class QueueOrder(Repository):
         At most `most` at a time, so that nobody who claims an item waits for all of a long queue.
         """
         cursor = self._db.conn.execute(
-            f"UPDATE items SET teaches = round({WORTH}, {DIGITS}) + {RULED} WHERE case_id IN "
+            f"UPDATE items SET teaches = round({WORTH_SQL}, {TEACHES_DIGITS}) + {PRIORITY_SQL} "
+            f"WHERE case_id IN "
             "(SELECT case_id FROM items WHERE project_id = :project AND state = 'open' "
-            f"AND abs(teaches - {WORTH} - {RULED}) > {SAME} "
+            f"AND abs(teaches - {WORTH_SQL} - {PRIORITY_SQL}) > {TEACHES_TOLERANCE} "
             "AND case_id NOT IN (SELECT value FROM json_each(:but)) LIMIT :most)",
-            TERMS | {"project": project_id, "but": json.dumps(list(but)), "most": most},
+            WORTH_PARAMETERS | {"project": project_id, "but": json.dumps(list(but)), "most": most},
         )
         return cursor.rowcount
 
 
-RESTS_ON = "items.case_id IN (SELECT c.id FROM cases c WHERE instr(c.payload, :source) > 0)"
-AMONG = (
+USES_SOURCE_SQL = "items.case_id IN (SELECT c.id FROM cases c WHERE instr(c.payload, :source) > 0)"
+AMONG_IDS_SQL = (
     "(items.case_id IN (SELECT value FROM json_each(:among)) "
     "OR items.run_id IN (SELECT value FROM json_each(:among)))"
 )
 # Counts authors, not assignments: those of imported answers never had the item in hand.
-ANSWERED = "(SELECT count(DISTINCT s.author) FROM standing s WHERE s.case_id = items.case_id)"
-HAS_GOLD = "EXISTS (SELECT :has_gold FROM golds g WHERE g.case_id = items.case_id)"
-HAS_DONE = (
+ANSWER_COUNT_SQL = (
+    "(SELECT count(DISTINCT s.author) FROM standing s WHERE s.case_id = items.case_id)"
+)
+HAS_GOLD_SQL = "EXISTS (SELECT :has_gold FROM golds g WHERE g.case_id = items.case_id)"
+HAS_ENDED_SQL = (
     "EXISTS (SELECT 1 FROM assignments m WHERE m.case_id = items.case_id "
     "AND m.person = :did_by AND m.state = :did)"
 )
 
 
 @dataclass(frozen=True)
-class Rules:
+class QueueRules:
     """A project's rules: people per item, seconds in hand, share of random items in [0, 1]."""
 
     people: int = 1
@@ -268,41 +289,43 @@ class ItemFilter:
         limits: tuple[tuple[str, str, Any], ...] = (
             ("items.label = :label", "label", self.label or None),
             ("items.language = :language", "language", self.language or None),
-            (RESTS_ON, "source", f'"{self.source_id}"' if self.source_id else None),
+            (USES_SOURCE_SQL, "source", f'"{self.source_id}"' if self.source_id else None),
             ("items.p >= :p_from", "p_from", self.p_from),
             ("items.p <= :p_to", "p_to", self.p_to),
             ("items.disagreement >= :apart", "apart", self.disagreement_from or None),
             ("items.added_at <= :added", "added", added),
-            (f"{ANSWERED} >= :given_from", "given_from", self.given_from or None),
+            (f"{ANSWER_COUNT_SQL} >= :given_from", "given_from", self.given_from or None),
             ("items.given < :given_below", "given_below", self.given_below),
             ("(items.differ > 0) = :differ", "differ", differ),
-            (HAS_DONE, "did", self.person_did or None),
+            (HAS_ENDED_SQL, "did", self.person_did or None),
             ("1", "did_by", self.person if self.person_did else None),
-            (AMONG, "among", among),
-            (HAS_GOLD, "has_gold", self.has_gold or None),
+            (AMONG_IDS_SQL, "among", among),
+            (HAS_GOLD_SQL, "has_gold", self.has_gold or None),
         )
         active = [limit for limit in limits if limit[2] is not None]
         clauses = " AND ".join(["1", *(clause for clause, _, _ in active)])
         return clauses, {name: value for _, name, value in active}
 
 
-EVERYTHING = ItemFilter()
+NO_ITEM_FILTER = ItemFilter()
 
 
-def why_of(item: Item) -> str:
+def explain_item(item: QueueItem) -> str:
     """Return why an item that would teach most comes up."""
-    p, is_first = item.p, item.teaches >= FIRST
-    unlike = unlikeness(item.teaches, worth(unsureness(p), item.disagreement))
+    p, is_first = item.p, item.teaches >= PRIORITY_BONUS
+    unlike = compute_unlikeness(
+        item.teaches, compute_worth(compute_unsureness(p), item.disagreement)
+    )
     reasons = {
         "not judged by the machine": p is None,
         f"unsure (p {p or 0.0:.2f})": p is not None and abs(p - 0.5) <= 0.2,
         "agents disagree": item.disagreement > 0.0,
-        "unlike any answered": unlike >= DISTINCT,
+        "unlike any answered": unlike >= UNLIKE_THRESHOLD,
     }
     words = [reason for reason, applies in reasons.items() if applies]
     if not words and not is_first:
         words.append("the machine is sure: little is learned")
-    if unlike < -ROUNDED:
+    if unlike < -UNLIKENESS_TOLERANCE:
         words.append("much like another")
     if is_first:  # last: where a project answers little it is the same on every line
         words.append("for people to decide")
@@ -310,49 +333,49 @@ def why_of(item: Item) -> str:
 
 
 # How many others took the item: submitted, or claimed and not expired.
-TAKEN = (
+TAKEN_COUNT_SQL = (
     "(SELECT count(*) FROM assignments a WHERE a.case_id = items.case_id AND a.person != :person "
     "AND (a.state = 'submitted' OR (a.state = 'claimed' AND a.until > :now)))"
 )
 # A person gets no item twice, unless their claim of it expired.
-NOT_MINE = (
+NOT_ASSIGNED_SQL = (
     "NOT EXISTS (SELECT 1 FROM assignments a WHERE a.case_id = items.case_id "
     "AND a.person = :person AND NOT (a.state = 'claimed' AND a.until <= :now))"
 )
 
 
-class Queue(Repository):
+class ReviewQueue(Repository):
     """Items and their assignments."""
 
-    def add(self, item: Item, lot: float | None = None) -> None:
+    def add(self, item: QueueItem, lot: float | None = None) -> None:
         """Add a case to the queue, or update its newest run's results; its state stays.
 
         `lot` in [0, 1) decides when it is drawn at random.
         """
-        values: dict[str, Any] = {name: getattr(item, name) for name in COLUMNS}
+        values: dict[str, Any] = {name: getattr(item, name) for name in ITEM_COLUMNS}
         values["stances"] = to_json(item.stances)
         values["lot"] = random.random() if lot is None else lot
         renewed = ("run_id", "label", "p", "disagreement", "teaches", "stances")
-        upsert(self._db, "items", values, "case_id", renewed)
+        upsert_row(self._db, "items", values, "case_id", renewed)
 
-    def restore(self, item: Item, people: Sequence[Assignment]) -> None:
+    def restore(self, item: QueueItem, people: Sequence[Assignment]) -> None:
         """Restore an item as it was elsewhere, with its assignments."""
         self.add(item)
         for assignment in people:
             self._save_assignment(assignment)
 
-    def get(self, case_id: str) -> Item | None:
+    def get(self, case_id: str) -> QueueItem | None:
         """Return the item of a case, or None if it is not in the queue."""
-        row = first_row(self._db, "SELECT * FROM items WHERE case_id = ?", [case_id])
+        row = fetch_first_row(self._db, "SELECT * FROM items WHERE case_id = ?", [case_id])
         return _parse_item(row) if row else None
 
     def claim(
         self,
         project_id: str,
         person: str,
-        rules: Rules,
+        rules: QueueRules,
         now: float,
-        wanted: ItemFilter = EVERYTHING,
+        wanted: ItemFilter = NO_ITEM_FILTER,
         *,
         is_random: bool = False,
     ) -> Assignment | None:
@@ -367,18 +390,19 @@ class Queue(Repository):
         order = "lot" if is_random else "teaches DESC, added_at"
         row = self._first(
             f"SELECT * FROM items WHERE project_id = :project AND state = 'open' AND {clauses} "
-            f"AND given < :people AND {NOT_MINE} AND {TAKEN} < :people ORDER BY {order} LIMIT 1",
+            f"AND given < :people AND {NOT_ASSIGNED_SQL} AND {TAKEN_COUNT_SQL} < :people ORDER "
+            f"BY {order} LIMIT 1",
             values | {"project": project_id, "person": person, "now": now, "people": rules.people},
         )
         if row is None:
             return None
-        why = AT_RANDOM if is_random else why_of(_parse_item(row))
+        why = RANDOM_REASON if is_random else explain_item(_parse_item(row))
         assignment = Assignment(row["case_id"], person, "claimed", why, now, now + rules.seconds)
         self._save_assignment(assignment)
         return assignment
 
     def take(
-        self, case_id: str, person: str, rules: Rules, now: float, why: str = "chosen"
+        self, case_id: str, person: str, rules: QueueRules, now: float, why: str = "chosen"
     ) -> Assignment:
         """Give the person this particular item; call inside `writing()`.
 
@@ -388,7 +412,7 @@ class Queue(Repository):
         if mine is not None and mine.state != "claimed":
             return mine
         row = self._first(
-            f"SELECT items.*, {TAKEN} AS taken FROM items WHERE case_id = :case",
+            f"SELECT items.*, {TAKEN_COUNT_SQL} AS taken FROM items WHERE case_id = :case",
             {"case": case_id, "person": person, "now": now},
         )
         if row is None or row["state"] == "adjudicated":
@@ -424,7 +448,9 @@ class Queue(Repository):
             [step, state, case_id],
         )
 
-    def again(self, case_id: str, person: str, rules: Rules, now: float, why: str = "") -> None:
+    def again(
+        self, case_id: str, person: str, rules: QueueRules, now: float, why: str = ""
+    ) -> None:
         """Give an item that the person had ended back into their hands. Call inside `writing()`."""
         previous = self.of(case_id, person)
         if previous is None or previous.state == "claimed":
@@ -483,7 +509,7 @@ class Queue(Repository):
         )
         return Assignment(**row) if row else None
 
-    def counts(self, project_id: str, rules: Rules, now: float) -> dict[str, int]:
+    def counts(self, project_id: str, rules: QueueRules, now: float) -> dict[str, int]:
         """Count items by state: pending, in hand, done (enough people), flagged, adjudicated."""
         row = self._first(
             "SELECT sum(state = 'flagged') AS flagged, sum(state = 'adjudicated') AS adjudicated, "
@@ -528,19 +554,19 @@ class Queue(Repository):
         limit: int,
         offset: int,
         now: float,
-    ) -> tuple[list[Item], int]:
+    ) -> tuple[list[QueueItem], int]:
         """Return a page of items in these states in queue order, and how many there are in all."""
         from_clause, values = _from_clause(project_id, wanted, states, now)
         rows = self._db.conn.execute(
-            f"SELECT {', '.join(COLUMNS)} {from_clause} ORDER BY teaches DESC, added_at "
+            f"SELECT {', '.join(ITEM_COLUMNS)} {from_clause} ORDER BY teaches DESC, added_at "
             "LIMIT :limit OFFSET :offset",
             values | {"limit": limit, "offset": offset},
         )
-        items = [_parse_item(dict(zip(COLUMNS, row, strict=True))) for row in rows]
+        items = [_parse_item(dict(zip(ITEM_COLUMNS, row, strict=True))) for row in rows]
         return items, self.count(project_id, wanted, states, now)
 
     def _save_assignment(self, assignment: Assignment) -> None:
-        upsert(self._db, "assignments", columns(assignment), "case_id, person")
+        upsert_row(self._db, "assignments", get_columns(assignment), "case_id, person")
 
     def _first(self, query: str, values: dict[str, Any]) -> dict[str, Any] | None:
         cursor = self._db.conn.execute(query, values)
@@ -549,10 +575,10 @@ class Queue(Repository):
         return dict(zip(names, row, strict=True)) if row else None
 
 
-def _parse_item(row: dict[str, Any]) -> Item:
-    values = {name: row[name] for name in COLUMNS}
+def _parse_item(row: dict[str, Any]) -> QueueItem:
+    values = {name: row[name] for name in ITEM_COLUMNS}
     stances = from_json(tuple[tuple[str, Label], ...], row["stances"] or "[]")
-    return Item(**values | {"stances": stances})
+    return QueueItem(**values | {"stances": stances})
 
 
 def _from_clause(

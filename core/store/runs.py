@@ -11,23 +11,23 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from core.runtime.errors import ConflictError
-from core.schema.events import ENDINGS, TRANSIENT, Event, JudgementReached
-from core.schema.progress import RESUMABLE
+from core.schema.events import ENDING_KINDS, TRANSIENT_KINDS, Event, JudgementReached
+from core.schema.progress import RESUMABLE_CAUSES
 from core.schema.records import Judgement, Label, Plan, Run, RunStatus
 from core.store.sqlite import (
     Repository,
     event_from_json,
-    first_row,
+    fetch_first_row,
     from_json,
-    insert,
-    records,
+    insert_row,
+    load_records,
     to_json,
 )
 
-STATUS_OF_ENDING: dict[str, RunStatus] = {
+STATUS_BY_ENDING: dict[str, RunStatus] = {
     "run_finished": "finished", "run_failed": "failed", "run_stopped": "stopped",
 }  # fmt: skip
-VERDICT = ("label", "cause", "p_hallucinated", "confidence")
+VERDICT_COLUMNS = ("label", "cause", "p_hallucinated", "confidence")
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class RunFilter:
     protocol: str = ""
 
 
-def condition_of(
+def build_run_condition(
     project_id: str, wanted: RunFilter, now: float, lease: float
 ) -> tuple[str, list[Any]]:
     """Return the SQL condition of a filter, and its values."""
@@ -91,7 +91,7 @@ class Runs(Repository):
         names = ("id", "case_id", "project_id", "started_at", "origin", "parent_id")
         values = {name: getattr(run, name) for name in names}
         values |= {"plan": to_json(run.plan), "status": "queued"}
-        insert(self._db, "runs", values | {"owner": owner, "heartbeat_at": now})
+        insert_row(self._db, "runs", values | {"owner": owner, "heartbeat_at": now})
 
     def take(self, run_id: str, owner: str, now: float, lease: float) -> bool:
         """Take over a run to resume it; False if a living process has it or it reached its verdict.
@@ -99,7 +99,7 @@ class Runs(Repository):
         Call inside `Store.writing()`.
         """
         row = self._select_row(run_id)
-        if row is None or (row["status"] == "finished" and row["cause"] not in RESUMABLE):
+        if row is None or (row["status"] == "finished" and row["cause"] not in RESUMABLE_CAUSES):
             return False
         is_alive = (row["heartbeat_at"] or 0) > now - lease
         if row["status"] in ("queued", "running") and is_alive:
@@ -157,18 +157,18 @@ class Runs(Repository):
             raise ConflictError("Another process has taken this run over.")
         seq = self.last_seq(run_id)
         for event in events:
-            if event.kind in TRANSIENT:
+            if event.kind in TRANSIENT_KINDS:
                 continue
             seq += 1
             values = {"run_id": run_id, "seq": seq, "kind": event.kind, "at": event.at}
-            insert(self._db, "events", values | {"payload": to_json(event)})
-            if event.kind in ENDINGS:
+            insert_row(self._db, "events", values | {"payload": to_json(event)})
+            if event.kind in ENDING_KINDS:
                 verdict = event.verdict if event.kind == "run_finished" else None
-                columns = (getattr(verdict, name, None) for name in VERDICT)
+                columns = (getattr(verdict, name, None) for name in VERDICT_COLUMNS)
                 self._db.execute(
                     "UPDATE runs SET status = ?, finished_at = ?, label = ?, cause = ?, "
                     "p_hallucinated = ?, confidence = ? WHERE id = ?",
-                    [STATUS_OF_ENDING[event.kind], event.at, *columns, run_id],
+                    [STATUS_BY_ENDING[event.kind], event.at, *columns, run_id],
                 )
             elif event.kind == "label_predicted":  # replaces the verdict that the run ended with
                 score = event.verdict
@@ -195,7 +195,7 @@ class Runs(Repository):
     def judgement(self, run_id: str) -> Judgement | None:
         """Return the judge's first conclusion; None if the run did not reach one."""
         from_clause = "events WHERE run_id = ? AND kind = 'judgement_reached' ORDER BY seq LIMIT 1"
-        events = records(self._db, JudgementReached, from_clause, [run_id])
+        events = load_records(self._db, JudgementReached, from_clause, [run_id])
         return events[0].judgement if events else None
 
     def get(self, run_id: str, now: float, lease: float) -> Run | None:
@@ -225,7 +225,7 @@ class Runs(Repository):
         lease: float,
     ) -> tuple[list[RunRow], int]:
         """Return one page of a project's runs, newest first, and how many there are in all."""
-        where, values = condition_of(project_id, wanted, now, lease)
+        where, values = build_run_condition(project_id, wanted, now, lease)
         source = f"FROM runs r JOIN cases c ON c.id = r.case_id WHERE {where}"
         total = next(self._db.query(f"SELECT count(*) AS n {source}", values))["n"]
         rows = self._db.query(
@@ -276,7 +276,7 @@ class Runs(Repository):
         return [(max(0.0, row["seconds"]), row["characters"]) for row in rows]
 
     def _select_row(self, run_id: str) -> dict[str, Any] | None:
-        return first_row(self._db, "SELECT * FROM runs WHERE id = ?", [run_id])
+        return fetch_first_row(self._db, "SELECT * FROM runs WHERE id = ?", [run_id])
 
 
 def _parse_run(row: dict[str, Any], now: float, lease: float) -> Run:

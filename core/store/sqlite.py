@@ -12,33 +12,43 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from core.runtime.concurrency import without
+from core.runtime.concurrency import block_import
 from core.runtime.errors import InputError
 from core.schema.events import EVENT_TYPES, Event
 from core.schema.records import (
-    Block,
     BoxedText,
     Case,
     Label,
     LibraryEntry,
     Member,
-    Page,
     Plan,
     Project,
     Run,
     Source,
+    SourcePage,
+    TextBlock,
 )
-from core.schema.reviews import Assignment, Correction, Gold, Handling, Item, Suggestion
+from core.schema.reviews import (
+    Assignment,
+    Correction,
+    GoldAnswer,
+    QueueEvent,
+    QueueItem,
+    Suggestion,
+)
 from core.schema.rosters import RosterConfig
 
 Record = TypeVar("Record")
-KINDS: tuple[Any, ...] = (
-    *EVENT_TYPES.values(), Assignment, Case, Correction, Gold, Handling, Item, LibraryEntry, Member,
-    Plan, Project, RosterConfig, Run, Source, Suggestion, tuple[Block, ...], tuple[BoxedText, ...],
-    tuple[Page, ...], tuple[str, ...], tuple[tuple[str, str], ...], tuple[tuple[str, Label], ...],
+STORED_TYPES: tuple[Any, ...] = (
+    *EVENT_TYPES.values(), Assignment, Case, Correction, GoldAnswer, QueueEvent, QueueItem,
+    LibraryEntry, Member,
+    Plan, Project, RosterConfig, Run, Source, Suggestion, tuple[TextBlock, ...], tuple[BoxedText,
+    ...],
+    tuple[SourcePage, ...], tuple[str, ...], tuple[tuple[str, str], ...], tuple[tuple[str, Label],
+    ...],
 )  # fmt: skip
 DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {
-    kind: msgspec.json.Decoder(kind) for kind in KINDS
+    kind: msgspec.json.Decoder(kind) for kind in STORED_TYPES
 }
 
 
@@ -52,13 +62,13 @@ def to_plain(value: object) -> Any:
     return msgspec.to_builtins(value)
 
 
-def columns(record: Any) -> dict[str, Any]:
+def get_columns(record: Any) -> dict[str, Any]:
     """Return a record as a row; `vars` lacks defaults, which msgspec leaves on the class."""
     return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
 def from_json(kind: type[Record], text: str) -> Record:
-    """Decode a record that `to_json` wrote; `kind` is one of `KINDS`.
+    """Decode a record that `to_json` wrote; `kind` is one of `STORED_TYPES`.
 
     Raises InputError: the text is not JSON of that shape.
     """
@@ -92,13 +102,13 @@ def event_from_json(kind: str, text: str) -> Event:
     return from_json(EVENT_TYPES[kind], text)
 
 
-with without("pandas"):  # which sqlite-utils would import: a third of a second on every start
+with block_import("pandas"):  # which sqlite-utils would import: a third of a second on every start
     from sqlite_utils import Database, Migrations
 
 __all__ = ["Database", "Migrations"]
 
 
-def insert(db: Database, table: str, values: Mapping[str, Any]) -> int:
+def insert_row(db: Database, table: str, values: Mapping[str, Any]) -> int:
     """Add a row and return its rowid."""
     names = ", ".join(f'"{name}"' for name in values)
     marks = ", ".join("?" for _ in values)
@@ -106,12 +116,12 @@ def insert(db: Database, table: str, values: Mapping[str, Any]) -> int:
     return int(db.execute(sql, list(values.values())).lastrowid or 0)
 
 
-def first_row(db: Database, query: str, values: Sequence[Any] = ()) -> dict[str, Any] | None:
+def fetch_first_row(db: Database, query: str, values: Sequence[Any] = ()) -> dict[str, Any] | None:
     """Return the first row of a query, or None."""
     return next(db.query(query, list(values)), None)
 
 
-def records(
+def load_records(
     db: Database, kind: type[Record], rest: str, values: Sequence[Any] = ()
 ) -> list[Record]:
     """Return the records in the column `payload` of `SELECT … FROM rest`."""
@@ -119,7 +129,7 @@ def records(
     return [from_json(kind, row["payload"]) for row in rows]
 
 
-def upsert(
+def upsert_row(
     db: Database, table: str, values: Mapping[str, Any], keys: str, renewed: Sequence[str] = ()
 ) -> None:
     """Insert a row, or update the row with these keys (the columns `renewed`, else all others)."""
@@ -143,20 +153,20 @@ class Repository:
         return [kind(**row) for row in self._db.query(query, list(values))]
 
 
-Mark = tuple[float, ...]
+ChangeMark = tuple[float, ...]
 
 
-class Changes(Repository):
+class ChangeMarks(Repository):
     """Marks for cached results: two are equal only if nothing of their kind changed in between."""
 
-    def of_corrections(self) -> Mark:
+    def of_corrections(self) -> ChangeMark:
         """Changes with each correction and each right answer: they are only ever appended."""
         return self._read_mark(
             "SELECT (SELECT coalesce(max(rowid), 0) FROM corrections), "
             "(SELECT coalesce(max(rowid), 0) FROM golds)"
         )
 
-    def of_runs(self) -> Mark:
+    def of_runs(self) -> ChangeMark:
         """Changes when a run ends, is resumed or scored again, or is imported after its end."""
         return self._read_mark(
             "SELECT count(*), coalesce(max(finished_at), 0.0), total(finished_at), "
@@ -164,11 +174,11 @@ class Changes(Repository):
             "WHERE finished_at IS NOT NULL"
         )
 
-    def of_holdout(self) -> Mark:
+    def of_holdout(self) -> ChangeMark:
         """Changes when cases are assigned a side, which is permanent."""
         return self._read_mark("SELECT coalesce(max(rowid), 0) FROM holdout")
 
-    def of_learned(self) -> Mark:
+    def of_learned(self) -> ChangeMark:
         """Changes when something is learned or activated, including a version of the classifier."""
         return self._read_mark(
             "SELECT (SELECT coalesce(max(number), 0) FROM learned), "
@@ -176,5 +186,5 @@ class Changes(Repository):
             "(SELECT coalesce(max(number), 0) FROM activations), (SELECT count(*) FROM versions)"
         )
 
-    def _read_mark(self, query: str) -> Mark:
+    def _read_mark(self, query: str) -> ChangeMark:
         return tuple(self._db.conn.execute(query).fetchone())

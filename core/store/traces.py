@@ -17,8 +17,8 @@ import msgspec
 
 from core.runtime.errors import InputError
 from core.schema.events import (
-    ENDINGS,
-    LONGEST_REMARK,
+    ENDING_KINDS,
+    MAX_REMARK_CHARACTERS,
     ConsensusWeighed,
     Event,
     JudgementReached,
@@ -27,29 +27,29 @@ from core.schema.events import (
     SoftLabel,
     ToolUse,
 )
-from core.schema.records import Case, Passage, Plan, Point, Quote, Run, Span, Turn, WordScore
-from core.schema.rosters import DEBATE_NAMES, MOST_ROUNDS
+from core.schema.records import Case, DebatePoint, Passage, Plan, Quote, Run, Span, Turn, WordScore
+from core.schema.rosters import DEBATE_PROTOCOL_NAMES, MAX_ROUNDS
 from core.store.database import Store
 from core.store.sqlite import event_from_json, from_plain, to_plain
 
-FORMAT = "counterpoint-trace"
-VERSION = 1
-MOST_BYTES = 64 * 1024 * 1024
-MOST_EVENTS = 100_000
-MOST_TURNS = 100_000  # as many as a trace may have events
-MOST_DOLLARS = 1e9
-MOST_TOKENS = 10**12
-LONGEST_SAID = 1_000_000  # characters; the longest response that any setting allows
-LONGEST_TIME = 4e9  # seconds
-LATEST = 4e9  # seconds since the epoch
-ROUNDING = 1e-9  # tolerance of probabilities, which are sums of parts
-DIGIT = 1e-4  # rounding of each weight: three equal ones sum to 0.9999
+TRACE_FORMAT = "counterpoint-trace"
+TRACE_VERSION = 1
+MAX_TRACE_BYTES = 64 * 1024 * 1024
+MAX_TRACE_EVENTS = 100_000
+MAX_TRACE_TURNS = 100_000  # as many as a trace may have events
+MAX_COST_DOLLARS = 1e9
+MAX_CALL_TOKENS = 10**12
+MAX_TEXT_CHARACTERS = 1_000_000  # characters; the longest response that any setting allows
+MAX_SECONDS = 4e9  # seconds
+MAX_EVENT_TIMESTAMP = 4e9  # seconds since the epoch
+PROBABILITY_TOLERANCE = 1e-9  # tolerance of probabilities, which are sums of parts
+WEIGHT_TOLERANCE = 1e-4  # rounding of each weight: three equal ones sum to 0.9999
 # A waiting run can be stopped, fail for want of a classifier, and be resumed, before it starts.
-BEFORE_START = frozenset({"run_resumed", "run_stopped", "run_failed"})
+WAITING_KINDS = frozenset({"run_resumed", "run_stopped", "run_failed"})
 
 
 @dataclass
-class Argued:
+class DebateValidator:
     """The debate of a trace so far; `require` refuses events that cannot follow it."""
 
     turns: set[int] = field(default_factory=set)
@@ -80,8 +80,8 @@ class Argued:
             case "consensus_weighed":
                 _require_valid_weights(event)
             case "person_spoke":
-                is_valid = bool(event.text.strip()) and len(event.text) <= LONGEST_REMARK
-                expected = f"remarks of 1 to {LONGEST_REMARK:,} characters"
+                is_valid = bool(event.text.strip()) and len(event.text) <= MAX_REMARK_CHARACTERS
+                expected = f"remarks of 1 to {MAX_REMARK_CHARACTERS:,} characters"
                 _require(is_valid, expected, f"one of {len(event.text):,}")
 
     def _check_turn(self, turn: Turn) -> None:
@@ -89,18 +89,18 @@ class Argued:
         found = f"turn {turn.number}"
         _require(turn.number not in self.turns, "each turn once", f"{found} again")
         _require(not self.is_judged, "the judgement after all turns", f"{found} after it")
-        require_shares(turn.confidence)
+        require_probabilities(turn.confidence)
         self.turns.add(turn.number)
         self.rounds.add(turn.round)
 
     def _check_judgement(self, event: JudgementReached | JudgementSampled) -> None:
-        require_shares(event.judgement.p)
+        require_probabilities(event.judgement.p)
         _require(not self.is_judged, "one judgement at the debate’s end", "another after it")
         if event.kind == "judgement_reached":
             self.is_judged = True
             return
         number = event.number
-        _require(1 <= number <= MOST_TURNS, "judgements numbered from 1", f"number {number}")
+        _require(1 <= number <= MAX_TRACE_TURNS, "judgements numbered from 1", f"number {number}")
         _require(number not in self.samples, "each judgement once", f"number {number} again")
         self.samples.add(number)
 
@@ -110,10 +110,10 @@ def _require(condition: bool, expected: str, found: str) -> None:
         raise InputError(f"Expected {expected} in the trace, found {found}.")
 
 
-def require_shares(*shares: float | None) -> None:
+def require_probabilities(*shares: float | None) -> None:
     """Require probabilities, weights and confidences in [0, 1], where not None."""
     for share in shares:
-        is_share = share is None or -ROUNDING <= share <= 1 + ROUNDING
+        is_share = share is None or -PROBABILITY_TOLERANCE <= share <= 1 + PROBABILITY_TOLERANCE
         _require(is_share, "probabilities from 0 to 1", f"{share}")
 
 
@@ -123,8 +123,8 @@ def require_lengths(body: object) -> None:
     while stack:
         value = stack.pop()
         if isinstance(value, str):
-            expected = f"texts of at most {LONGEST_SAID:,} characters"
-            _require(len(value) <= LONGEST_SAID, expected, f"one of {len(value):,}")
+            expected = f"texts of at most {MAX_TEXT_CHARACTERS:,} characters"
+            _require(len(value) <= MAX_TEXT_CHARACTERS, expected, f"one of {len(value):,}")
         elif isinstance(value, list):
             stack += value
         elif isinstance(value, dict):
@@ -133,39 +133,41 @@ def require_lengths(body: object) -> None:
 
 def require_plan(plan: Plan) -> None:
     """Require a plan that can be chosen here: pages count calls by its turns and rounds."""
-    _require(0 <= plan.max_turns <= MOST_TURNS, "a number of turns", f"{plan.max_turns:g} of them")
+    _require(
+        0 <= plan.max_turns <= MAX_TRACE_TURNS, "a number of turns", f"{plan.max_turns:g} of them"
+    )
     for number in (plan.options.rounds, plan.options.samples):
-        expected = f"0 to {MOST_ROUNDS} rounds and samples"
-        _require(0 <= number <= MOST_ROUNDS, expected, f"{number}")
+        expected = f"0 to {MAX_ROUNDS} rounds and samples"
+        _require(0 <= number <= MAX_ROUNDS, expected, f"{number}")
     _require_known_debate(plan.options.then)
 
 
 def _require_known_debate(name: str) -> None:
-    known = ", ".join(DEBATE_NAMES)
-    _require(not name or name in DEBATE_NAMES, f"a debate of {known}", f"“{name[:40]}”")
+    known = ", ".join(DEBATE_PROTOCOL_NAMES)
+    _require(not name or name in DEBATE_PROTOCOL_NAMES, f"a debate of {known}", f"“{name[:40]}”")
 
 
 def _require_valid_numbers(number: int, round_: int) -> None:
-    _require(1 <= number <= MOST_TURNS, "turns numbered from 1", f"number {number}")
-    _require(0 <= round_ <= MOST_TURNS, "rounds numbered from 0", f"number {round_}")
+    _require(1 <= number <= MAX_TRACE_TURNS, "turns numbered from 1", f"number {number}")
+    _require(0 <= round_ <= MAX_TRACE_TURNS, "rounds numbered from 0", f"number {round_}")
 
 
 def _require_plausible_use(event: Event) -> None:
     """Require plausible time, money and tokens; time may be negative if a clock was set back."""
     spent = event.call if event.kind == "model_called" else event
     seconds, cost = getattr(spent, "seconds", 0.0), getattr(spent, "cost", None) or 0.0
-    _require(abs(seconds) <= LONGEST_TIME, "seconds that can have passed", f"{seconds:g}")
-    _require(0 <= cost <= MOST_DOLLARS, "a cost that can have been paid", f"{cost:g} dollars")
+    _require(abs(seconds) <= MAX_SECONDS, "seconds that can have passed", f"{seconds:g}")
+    _require(0 <= cost <= MAX_COST_DOLLARS, "a cost that can have been paid", f"{cost:g} dollars")
     if event.kind == "model_called":
         for tokens in (event.call.tokens_in, event.call.tokens_out):
-            _require(0 <= tokens <= MOST_TOKENS, "a number of tokens", f"{tokens:g}")
+            _require(0 <= tokens <= MAX_CALL_TOKENS, "a number of tokens", f"{tokens:g}")
 
 
 def _require_valid_weights(event: ConsensusWeighed) -> None:
     """Require one weight for each agent, and a total of 1 up to rounding."""
-    require_shares(event.p, *(weight for _, weight in event.weights))
+    require_probabilities(event.p, *(weight for _, weight in event.weights))
     names, total = [name for name, _ in event.weights], math.fsum(w for _, w in event.weights)
-    is_one = abs(total - 1) <= DIGIT * (1 + len(names))
+    is_one = abs(total - 1) <= WEIGHT_TOLERANCE * (1 + len(names))
     is_sound = len(set(names)) == len(names) and is_one
     found = f"others: {len(names)} that sum to {total:g}"
     _require(is_sound, "weights of unlike agents that sum to 1", found)
@@ -194,8 +196,8 @@ def export_trace(store: Store, run_id: str, now: float, lease: float) -> bytes:
         raise InputError("This run has not begun yet: there is nothing to export.")
     rows = [{"kind": event.kind, "payload": to_plain(event)} for event in events]
     body = {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": TRACE_FORMAT,
+        "version": TRACE_VERSION,
         "case": to_plain(case),
         "plan": to_plain(run.plan),
         "started_at": run.started_at,
@@ -241,31 +243,32 @@ def restore_trace(store: Store, data: bytes, run: Run, case: Case) -> None:
 
 def _drop_wait(events: Sequence[Event]) -> tuple[Event, ...]:
     """Return the events without those of a wait in the queue; all if the run never started."""
-    return tuple(dropwhile(lambda event: event.kind in BEFORE_START, events)) or tuple(events)
+    return tuple(dropwhile(lambda event: event.kind in WAITING_KINDS, events)) or tuple(events)
 
 
 def _close_events(events: Sequence[Event]) -> list[Event]:
     """Return the events with an ending: the trace of a running run counts as stopped."""
-    last = next((e.kind for e in reversed(events) if e.kind in ENDINGS | {"run_resumed"}), "")
-    if last in ENDINGS:  # only new scores follow an ending
+    last = next((e.kind for e in reversed(events) if e.kind in ENDING_KINDS | {"run_resumed"}), "")
+    if last in ENDING_KINDS:  # only new scores follow an ending
         return list(events)
     return [*events, RunStopped(events[-1].at, "trace")]
 
 
 def _parse_trace(data: bytes) -> _Trace:
-    if len(data) > MOST_BYTES:
+    if len(data) > MAX_TRACE_BYTES:
         raise InputError(
-            f"Expected a trace of at most {MOST_BYTES // 2**20} MB, found {len(data) // 2**20} MB."
+            f"Expected a trace of at most {MAX_TRACE_BYTES // 2**20} MB, found "
+            f"{len(data) // 2**20} MB."
         )
     try:
         body = msgspec.json.decode(data)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise InputError(f"Expected a trace file (JSON), found something else: {error}.") from error
-    if not isinstance(body, dict) or body.get("format") != FORMAT:
+    if not isinstance(body, dict) or body.get("format") != TRACE_FORMAT:
         raise InputError("Expected a trace that Counterpoint exported, found another JSON file.")
-    if body.get("version") != VERSION:
+    if body.get("version") != TRACE_VERSION:
         raise InputError(
-            f"Expected a trace of version {VERSION}, found {body.get('version')!r}; "
+            f"Expected a trace of version {TRACE_VERSION}, found {body.get('version')!r}; "
             "open it with the Counterpoint that wrote it."
         )
     require_lengths(body)
@@ -280,8 +283,8 @@ def _parse_trace(data: bytes) -> _Trace:
 
 
 def _parse_events(rows: object) -> tuple[Event, ...]:
-    if not isinstance(rows, list) or not 0 < len(rows) <= MOST_EVENTS:
-        raise InputError(f"Expected a list of 1 to {MOST_EVENTS} events in the trace.")
+    if not isinstance(rows, list) or not 0 < len(rows) <= MAX_TRACE_EVENTS:
+        raise InputError(f"Expected a list of 1 to {MAX_TRACE_EVENTS} events in the trace.")
     events: list[Event] = []
     for row in rows:
         if not isinstance(row, dict) or not isinstance(row.get("kind"), str):
@@ -289,7 +292,7 @@ def _parse_events(rows: object) -> tuple[Event, ...]:
         payload = msgspec.json.encode(row.get("payload")).decode()
         events.append(event_from_json(row["kind"], payload))
     events_from_start = _drop_wait(events)
-    if events_from_start[0].kind not in ("run_started", *BEFORE_START):
+    if events_from_start[0].kind not in ("run_started", *WAITING_KINDS):
         raise InputError("Expected a trace that begins with a run's start, found another order.")
     return events_from_start
 
@@ -298,10 +301,10 @@ def _require_consistent_trace(trace: _Trace) -> None:  # noqa: C901 - one arm fo
     """Require what pages rely on: plausible times, unique numbers, offsets within the text."""
     response = trace.case.response
     statements: set[int] = set()
-    debate = Argued()
+    debate = DebateValidator()
     require_plan(trace.plan)
     for at in (trace.started_at, *(event.at for event in trace.events)):
-        _require(0 <= at <= LATEST, "times after 1970", f"{at}")
+        _require(0 <= at <= MAX_EVENT_TIMESTAMP, "times after 1970", f"{at}")
     for event in trace.events:
         debate.require(event)
         match event.kind:
@@ -323,7 +326,7 @@ def _require_consistent_trace(trace: _Trace) -> None:  # noqa: C901 - one arm fo
                 _require_valid_use(event.use, statements, response)
             case "memory_updated":
                 _require_known_statement(event.entry.statement, statements)
-                require_shares(event.entry.p)
+                require_probabilities(event.entry.p)
             case "reflection_changed":
                 for index in (event.change.statement, *event.change.because_of):
                     _require_known_statement(index, statements)
@@ -335,12 +338,12 @@ def _require_consistent_trace(trace: _Trace) -> None:  # noqa: C901 - one arm fo
                 _require_valid_scores(event.scores, event.threshold, response)
             case "span_voted":
                 _require_valid_span(event.span, response)
-                require_shares(event.p)
+                require_probabilities(event.p)
             case "soft_labelled":
                 _require_valid_scores(event.labels, event.threshold, response)
-                require_shares(*(label.level for label in event.labels))
+                require_probabilities(*(label.level for label in event.labels))
             case "label_predicted" | "run_finished":
-                require_shares(event.verdict.p_hallucinated, event.verdict.confidence)
+                require_probabilities(event.verdict.p_hallucinated, event.verdict.confidence)
     if statements != set(range(len(statements))):
         raise InputError("Expected statements numbered from 0 in the trace.")
 
@@ -359,7 +362,7 @@ def _require_known_statement(statement: int | None, statements: set[int]) -> Non
 
 def _require_valid_use(use: ToolUse, statements: set[int], response: str) -> None:
     _require_known_statement(use.statement, statements)
-    require_shares(use.p)
+    require_probabilities(use.p)
     start, end = (-1 if side is None else side for side in (use.start, use.end))
     has_none = use.start is use.end is None  # one offset alone is not a place
     lies_in_it = has_none or 0 <= start < end <= len(response)
@@ -373,11 +376,11 @@ def _require_valid_use(use: ToolUse, statements: set[int], response: str) -> Non
             ) from error
 
 
-def _require_valid_points(points: Sequence[Point], response: str) -> None:
+def _require_valid_points(points: Sequence[DebatePoint], response: str) -> None:
     for point in points:
         lies_in_it = 0 <= point.start <= point.end <= len(response)
         _require(lies_in_it, "points that lie in the response", "another place")
-        require_shares(point.weight)
+        require_probabilities(point.weight)
         _require_valid_quotes([point.quote] if point.quote else [])
 
 
@@ -393,7 +396,7 @@ def _require_valid_span(span: Span, response: str) -> None:
     is_there = 0 <= span.start < span.end <= len(response)
     is_quote = is_there and response[span.start : span.end] == span.text
     _require(is_quote, "spans that quote the response", "another text")
-    require_shares(span.p)
+    require_probabilities(span.p)
     _require_valid_quotes([span.quote] if span.quote else [])
 
 
@@ -405,4 +408,4 @@ def _require_valid_scores(
         is_next = last <= score.start < score.end <= len(response)
         _require(is_next, "scores of words in their order in the response", "others")
         last = score.end
-    require_shares(threshold, *(score.p for score in scores))
+    require_probabilities(threshold, *(score.p for score in scores))

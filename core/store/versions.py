@@ -13,17 +13,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from core.runtime.errors import ConfigError, InputError
-from core.store.sqlite import Repository, columns, first_row, insert
+from core.store.sqlite import Repository, fetch_first_row, get_columns, insert_row
 
-Read = TypeVar("Read")
+ParsedBody = TypeVar("ParsedBody")
 TrainingStatus = Literal["running", "finished", "failed", "cancelled", "interrupted"]
-Side = Literal["train", "calibration", "holdout"]
+HoldoutSide = Literal["train", "calibration", "holdout"]
 SEED_VERSION = "seed"
-NONE = 0  # the number of the shipped default: nothing learned is in use
+NOTHING_LEARNED = 0  # the number of the shipped default: nothing learned is in use
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedArtefact:
     """One artefact that a project learned; its `number` is assigned when it is stored."""
 
     kind: str
@@ -31,10 +31,12 @@ class Learned:
     at: float
     author: str
     body: dict[str, Any]
-    number: int = NONE
+    number: int = NOTHING_LEARNED
 
 
-def read_body(learned: Learned, read: Callable[[dict[str, Any]], Read]) -> Read:
+def parse_body(
+    learned: LearnedArtefact, read: Callable[[dict[str, Any]], ParsedBody]
+) -> ParsedBody:
     """Parse the body with `read`. Raises ConfigError: the body has another form."""
     try:
         return read(learned.body)
@@ -47,7 +49,7 @@ def read_body(learned: Learned, read: Callable[[dict[str, Any]], Read]) -> Read:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ArtefactChoice:
     """Somebody put a learned artefact into use, or the shipped default (`number` 0)."""
 
     kind: str
@@ -58,61 +60,61 @@ class Choice:
     reason: str
 
 
-class LearnedThings(Repository):
+class LearnedArtefacts(Repository):
     """All learned artefacts, by kind and project, and every choice of which is in use."""
 
-    def add(self, learned: Learned) -> int:
+    def add(self, learned: LearnedArtefact) -> int:
         """Store a learned artefact and return its number; the number passed in is ignored."""
         body = json.dumps(learned.body, sort_keys=True, ensure_ascii=False, allow_nan=False)
-        values = columns(learned) | {"body": body, "sha256": _digest(body)}
+        values = get_columns(learned) | {"body": body, "sha256": _digest(body)}
         del values["number"]
-        return insert(self._db, "learned", values)
+        return insert_row(self._db, "learned", values)
 
-    def get(self, number: int) -> Learned | None:
+    def get(self, number: int) -> LearnedArtefact | None:
         """Return the artefact, or None. Raises ConfigError: its checksum does not match."""
         rows = self._db.query("SELECT * FROM learned WHERE number = ?", [number])
         return next(map(_parse_learned, rows), None)
 
-    def all(self, kind: str, project_id: str) -> list[Learned]:
+    def all(self, kind: str, project_id: str) -> list[LearnedArtefact]:
         """Return all artefacts of that kind that the project learned, newest first."""
         return [_parse_learned(row) for row in self._rows("learned", kind, project_id)]
 
-    def intact(self, kind: str, project_id: str) -> list[Learned]:
+    def intact(self, kind: str, project_id: str) -> list[LearnedArtefact]:
         """Return the same as `all`, without those whose checksum does not match."""
         rows = self._rows("learned", kind, project_id)
         return [_parse_learned(row) for row in rows if _digest(row["body"]) == row["sha256"]]
 
-    def newest(self, kind: str, project_id: str) -> Learned | None:
+    def newest(self, kind: str, project_id: str) -> LearnedArtefact | None:
         """Return the artefact of that kind that the project learned last, or None.
 
         Raises ConfigError: its checksum does not match; earlier artefacts are not checked.
         """
         return next(map(_parse_learned, self._rows("learned", kind, project_id)), None)
 
-    def use(self, choice: Choice) -> None:
+    def use(self, choice: ArtefactChoice) -> None:
         """Put a learned artefact into use from now on; number 0 goes back to the shipped default.
 
         Raises InputError: there is no such artefact of that kind in that project.
         """
-        learned = self.get(choice.number) if choice.number != NONE else None
+        learned = self.get(choice.number) if choice.number != NOTHING_LEARNED else None
         exists = learned and (learned.kind, learned.project_id) == (choice.kind, choice.project_id)
-        if choice.number != NONE and not exists:
+        if choice.number != NOTHING_LEARNED and not exists:
             raise InputError(f"There is no {choice.kind} of number {choice.number} here.")
-        values = columns(choice) | {"learned": choice.number}
+        values = get_columns(choice) | {"learned": choice.number}
         del values["number"]
-        insert(self._db, "learned_choices", values)
+        insert_row(self._db, "learned_choices", values)
 
-    def choices(self, kind: str, project_id: str) -> list[Choice]:
+    def choices(self, kind: str, project_id: str) -> list[ArtefactChoice]:
         """Return every choice of that kind, newest first."""
         return [
-            Choice(r["kind"], r["project_id"], r["learned"], r["at"], r["by"], r["reason"])
+            ArtefactChoice(r["kind"], r["project_id"], r["learned"], r["at"], r["by"], r["reason"])
             for r in self._rows("learned_choices", kind, project_id)
         ]
 
-    def in_use(self, kind: str, project_id: str) -> Learned | None:
+    def in_use(self, kind: str, project_id: str) -> LearnedArtefact | None:
         """Return the artefact in use; None if the shipped default is."""
         row = next(self._rows("learned_choices", kind, project_id), None)
-        return self.get(row["learned"]) if row and row["learned"] != NONE else None
+        return self.get(row["learned"]) if row and row["learned"] != NOTHING_LEARNED else None
 
     def _rows(self, table: str, kind: str, project_id: str) -> Iterator[dict[str, Any]]:
         which = "WHERE kind = ? AND project_id = ? ORDER BY number DESC"
@@ -123,19 +125,21 @@ def _digest(body: str) -> str:
     return hashlib.sha256(body.encode()).hexdigest()
 
 
-def _parse_learned(row: Mapping[str, Any]) -> Learned:
+def _parse_learned(row: Mapping[str, Any]) -> LearnedArtefact:
     if _digest(row["body"]) != row["sha256"]:
         raise ConfigError(
             f"Expected {row['kind']} {row['number']} as it was learned, found it changed "
             "(checksum differs); it was not used. Put another in use."
         )
     body = json.loads(row["body"])
-    learned = Learned(row["kind"], row["project_id"], row["at"], row["author"], body, row["number"])
-    return read_body(learned, lambda checked_body: replace(learned, body={**checked_body}))
+    learned = LearnedArtefact(
+        row["kind"], row["project_id"], row["at"], row["author"], body, row["number"]
+    )
+    return parse_body(learned, lambda checked_body: replace(learned, body={**checked_body}))
 
 
 @dataclass(frozen=True)
-class Version:
+class ClassifierVersion:
     """A trained classifier; `card` says what it was trained on and how it performed."""
 
     id: str
@@ -145,7 +149,7 @@ class Version:
 
 
 @dataclass(frozen=True)
-class Activation:
+class VersionActivation:
     """Somebody made a version the active one."""
 
     number: int
@@ -156,7 +160,7 @@ class Activation:
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainingJob:
     """A training job: its `options`, and as `progress` the last report of its process."""
 
     id: str
@@ -171,19 +175,19 @@ class Training:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-class Versions(Repository):
+class ClassifierVersions(Repository):
     """Append-only versions and activations; trainings; the hold-out."""
 
-    def add(self, version: Version) -> None:
+    def add(self, version: ClassifierVersion) -> None:
         """Store a new version."""
-        insert(self._db, "versions", columns(version) | {"card": json.dumps(version.card)})
+        insert_row(self._db, "versions", get_columns(version) | {"card": json.dumps(version.card)})
 
-    def all(self) -> list[Version]:
+    def all(self) -> list[ClassifierVersion]:
         """Return all versions, newest first (the seed is not among them)."""
         rows = self._db.query("SELECT * FROM versions ORDER BY created_at DESC, id")
         return list(map(_parse_version, rows))
 
-    def get(self, version_id: str) -> Version | None:
+    def get(self, version_id: str) -> ClassifierVersion | None:
         """Return the version, or None."""
         rows = self._db.query("SELECT * FROM versions WHERE id = ?", [version_id])
         return next(map(_parse_version, rows), None)
@@ -191,23 +195,23 @@ class Versions(Repository):
     def activate(self, version_id: str, at: float, by: str, reason: str) -> None:
         """Make a version (or the seed) the active one from now on."""
         values = {"version_id": version_id, "at": at, "by": by, "reason": reason}
-        insert(self._db, "activations", values)
+        insert_row(self._db, "activations", values)
 
-    def activations(self) -> list[Activation]:
+    def activations(self) -> list[VersionActivation]:
         """Return every activation, newest first."""
-        return self._all(Activation, "SELECT * FROM activations ORDER BY number DESC")
+        return self._all(VersionActivation, "SELECT * FROM activations ORDER BY number DESC")
 
     def active(self) -> str:
         """Return the active version's id; the seed if none was ever activated."""
         query = "SELECT version_id FROM activations ORDER BY number DESC LIMIT 1"
-        row = first_row(self._db, query)
+        row = fetch_first_row(self._db, query)
         return str(row["version_id"]) if row else SEED_VERSION
 
     def holdout(self) -> dict[str, bool]:
         """Return by case id whether the case is held out; an assignment never changes."""
         return {case_id: side == "holdout" for case_id, side in self.sides().items()}
 
-    def sides(self) -> dict[str, Side]:
+    def sides(self) -> dict[str, HoldoutSide]:
         """Return each case's side by case id; an assignment never changes."""
         return {
             row["case_id"]: row["side"]
@@ -222,7 +226,7 @@ class Versions(Repository):
         rows = self._db.query("SELECT case_id, at FROM holdout WHERE held = 0")
         return {row["case_id"]: row["at"] for row in rows}
 
-    def assign_sides(self, assigned: Mapping[str, Side], now: float) -> None:
+    def assign_sides(self, assigned: Mapping[str, HoldoutSide], now: float) -> None:
         """Assign cases that have no side yet."""
         for case_id, side in assigned.items():
             self._db.execute(
@@ -231,7 +235,7 @@ class Versions(Repository):
                 [case_id, int(side == "holdout"), int(side == "calibration"), now],
             )
 
-    def start_training(self, training: Training, now: float, lease: float) -> bool:
+    def start_training(self, training: TrainingJob, now: float, lease: float) -> bool:
         """Store a training; return False if one is running. Call inside `Store.writing()`.
 
         A training whose process has been silent for longer than the lease is ended here for good.
@@ -241,7 +245,7 @@ class Versions(Repository):
         self._db.execute("UPDATE trainings SET status = 'interrupted' WHERE status = 'running'")
         values = {name: getattr(training, name) for name in ("id", "author", "started_at")}
         values |= {"options": json.dumps(training.options), "heartbeat_at": now}
-        insert(self._db, "trainings", values | {"status": "running", "progress": "{}"})
+        insert_row(self._db, "trainings", values | {"status": "running", "progress": "{}"})
         return True
 
     def report_training(
@@ -280,23 +284,23 @@ class Versions(Repository):
         )
         return cursor.rowcount > 0
 
-    def training(self, training_id: str, now: float, lease: float) -> Training | None:
+    def training(self, training_id: str, now: float, lease: float) -> TrainingJob | None:
         """Return the training with its status as of now, or None."""
         rows = self._db.query("SELECT * FROM trainings WHERE id = ?", [training_id])
         return next((_parse_training(row, now, lease) for row in rows), None)
 
-    def trainings(self, now: float, lease: float) -> list[Training]:
+    def trainings(self, now: float, lease: float) -> list[TrainingJob]:
         """Return all trainings, newest first, with their status as of now."""
         rows = self._db.query("SELECT * FROM trainings ORDER BY started_at DESC")
         return [_parse_training(row, now, lease) for row in rows]
 
 
-def _parse_version(row: dict[str, Any]) -> Version:
-    return Version(**row | {"card": json.loads(row["card"])})
+def _parse_version(row: dict[str, Any]) -> ClassifierVersion:
+    return ClassifierVersion(**row | {"card": json.loads(row["card"])})
 
 
-def _parse_training(row: dict[str, Any], now: float, lease: float) -> Training:
+def _parse_training(row: dict[str, Any], now: float, lease: float) -> TrainingJob:
     is_silent = (row.pop("heartbeat_at") or 0) <= now - lease
     if row["status"] == "running" and is_silent:
         row["status"] = "interrupted"
-    return Training(**row | {name: json.loads(row[name]) for name in ("progress", "options")})
+    return TrainingJob(**row | {name: json.loads(row[name]) for name in ("progress", "options")})

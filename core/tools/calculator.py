@@ -17,39 +17,52 @@ import msgspec
 from core.runtime.errors import InputError
 from core.schema.records import Case, Statement
 from core.tools.arithmetic import (
-    MOST_TOKENS,
-    ONE_DECIMAL_SHARE,
-    SCALE,
-    SCALES,
-    SURE_SHARE,
-    Node,
-    NoValue,
+    EXACT_TOLERANCE,
+    MAX_TOKENS,
+    ONE_DECIMAL_TOLERANCE,
+    SCALE_FACTORS,
+    SCALE_PATTERN,
+    FormulaNode,
+    FormulaSyntaxError,
     StatedValue,
-    Token,
-    Unreadable,
-    agrees,
+    SumToken,
+    UndefinedValueError,
+    convert_to_base_units,
     evaluate,
-    in_base_units,
+    find_amount_units,
+    format_value,
+    is_rounded_value,
     parse_formula,
     parse_sum,
+    read_stated_value,
     read_tokens,
-    show,
-    stated_value,
-    units_of,
 )
 from core.tools.quantities import Quantity, find_quantities
-from core.tools.registry import Answer, Bench, Tool, read_examples
-from core.tools.vocabulary import PatternTable, either, lower, plain, read_words, vocabulary
+from core.tools.registry import Tool, ToolAnswer, ToolContext, load_examples
+from core.tools.vocabulary import (
+    PatternTable,
+    load_vocabulary,
+    load_words,
+    lower_text,
+    match_any,
+    normalize_chars,
+)
 
-WRITTEN = PatternTable("calculator")
-LONGEST_TEXT, LONGEST_QUESTION, LONGEST_SIDE, MOST_EQUATIONS, MOST_TOLD = 20_000, 500, 120, 200, 3
-WRONG_P, RIGHT_P = 0.95, 0.15
-STARTS = frozenset(("number", "open", "name", "function", "frac", "op"))
-NOT_BEFORE = frozenset("than average mean remainder mod modulo by".split())
-NOT_AFTER = frozenset(
+PATTERNS = PatternTable("calculator")
+MAX_TEXT_CHARS, MAX_QUESTION_CHARS, MAX_SIDE_TOKENS, MAX_EQUATIONS, MAX_LISTED_ERRORS = (
+    20_000,
+    500,
+    120,
+    200,
+    3,
+)
+P_IF_WRONG, P_IF_RIGHT = 0.95, 0.15
+START_KINDS = frozenset(("number", "open", "name", "function", "frac", "op"))
+WORDS_NOT_BEFORE = frozenset("than average mean remainder mod modulo by".split())
+WORDS_NOT_AFTER = frozenset(
     "more less fewer greater larger smaller higher lower times short or to".split()
 )
-REMAINDER = re.compile(r"remainder|rem|R|r|余数?")
+REMAINDER_PATTERN = re.compile(r"remainder|rem|R|r|余数?")
 
 
 @dataclass(frozen=True)
@@ -73,7 +86,7 @@ class Equation:
 
 
 def _compare_sides(
-    text: str, formula: Node, stated: Node, is_about: bool
+    text: str, formula: FormulaNode, stated: FormulaNode, is_about: bool
 ) -> tuple[bool | None, str, str]:
     """Return whether the sides agree, the true value, and why it could not be checked."""
     try:
@@ -83,45 +96,54 @@ def _compare_sides(
             if gaps[0] == 0 and gaps == [n * gaps[1] for n in range(4)]:
                 return gaps[1] == 0, "", "the two sides differ"
             return False if len(set(gaps)) == 1 else None, "", "the two sides differ"
-        units, written = units_of(text, formula) | units_of(text, stated), stated_value(stated)
+        units, written = (
+            find_amount_units(text, formula) | find_amount_units(text, stated),
+            read_stated_value(stated),
+        )
         if len(set(units.values())) > 1:
-            sums = [in_base_units(side, units) for side in (formula, stated)]
+            sums = [convert_to_base_units(side, units) for side in (formula, stated)]
             if not sums[0] or not sums[1] or written is None or not written.value:
                 return None, "", "its amounts are in different units"
-            true, stated_sum = evaluate(sums[0]), stated_value(sums[1], is_about)
+            true, stated_sum = evaluate(sums[0]), read_stated_value(sums[1], is_about)
             by = evaluate(sums[1]) / written.value
-            return stated_sum is not None and agrees(true, stated_sum), show(true / by), ""
-        true, written = evaluate(formula), stated_value(stated, is_about)
+            return (
+                stated_sum is not None and is_rounded_value(true, stated_sum),
+                format_value(true / by),
+                "",
+            )
+        true, written = evaluate(formula), read_stated_value(stated, is_about)
         if written is None:  # the other side is a further step of the computation
             is_rounded = any(node.op == "number" and node.step < 1 for node in stated.walk())
-            share = ONE_DECIMAL_SHARE if is_rounded else SURE_SHARE
-            return abs(true - evaluate(stated)) <= share * abs(true), show(true), ""
+            share = ONE_DECIMAL_TOLERANCE if is_rounded else EXACT_TOLERANCE
+            return abs(true - evaluate(stated)) <= share * abs(true), format_value(true), ""
         return _check_stated_value(text, formula, true, stated, written)
-    except NoValue as error:
+    except UndefinedValueError as error:
         return None, "", str(error)
 
 
-def _subtract_sides(sides: tuple[Node, Node], unknown: Fraction) -> Fraction:
+def _subtract_sides(sides: tuple[FormulaNode, FormulaNode], unknown: Fraction) -> Fraction:
     """Return the difference between the sides of an equation for a value of the unknown."""
     return evaluate(sides[0], unknown) - evaluate(sides[1], unknown)
 
 
-def _check_solution(sides: tuple[Node, Node], stated: Node, is_about: bool) -> tuple[bool, str]:
+def _check_solution(
+    sides: tuple[FormulaNode, FormulaNode], stated: FormulaNode, is_about: bool
+) -> tuple[bool, str]:
     """Return whether a stated value, rounded as written, solves an equation; else the solution.
 
     Raises NoValue if that cannot be computed.
     """
-    value, written = evaluate(stated), stated_value(stated, is_about)
+    value, written = evaluate(stated), read_stated_value(stated, is_about)
     half = written.step / 2 if written and (written.step < 1 or is_about) else Fraction(0)
     low, high = (_subtract_sides(sides, value + by) for by in (-half, half))
     holds = low * high <= 0 if half else low == 0
     values = [_subtract_sides(sides, Fraction(n)) for n in range(3)] if not holds else []
     is_line = bool(values) and values[2] - values[1] == values[1] - values[0] != 0
-    return holds, show(values[0] / (values[0] - values[1])) if is_line else ""
+    return holds, format_value(values[0] / (values[0] - values[1])) if is_line else ""
 
 
 def _check_stated_value(
-    text: str, formula: Node, true: Fraction, stated: Node, written: StatedValue
+    text: str, formula: FormulaNode, true: Fraction, stated: FormulaNode, written: StatedValue
 ) -> tuple[bool, str, str]:
     """Return whether a written value is true, allowing for rounding, scales and shares."""
     readings, numbers = [true], [node for node in formula.walk() if node.op == "number"]
@@ -130,34 +152,34 @@ def _check_stated_value(
     if formula.op in ("+", "-") and formula.parts[1].op == "%" and formula.parts[0].op != "%":
         share = evaluate(formula.parts[1]) * (1 if formula.op == "+" else -1)
         readings.append(evaluate(formula.parts[0]) * (1 + share))  # 100 + 10 % = 110
-    scale, factor = SCALE.search(text, stated.start, stated.end), 1
+    scale, factor = SCALE_PATTERN.search(text, stated.start, stated.end), 1
     if scale:
-        factor = SCALES[scale[1] or scale[2]]
-        if not SCALE.search(text, formula.start, formula.end) and abs(true) < factor:
+        factor = SCALE_FACTORS[scale[1] or scale[2]]
+        if not SCALE_PATTERN.search(text, formula.start, formula.end) and abs(true) < factor:
             true *= factor  # 30 + 18 = 48 million
             readings.append(true)
-    holds = any(agrees(value, written) for value in readings)
+    holds = any(is_rounded_value(value, written) for value in readings)
     is_percent = written.is_percent and abs(true) < 100
-    return holds, f"{show(true / factor, is_percent)}{scale.group() if scale else ''}", ""
+    return holds, f"{format_value(true / factor, is_percent)}{scale.group() if scale else ''}", ""
 
 
-def equations_in(text: str, question: str = "") -> list[Equation]:
+def find_equations(text: str, question: str = "") -> list[Equation]:
     """Return the sums that can be read in the text, in order; the question may state equations.
 
     Denied sums (“it is not 3 + 5 = 9”) and texts about other number systems are left out.
     """
-    if WRITTEN.other_numbers.search(text):
+    if PATTERNS.other_numbers.search(text):
         return []
     finder = _Finder(text, read_tokens(text))
     if "=" in question:
         question_finder = _Finder(question, read_tokens(question))
         question_finder.find_all()
         finder.unsolved = question_finder.unsolved
-    equations = finder.find_all()[:MOST_EQUATIONS]
+    equations = finder.find_all()[:MAX_EQUATIONS]
     return [
         one
         for one in equations
-        if not WRITTEN.denied.search(text[max(0, one.start - 300) : one.start])
+        if not PATTERNS.denied.search(text[max(0, one.start - 300) : one.start])
     ]
 
 
@@ -166,10 +188,12 @@ class _Finder:
     """Checks the relations of a text from left to right."""
 
     text: str
-    tokens: list[Token]
+    tokens: list[SumToken]
     equations: list[Equation] = field(default_factory=list)
-    anchor: Node | None = None  # the last sum of the current chain of relations
-    unsolved: list[tuple[Node, Node]] = field(default_factory=list)  # equations with an unknown
+    anchor: FormulaNode | None = None  # the last sum of the current chain of relations
+    unsolved: list[tuple[FormulaNode, FormulaNode]] = field(
+        default_factory=list
+    )  # equations with an unknown
     is_solved: bool = False
 
     def find_all(self) -> list[Equation]:
@@ -185,15 +209,15 @@ class _Finder:
                 last = place
         return self.equations
 
-    def left_side(self, after: int, place: int) -> Node | None:
+    def left_side(self, after: int, place: int) -> FormulaNode | None:
         """Return the longest sum that ends before the relation."""
         first = place
-        while first - 1 > max(after, place - 1 - LONGEST_SIDE):
+        while first - 1 > max(after, place - 1 - MAX_SIDE_TOKENS):
             if self.tokens[first - 1].kind == "break":
                 break
             first -= 1
         for start in range(first, place):
-            with contextlib.suppress(Unreadable):
+            with contextlib.suppress(FormulaSyntaxError):
                 if self.may_start(start, first):
                     node, end = parse_sum(self.tokens, start, place)
                     if end == place:
@@ -203,12 +227,12 @@ class _Finder:
     def may_start(self, place: int, first: int) -> bool:
         """Return True if a sum may begin here: the preceding token must not belong to it."""
         token = self.tokens[place]
-        if token.kind not in STARTS:
+        if token.kind not in START_KINDS:
             return False
         if place == first:
             return token.kind != "op" or token.sign == "-"
         before = self.tokens[place - 1]
-        if token.kind == "op" or before.sign.lower() in NOT_BEFORE:
+        if token.kind == "op" or before.sign.lower() in WORDS_NOT_BEFORE:
             return False
         if before.kind == "name":
             return token.is_far and before.sign not in "xyz"
@@ -219,14 +243,14 @@ class _Finder:
             return outer is None or (before.is_far and outer.kind in ("word", "name"))
         return before.kind in ("about", "dots") and token.kind == "number"
 
-    def right_side(self, place: int) -> tuple[Node, int, bool] | None:
+    def right_side(self, place: int) -> tuple[FormulaNode, int, bool] | None:
         """Return the longest sum after the relation, the index after it, and if it is “about”."""
         start, is_about = place + 1, self.tokens[place].sign == "≈"
         while start < len(self.tokens) and self.tokens[start].kind == "about":
             word = self.tokens[start]
             is_about |= self.text[word.start : word.end].lower() != "exactly"
             start += 1
-        kinds = [token.kind for token in self.tokens[start : start + MOST_TOKENS]]
+        kinds = [token.kind for token in self.tokens[start : start + MAX_TOKENS]]
         length = next((n for n, kind in enumerate(kinds) if kind in ("break", "relation")), None)
         try:
             node, end = parse_sum(
@@ -234,13 +258,13 @@ class _Finder:
             )
             if self.tokens[end - 1].sign == "!":  # "so 2 + 2 = 4!"
                 node, end = parse_sum(self.tokens, start, end - 1)
-        except Unreadable:
+        except FormulaSyntaxError:
             return None
         after = self.tokens[end] if end < len(self.tokens) else None
         if after and (
             after.kind in ("number", "op", "name", "of")
             or after.sign in ("bad", ":", "：")
-            or REMAINDER.fullmatch(after.sign)
+            or REMAINDER_PATTERN.fullmatch(after.sign)
         ):
             return None
         is_rest = after and end + 1 < len(self.tokens) and self.tokens[end + 1].kind == "number"
@@ -248,7 +272,7 @@ class _Finder:
             return None  # 17 ÷ 5 = 3……2
         return node, end, is_about or bool(after and after.kind == "dots")
 
-    def check_relation(self, place: int, left: Node | None) -> None:
+    def check_relation(self, place: int, left: FormulaNode | None) -> None:
         """Read and check one relation."""
         side = self.right_side(place)
         if side is None:
@@ -264,7 +288,7 @@ class _Finder:
             self.add_comparison(left, right, is_about=is_about)
         elif right.is_worked:
             # “95 % CI = …”: words stand between the value and the relation.
-            is_stated = left is not None and stated_value(left) is not None
+            is_stated = left is not None and read_stated_value(left) is not None
             is_beside = left is not None and self.tokens[place - 1].end <= left.end
             if left and is_stated and is_beside and not self.is_number_range(right):
                 self.add_comparison(right, left, is_about=False)
@@ -272,12 +296,12 @@ class _Finder:
         elif self.anchor is not None:
             self.add_comparison(self.anchor, right, is_about=is_about)
 
-    def check_unknown(self, left: Node, right: Node, *, is_about: bool) -> None:
+    def check_unknown(self, left: FormulaNode, right: FormulaNode, *, is_about: bool) -> None:
         """Handle an equation to solve, its solution, or a step that holds for every value."""
         if left.op == "name" and not right.names:
             same = [pair for pair in self.unsolved if (pair[0].names | pair[1].names) == left.names]
             self.is_solved = bool(same)
-            with contextlib.suppress(NoValue):
+            with contextlib.suppress(UndefinedValueError):
                 holds, instead = _check_solution(same[0], right, is_about) if same else (None, "")
                 why = "" if holds or instead else "it does not solve the equation"
                 if same:
@@ -288,16 +312,18 @@ class _Finder:
             self.unsolved = [*([] if self.is_solved else self.unsolved), (left, right)]
             self.is_solved = False
 
-    def is_number_range(self, node: Node) -> bool:
+    def is_number_range(self, node: FormulaNode) -> bool:
         """Return True for “1.5-2.8” beside an equals sign, which is probably a range."""
         is_plain = node.op == "-" and not any(part.parts for part in node.parts)
         return is_plain and " " not in self.text[node.start : node.end]
 
-    def is_sum_relation(self, left: Node | None, right: Node, place: int, end: int) -> bool:
+    def is_sum_relation(
+        self, left: FormulaNode | None, right: FormulaNode, place: int, end: int
+    ) -> bool:
         """Return True if “is” stands between a sum and its value."""
-        if left is None or not left.is_worked or stated_value(right) is None:
+        if left is None or not left.is_worked or read_stated_value(right) is None:
             return False
-        if end < len(self.tokens) and self.tokens[end].sign.lower() in NOT_AFTER:
+        if end < len(self.tokens) and self.tokens[end].sign.lower() in WORDS_NOT_AFTER:
             return False
         return any(
             t.kind in ("of", "function", "raise")
@@ -306,13 +332,13 @@ class _Finder:
             if t.start >= left.start
         )
 
-    def add_comparison(self, formula: Node, stated: Node, *, is_about: bool) -> None:
+    def add_comparison(self, formula: FormulaNode, stated: FormulaNode, *, is_about: bool) -> None:
         holds, instead, why = _compare_sides(self.text, formula, stated, is_about)
         if (holds is not None or why) and not (formula.names and holds is None):
             self.add_equation(formula, stated, (holds, instead, "" if holds or instead else why))
 
     def add_equation(
-        self, formula: Node, stated: Node, verdict: tuple[bool | None, str, str]
+        self, formula: FormulaNode, stated: FormulaNode, verdict: tuple[bool | None, str, str]
     ) -> None:
         start, end = min(formula.start, stated.start), max(formula.end, stated.end)
         written = self.text[formula.start : formula.end]
@@ -321,12 +347,12 @@ class _Finder:
         self.equations.append(equation)
 
 
-def told_changes(text: str, language: str = "en") -> Iterator[Equation]:
+def find_changes(text: str, language: str = "en") -> Iterator[Equation]:
     """Yield changes in words: "from 68,000 to 90,000, an increase of 22,000", "从50增长20%到60"."""
-    low = lower(plain(text))
-    lists = vocabulary(language).own
+    low = lower_text(normalize_chars(text))
+    lists = load_vocabulary(language).own
     start_words, end_words, gain_words = (
-        either([word for name in names for word in lists.get(name, ())])
+        match_any([word for name in names for word in lists.get(name, ())])
         for names in (["from"], ["to", "onto"], ["change"])
     )
     figures = find_quantities(text, language) if gain_words and re.search(gain_words, low) else []
@@ -351,10 +377,14 @@ def told_changes(text: str, language: str = "en") -> Iterator[Equation]:
 def _check_change(first: Quantity, last: Quantity, gain: Quantity) -> Equation:
     start, end, stated = (Fraction(repr(q.low)) for q in (first, last, gain))
     true = abs(end - start) * (100 / abs(start) if gain.unit == "percent" else 1)
-    holds = agrees(true, StatedValue(abs(stated), Fraction(repr(gain.step)), is_about=True))
+    holds = is_rounded_value(
+        true, StatedValue(abs(stated), Fraction(repr(gain.step)), is_about=True)
+    )
     formula = f"from {first.text} to {last.text}"
     begin, stop = min(first.start, gain.start), max(last.end, gain.end)
-    return Equation(begin, stop, formula, gain.text, holds, show(true), "", gain.start, gain.end)
+    return Equation(
+        begin, stop, formula, gain.text, holds, format_value(true), "", gain.start, gain.end
+    )
 
 
 def check_sums(text: str, question: str = "", language: str = "en") -> list[Equation]:
@@ -363,13 +393,14 @@ def check_sums(text: str, question: str = "", language: str = "en") -> list[Equa
     Raises InputError if the text is too long.
     """
     for written in (text, question):
-        if len(written) > LONGEST_TEXT:
+        if len(written) > MAX_TEXT_CHARS:
             raise InputError(
-                f"Expected a text of at most {LONGEST_TEXT:,} characters, found {len(written):,}; "
+                f"Expected a text of at most {MAX_TEXT_CHARS:,} characters, found "
+                f"{len(written):,}; "
                 "give a statement of it."
             )
     change_language = "zh" if re.search("[\u4e00-\u9fff]", text) else language
-    equations = [*equations_in(text, question), *told_changes(text, change_language)]
+    equations = [*find_equations(text, question), *find_changes(text, change_language)]
     answer = _check_asked_sum(text, question)
     is_new = answer is not None and all(one.wrong_end != answer.wrong_end for one in equations)
     if answer is not None and (is_new or answer.holds is False):
@@ -379,16 +410,16 @@ def check_sums(text: str, question: str = "", language: str = "en") -> list[Equa
 
 def _check_asked_sum(text: str, question: str) -> Equation | None:
     """Compare the last number of the text with the sum asked for: 计算：20.11*37-2011*0.82=."""
-    match = WRITTEN.asked.match(question) if len(question) <= LONGEST_QUESTION else None
+    match = PATTERNS.asked.match(question) if len(question) <= MAX_QUESTION_CHARS else None
     numbers = _find_written_numbers(text) if match else []
-    with contextlib.suppress(InputError, NoValue):
+    with contextlib.suppress(InputError, UndefinedValueError):
         node = parse_formula(match["sum"]) if match and numbers else None
         if node and node.is_worked:
             return _compare_with_number(text, question.strip(), evaluate(node), numbers[-1])
     return None
 
 
-def _find_written_numbers(text: str) -> list[Node]:
+def _find_written_numbers(text: str) -> list[FormulaNode]:
     """Return every written number, with its sign, fraction bar and per cent sign."""
     tokens, nodes, place = read_tokens(text), [], 0
     while place < len(tokens):
@@ -401,16 +432,16 @@ def _find_written_numbers(text: str) -> list[Node]:
         try:
             node, place = parse_sum(tokens, place, stop)
             nodes.append(node)
-        except Unreadable:
+        except FormulaSyntaxError:
             place += 1
     return nodes
 
 
-def _compare_with_number(text: str, formula: str, true: Fraction, node: Node) -> Equation:
-    stated = stated_value(node) or StatedValue(evaluate(node), Fraction(0))
-    instead = show(true, stated.is_percent)
+def _compare_with_number(text: str, formula: str, true: Fraction, node: FormulaNode) -> Equation:
+    stated = read_stated_value(node) or StatedValue(evaluate(node), Fraction(0))
+    instead = format_value(true, stated.is_percent)
     start, end = node.start, node.end
-    holds = agrees(true, stated)
+    holds = is_rounded_value(true, stated)
     return Equation(start, end, formula, text[start:end], holds, instead, "", start, end)
 
 
@@ -422,11 +453,11 @@ def check_formula(text: str, formula: str) -> list[Equation]:
     unknown or cannot be evaluated.
     """
     if "=" in formula:
-        return equations_in(formula)
+        return find_equations(formula)
     node = parse_formula(formula)
     try:
         true = evaluate(node)
-    except NoValue as error:
+    except UndefinedValueError as error:
         raise InputError(
             f"Expected a formula that has a value, found that {error} in “{formula[:80]}”."
         ) from error
@@ -436,11 +467,11 @@ def check_formula(text: str, formula: str) -> list[Equation]:
     right = [one for one in equations if one.holds]
     if not right and len(equations) != 1:
         why = "the text states several values" if equations else "the text states no value for it"
-        return [Equation(0, len(text), formula, "", None, show(true), why)]
+        return [Equation(0, len(text), formula, "", None, format_value(true), why)]
     return [(right or equations)[-1]]
 
 
-class Sums(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class CalculatorInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A text with calculations.
 
     `text` is the statement. `formula` is what it should come to, where the text does not write it
@@ -454,7 +485,7 @@ class Sums(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     language: str = "en"
 
 
-def work(given: Sums, bench: Bench) -> Answer:
+def check_calculations(given: CalculatorInput, bench: ToolContext) -> ToolAnswer:
     """Check every calculation of the text; the first wrong one decides.
 
     Raises InputError if the text is too long, or the formula is invalid.
@@ -477,11 +508,11 @@ def work(given: Sums, bench: Bench) -> Answer:
         first = wrong[0]
         start, end = (None, None) if "=" in formula else (first.wrong_start, first.wrong_end)
         category = "number_or_date" if first.instead else "reasoning"
-        return Answer(
+        return ToolAnswer(
             "hallucinated",
             _describe_wrong(wrong),
             details,
-            WRONG_P,
+            P_IF_WRONG,
             start,
             end,
             first.instead,
@@ -491,14 +522,14 @@ def work(given: Sums, bench: Bench) -> Answer:
         more = f" and {len(right) - 1} more" if len(right) > 1 else ""
         first_right = f"{right[0].formula} = {right[0].stated}{more}"
         words = f"The arithmetic holds: {first_right}. What the figures rest on was not checked."
-        return Answer("supported", words, details, RIGHT_P)
+        return ToolAnswer("supported", words, details, P_IF_RIGHT)
     words = "The text states no calculation that can be read."
     words = (
         f"“{equations[0].formula[:80]}” is not worked out: {equations[0].why}."
         if equations
         else words
     )
-    return Answer("unclear", words, details, has_something=bool(equations))
+    return ToolAnswer("unclear", words, details, has_something=bool(equations))
 
 
 def _describe_wrong(wrong: Sequence[Equation]) -> str:
@@ -506,33 +537,37 @@ def _describe_wrong(wrong: Sequence[Equation]) -> str:
         f"{one.formula} is {one.instead}, not {one.stated}"
         if one.instead
         else f"{one.formula} = {one.stated}: {one.why}"
-        for one in wrong[:MOST_TOLD]
+        for one in wrong[:MAX_LISTED_ERRORS]
     ]
-    more = f"; {len(wrong) - MOST_TOLD} more are wrong" if len(wrong) > MOST_TOLD else ""
+    more = (
+        f"; {len(wrong) - MAX_LISTED_ERRORS} more are wrong"
+        if len(wrong) > MAX_LISTED_ERRORS
+        else ""
+    )
     return f"{'; '.join(sentences)}{more}."
 
 
-def reads(statement: Statement | None, case: Case) -> Sums | None:
+def read_calculation(statement: Statement | None, case: Case) -> CalculatorInput | None:
     """Return the statement if it has a calculation; the last one is checked with the question."""
     text = case.response if statement is None else case.response[statement.start : statement.end]
     is_last = statement is None or not case.response[statement.end :].strip()
-    question = case.question if is_last and len(case.question) <= LONGEST_TEXT else ""
+    question = case.question if is_last and len(case.question) <= MAX_TEXT_CHARS else ""
     # A sentence that is too long is cut anywhere, also within a sum.
     is_cut = statement is not None and any(
         joint.start(1) < place < joint.end(1)
         for place in (statement.start, statement.end)
-        for joint in WRITTEN.joint.finditer(case.response, max(0, place - 20), place + 20)
+        for joint in PATTERNS.joint.finditer(case.response, max(0, place - 20), place + 20)
     )
-    if is_cut or len(text) > LONGEST_TEXT or not check_sums(text, question, case.language):
+    if is_cut or len(text) > MAX_TEXT_CHARS or not check_sums(text, question, case.language):
         return None
-    return Sums(text, question=question, language=case.language)
+    return CalculatorInput(text, question=question, language=case.language)
 
 
 TOOL = Tool(
     name="calculator",
-    description=read_words("descriptions")["calculator"],
-    takes=Sums,
-    work=work,
-    examples=read_examples("calculator", Sums),
-    reads=reads,
+    description=load_words("descriptions")["calculator"],
+    takes=CalculatorInput,
+    work=check_calculations,
+    examples=load_examples("calculator", CalculatorInput),
+    reads=read_calculation,
 )

@@ -18,53 +18,61 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 import regex
 
-from core.documents.segmentation import UNKNOWN, language_of, sentences
+from core.documents.segmentation import UNKNOWN_LANGUAGE, detect_language, split_sentences
 from core.runtime.errors import InputError
 from core.schema.records import Case, Label, Statement
-from core.tools.lengths import ASKED, Length, LengthUnit, asked_lengths, both_ends
-from core.tools.numbers import value_of
+from core.tools.lengths import (
+    REQUEST_PATTERNS,
+    LengthConstraint,
+    LengthUnit,
+    cut_middle,
+    find_asked_lengths,
+)
+from core.tools.numbers import parse_numeral
 from core.tools.quantities import find_quantities
-from core.tools.registry import Answer, Bench, Tool, read_examples
-from core.tools.vocabulary import PatternTable, list_pattern, locale_of, read_words
+from core.tools.registry import Tool, ToolAnswer, ToolContext, load_examples
+from core.tools.vocabulary import PatternTable, compile_list, get_locale, load_words
 
-WRITTEN = PatternTable("constraints")
-Kind = Literal["length", "format", "language", "wording"]
-Place = tuple[int, int]
+PATTERNS = PatternTable("constraints")
+ConstraintKind = Literal["length", "format", "language", "wording"]
+TextPlace = tuple[int, int]
 # The middle between 5.1 %, the largest deviation labelled right in HaluAgent's 100 shared answers,
 # and 10 %, the smallest labelled wrong, in non-blank characters. For "about 100" people accept 80.
-TOLERANCE, ABOUT = 0.075, 0.2
-FEW = 10  # up to here people count no punctuation ("two characters"); above it the sets do
+LENGTH_TOLERANCE, ABOUT_TOLERANCE = 0.075, 0.2
+FEW_CHARACTERS = (
+    10  # up to here people count no punctuation ("two characters"); above it the sets do
+)
 # No error on 100 shared answers: with 95 % confidence the error rate is below 3 %.
-DOUBT, LOOSE_DOUBT = 0.03, 0.1
+ERROR_RATE, LOOSE_ERROR_RATE = 0.03, 0.1
 # Shared answers labelled right deviate by up to 2/3 of the tolerance, wrong ones from 4/3 on.
-SURE_BELOW, SURE_FROM = 2 / 3, 4 / 3
-MARK = regex.compile(r"[\s\p{P}\p{S}]+")
-UNCOUNTABLE = regex.compile(r"[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
+KEPT_BELOW, BROKEN_FROM = 2 / 3, 4 / 3
+NON_WORD_CHARS = regex.compile(r"[\s\p{P}\p{S}]+")
+UNSPACED_SCRIPTS = regex.compile(r"[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
 EAST_ASIAN = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}]")
 PART_OF_WORD = regex.compile(r"[\p{L}\p{N}\p{M}]+")
 FormatName = Literal[
     "json", "table", "csv", "bullets", "numbers", "upper", "lower", "title", "no_commas"
 ]
-FORMATS: Mapping[FormatName, str] = {
+FORMAT_NAMES: Mapping[FormatName, str] = {
     "json": "JSON", "table": "a table", "csv": "CSV", "bullets": "a bulleted list",
     "numbers": "a numbered list", "upper": "capital letters throughout",
     "lower": "small letters throughout", "title": "a title first", "no_commas": "no comma",
 }  # fmt: skip
-ITEMS = {
+ITEM_PATTERNS = {
     "bullets": re.compile(r"^[ \t]*(?:[-*+–][ \t]+|[•◦▪·][ \t]*)(?=\S)", re.MULTILINE),
     "numbers": re.compile(r"^[ \t]*(?:\d{1,3}[.)、．]|[（(]\d{1,3}[)）])", re.MULTILINE),
 }
 # What each of these formats forbids: a test of characters, and its name.
-LACKED = {
+FORBIDDEN_CHARS = {
     "upper": (str.islower, "a small letter"), "lower": (str.isupper, "a capital letter"),
     "no_commas": (",，".__contains__, "one"),
 }  # fmt: skip
-CONTRARY = ({"upper", "lower"}, {"json", "table"}, {"json", "bullets"}, {"csv", "table"})
-NAMED = (
+CONTRARY_FORMATS = ({"upper", "lower"}, {"json", "table"}, {"json", "bullets"}, {"csv", "table"})
+NAMED_LANGUAGES = (
     "en fr de es zh ja ko ru it pt nl ar hi tr pl sv da no fi el he th vi uk cs hu ro id fa".split()
 )
 # Languages that the detector may confuse in a short text.
-ALIKE = tuple(
+SIMILAR_LANGUAGES = tuple(
     frozenset(group.split())
     for group in "no da sv,id ms,es gl ca pt,cs sk,zh ja,ar fa ur,ru uk bg be sr mk,hi mr ne,"
     "de nl af lb".split(",")
@@ -81,7 +89,7 @@ class ConstraintResult:
     are the words that break it, None if that is all of it.
     """
 
-    kind: Kind
+    kind: ConstraintKind
     asked: str
     found: str
     holds: bool | None
@@ -92,22 +100,22 @@ class ConstraintResult:
 
 
 def _decide(
-    kind: Kind, asked: str, found: str, holds: bool, place: Place | None = None
+    kind: ConstraintKind, asked: str, found: str, holds: bool, place: TextPlace | None = None
 ) -> ConstraintResult:
     """Return the result of a constraint that is either kept or broken."""
-    verb, p = ("and", LOOSE_DOUBT) if holds else ("but", 1.0 - LOOSE_DOUBT)
+    verb, p = ("and", LOOSE_ERROR_RATE) if holds else ("but", 1.0 - LOOSE_ERROR_RATE)
     words = f"{asked[0].upper()}{asked[1:]} was asked for {verb} the answer {found}."
     start, end = place or (None, None)
     return ConstraintResult(kind, asked, found, holds, round(p, 4), words, start, end)
 
 
-def _leave_open(kind: Kind, asked: str, why: str) -> ConstraintResult:
+def _leave_open(kind: ConstraintKind, asked: str, why: str) -> ConstraintResult:
     return ConstraintResult(
         kind, asked, why, None, 0.5, f"Asked for: {asked}. This cannot be told: {why}."
     )
 
 
-class Count(NamedTuple):
+class LengthCount(NamedTuple):
     """The length of a text; `least` and `most` come from other ways of counting."""
 
     main: int
@@ -115,43 +123,45 @@ class Count(NamedTuple):
     most: int
 
 
-def count(text: str, unit: LengthUnit, language: str = "en") -> Count | None:
+def measure_length(text: str, unit: LengthUnit, language: str = "en") -> LengthCount | None:
     """Return the length of a text in a unit; None if it cannot be counted.
 
     That is words in a script without blanks between words, and lines of a text on one line. People
     count hyphens, punctuation and blanks differently: no answer is called wrong because of that.
     """
     if unit == "character":
-        bare, inked = len(MARK.sub("", text)), len(regex.sub(r"\s+", "", text))
+        bare, inked = len(NON_WORD_CHARS.sub("", text)), len(regex.sub(r"\s+", "", text))
         # Blanks only count in scripts that write them between words.
-        return Count(inked, bare, inked if EAST_ASIAN.search(text) else len(text.strip()))
+        return LengthCount(inked, bare, inked if EAST_ASIAN.search(text) else len(text.strip()))
     if unit == "word":
-        if UNCOUNTABLE.search(text):
+        if UNSPACED_SCRIPTS.search(text):
             return None
         han, rest = len(EAST_ASIAN.findall(text)), EAST_ASIAN.sub(" ", text)
         joined = sum(1 for token in rest.split() if PART_OF_WORD.search(token))
-        return Count(han + joined, han + joined, han + max(joined, len(PART_OF_WORD.findall(rest))))
+        return LengthCount(
+            han + joined, han + joined, han + max(joined, len(PART_OF_WORD.findall(rest)))
+        )
     if unit == "sentence":
-        number = len(sentences(text, language))
-        return Count(number, number, number)
+        number = len(split_sentences(text, language))
+        return LengthCount(number, number, number)
     lines = sum(1 for line in text.splitlines() if line.strip())
     if unit == "line":
-        return Count(lines, lines, lines) if lines > 1 else None
+        return LengthCount(lines, lines, lines) if lines > 1 else None
     paragraphs = sum(1 for part in re.split(r"\n\s*\n", text) if part.strip())
-    return Count(paragraphs, paragraphs, lines)
+    return LengthCount(paragraphs, paragraphs, lines)
 
 
-def check_length(text: str, asked: Length, language: str = "en") -> ConstraintResult:
+def check_length(text: str, asked: LengthConstraint, language: str = "en") -> ConstraintResult:
     """Compare with the length asked for: certain far from the limit, open near it."""
-    length = count(text, asked.unit, language)
+    length = measure_length(text, asked.unit, language)
     if length is None:
         is_line = asked.unit == "line"
         why = "where a line breaks is up to the page" if is_line else "its script parts no words"
         return _leave_open("length", asked.words, why)
     deviation = _measure_deviation(length, asked)
     holds = deviation <= 1.0
-    share = min(1.0, max(0.0, (deviation - SURE_BELOW) / (SURE_FROM - SURE_BELOW)))
-    p = DOUBT + share * (1.0 - 2 * DOUBT)
+    share = min(1.0, max(0.0, (deviation - KEPT_BELOW) / (BROKEN_FROM - KEPT_BELOW)))
+    p = ERROR_RATE + share * (1.0 - 2 * ERROR_RATE)
     # At the limit the rule decides, not the rounding.
     p = round(min(p, 0.49) if holds else max(p, 0.51), 4)
     found_words = f"{length.main:,} {asked.unit}{'' if length.main == 1 else 's'}"
@@ -162,13 +172,13 @@ def check_length(text: str, asked: Length, language: str = "en") -> ConstraintRe
     return ConstraintResult("length", asked.words, found_words, holds, p, words)
 
 
-def _measure_deviation(found: Count, asked: Length) -> float:
+def _measure_deviation(found: LengthCount, asked: LengthConstraint) -> float:
     """Return the deviation as a multiple of the tolerance: 1.0 is the limit."""
     wanted = asked.least or 0
     if asked.least is not None and asked.least == asked.most:
-        counts = {found.main, found.most} | ({found.least} if wanted <= FEW else set())
+        counts = {found.main, found.most} | ({found.least} if wanted <= FEW_CHARACTERS else set())
         miss = min(abs(number - wanted) for number in counts)
-        allowed = (ABOUT if asked.is_about else TOLERANCE) * wanted
+        allowed = (ABOUT_TOLERANCE if asked.is_about else LENGTH_TOLERANCE) * wanted
         # Tolerances below one unit are zero: "three sentences" are exactly three.
         if allowed >= 1.0:
             return miss / allowed
@@ -187,38 +197,42 @@ class FormatConstraint:
     items: int | None = None
 
 
-def asked_formats(question: str) -> tuple[FormatConstraint, ...]:
+def find_asked_formats(question: str) -> tuple[FormatConstraint, ...]:
     """Return every format that the question asks for; none if two exclude each other."""
-    excerpt = both_ends(question)
+    excerpt = cut_middle(question)
     formats: dict[FormatName, FormatConstraint] = {}
-    for name in FORMATS if not ASKED.no_format.search(excerpt) else ():
-        match = list_pattern("requests", "formats", name).search(excerpt)
-        if match and (name == "no_commas" or not ASKED.denied.search(excerpt[: match.start()])):
+    for name in FORMAT_NAMES if not REQUEST_PATTERNS.no_format.search(excerpt) else ():
+        match = compile_list("requests", "formats", name).search(excerpt)
+        if match and (
+            name == "no_commas" or not REQUEST_PATTERNS.denied.search(excerpt[: match.start()])
+        ):
             groups = match.groupdict()
             quantities = find_quantities(f"{groups.get('count') or ''} x", "en")
-            items = value_of(groups.get("han") or "") or (quantities[0].low if quantities else 0)
+            items = parse_numeral(groups.get("han") or "") or (
+                quantities[0].low if quantities else 0
+            )
             formats[name] = FormatConstraint(name, int(items) or None)
-    return () if any(pair <= set(formats) for pair in CONTRARY) else tuple(formats.values())
+    return () if any(pair <= set(formats) for pair in CONTRARY_FORMATS) else tuple(formats.values())
 
 
 def check_format(text: str, asked: FormatConstraint) -> ConstraintResult:
     """Check the format of the text; a fence around it and words beside it do not matter."""
-    wanted = FORMATS[asked.name]
-    if asked.name in ITEMS:  # the count may mean all depths or only the outermost
-        signs = [match.group() for match in ITEMS[asked.name].finditer(text)]
+    wanted = FORMAT_NAMES[asked.name]
+    if asked.name in ITEM_PATTERNS:  # the count may mean all depths or only the outermost
+        signs = [match.group() for match in ITEM_PATTERNS[asked.name].finditer(text)]
         depths = [len(sign) - len(sign.lstrip(" \t")) for sign in signs]
         outermost, number = sum(depth == min(depths) for depth in depths), asked.items
         if number is None:
             return _decide("format", wanted, f"has {outermost}", bool(signs))
         wanted += f" of {number} {'entry' if number == 1 else 'entries'}"
         return _decide("format", wanted, f"has {outermost}", number in (outermost, len(signs)))
-    if asked.name in LACKED:
-        is_wrong, what = LACKED[asked.name]
+    if asked.name in FORBIDDEN_CHARS:
+        is_wrong, what = FORBIDDEN_CHARS[asked.name]
         at = next((place for place, char in enumerate(text) if is_wrong(char)), None)
         found = "does" if at is None else f"has {what}"
         return _decide("format", wanted, found, at is None, None if at is None else (at, at + 1))
     if asked.name == "table":
-        wrong = "" if WRITTEN.drawn.search(text) else "has none"
+        wrong = "" if PATTERNS.drawn.search(text) else "has none"
     else:
         faults = {"json": _find_json_fault, "csv": _find_csv_fault, "title": _find_title_fault}
         wrong = faults[asked.name](text)
@@ -227,7 +241,7 @@ def check_format(text: str, asked: FormatConstraint) -> ConstraintResult:
 
 def _find_json_fault(text: str) -> str:
     """Return what is wrong with the text as JSON; empty if nothing is."""
-    for part in (text, *WRITTEN.fenced.findall(text)):
+    for part in (text, *PATTERNS.fenced.findall(text)):
         try:
             if isinstance(json.loads(part), dict | list):
                 return ""
@@ -237,7 +251,7 @@ def _find_json_fault(text: str) -> str:
 
 
 def _find_csv_fault(text: str) -> str:
-    for part in (*WRITTEN.fenced.findall(text), text):
+    for part in (*PATTERNS.fenced.findall(text), text):
         lines = [line for line in part.strip().splitlines() if line.strip()]
         try:
             widths = {len(row) for row in csv.reader(io.StringIO("\n".join(lines)))}
@@ -259,8 +273,8 @@ def _find_title_fault(text: str) -> str:
 def _language_names() -> Mapping[str, str]:
     names = {"mandarin": "zh", "castellano": "es", "汉语": "zh", "persian": "fa"}
     for tongue in ("en", "de", "fr", "es", "zh"):
-        for code in NAMED:
-            name = str(locale_of(tongue).languages.get(code, "")).lower()
+        for code in NAMED_LANGUAGES:
+            name = str(get_locale(tongue).languages.get(code, "")).lower()
             names |= {name: code, name.replace("语", "文") if tongue == "zh" else f"{name}e": code}
     return {name: code for name, code in names.items() if len(name) > 1}
 
@@ -269,13 +283,13 @@ def _language_names() -> Mapping[str, str]:
 def _compile_language_request() -> re.Pattern[str]:
     """Compile how a language is asked for; the name is in one of the last groups."""
     names = "|".join(sorted(_language_names(), key=len, reverse=True))
-    pattern = list_pattern("requests", "in_language").pattern
+    pattern = compile_list("requests", "in_language").pattern
     return re.compile(pattern.replace("@", names), re.IGNORECASE | re.MULTILINE)
 
 
-def asked_language(question: str) -> str:
+def find_asked_language(question: str) -> str:
     """Return the ISO 639-1 code of the language asked for; empty if none or several."""
-    excerpt, codes = both_ends(question), set()
+    excerpt, codes = cut_middle(question), set()
     for match in _compile_language_request().finditer(excerpt):
         before = excerpt[max(0, match.start() - 40) : match.start()] + (match["gap"] or "")
         if not re.search(r"\b(?:how|why|who|what|which)\b(?!.*[.?!:])", before, re.IGNORECASE):
@@ -288,18 +302,18 @@ def check_language(text: str, asked: str) -> ConstraintResult:
 
     A similar language is not told apart from it, and a text that is too short stays open.
     """
-    language = language_of(re.sub(r"(?s)```.*?(?:```|\Z)", " ", text))
-    names = locale_of("en").languages
+    language = detect_language(re.sub(r"(?s)```.*?(?:```|\Z)", " ", text))
+    names = get_locale("en").languages
     wanted, detected = str(names.get(asked, asked)), str(names.get(language, language))
-    if language == UNKNOWN:
+    if language == UNKNOWN_LANGUAGE:
         return _leave_open("language", wanted, "the answer is too short or too mixed to say")
-    if language != asked and any({language, asked} <= group for group in ALIKE):
+    if language != asked and any({language, asked} <= group for group in SIMILAR_LANGUAGES):
         return _leave_open("language", wanted, f"it may be that or {detected}")
     return _decide("language", wanted, f"is in {detected}", language == asked)
 
 
 @dataclass(frozen=True)
-class Wording:
+class WordingConstraint:
     """Words asked for: any one of `words`, `least` to `most` times in all.
 
     The kind `lacks` means forbidden words, `asks` an end with a question. `is_letter` looks for the
@@ -313,12 +327,14 @@ class Wording:
     is_letter: bool = False
 
 
-def asked_wordings(question: str) -> tuple[Wording, ...]:
+def find_asked_wordings(question: str) -> tuple[WordingConstraint, ...]:
     """Return every quoted word that the question requires or forbids, and names to mention."""
-    wordings: list[Wording] = []
-    for clause in re.split(r"(?<=[.?!])\s+|(?<=[。？！；;\n])", both_ends(question)):
-        is_question = clause.rstrip().endswith(("?", "？")) and not ASKED.polite.search(clause)
-        if clause and not is_question and not ASKED.about_words.search(clause):
+    wordings: list[WordingConstraint] = []
+    for clause in re.split(r"(?<=[.?!])\s+|(?<=[。？！；;\n])", cut_middle(question)):
+        is_question = clause.rstrip().endswith(("?", "？")) and not REQUEST_PATTERNS.polite.search(
+            clause
+        )
+        if clause and not is_question and not REQUEST_PATTERNS.about_words.search(clause):
             wordings += _parse_wordings(clause)
     wanted, barred = (
         {word.casefold() for one in wordings if one.kind == kind for word in one.words}
@@ -327,34 +343,42 @@ def asked_wordings(question: str) -> tuple[Wording, ...]:
     return () if wanted & barred else tuple(dict.fromkeys(wordings))
 
 
-def _parse_wordings(clause: str) -> Iterator[Wording]:
+def _parse_wordings(clause: str) -> Iterator[WordingConstraint]:
     end = 0
-    for match in WRITTEN.several.finditer(clause):
+    for match in PATTERNS.several.finditer(clause):
         head, tail, end = clause[end : match.start()], clause[match.end() :][:40], match.end()
-        parts = ("".join(pair) for pair in WRITTEN.quoted.findall(match.group()))
+        parts = ("".join(pair) for pair in PATTERNS.quoted.findall(match.group()))
         # American style puts the comma or full stop inside the quotes.
         words = tuple(word.strip().rstrip(",.") or word for word in parts)
-        if ASKED.barred.search(head) or re.match(r"\s*nicht\b", tail):
-            yield Wording("lacks", words, is_letter=re.search(r"\bletters?\s*$", head) is not None)
-        elif ASKED.starts.search(head) or re.match(r"(?:为|作为?)?(?:开头|开始|起头)", tail):
-            yield Wording("starts", words)
-        elif ASKED.finishes.search(head) or re.match(r"(?:为|作为?)?(?:结尾|结束|收尾)", tail):
-            yield Wording("ends", words)
-        elif ASKED.using.search(head) and not re.search(r"\bstring\b", head):
-            each = [words] if WRITTEN.either.search(match.group()) else [(word,) for word in words]
-            yield from (Wording("has", one, *_parse_times(tail)) for one in each)
-    if ASKED.ends_asking.search(clause):
-        yield Wording("asks")
-    yield from (Wording("has", (match["name"],)) for match in WRITTEN.name.finditer(clause))
+        if REQUEST_PATTERNS.barred.search(head) or re.match(r"\s*nicht\b", tail):
+            yield WordingConstraint(
+                "lacks", words, is_letter=re.search(r"\bletters?\s*$", head) is not None
+            )
+        elif REQUEST_PATTERNS.starts.search(head) or re.match(
+            r"(?:为|作为?)?(?:开头|开始|起头)", tail
+        ):
+            yield WordingConstraint("starts", words)
+        elif REQUEST_PATTERNS.finishes.search(head) or re.match(
+            r"(?:为|作为?)?(?:结尾|结束|收尾)", tail
+        ):
+            yield WordingConstraint("ends", words)
+        elif REQUEST_PATTERNS.using.search(head) and not re.search(r"\bstring\b", head):
+            each = [words] if PATTERNS.either.search(match.group()) else [(word,) for word in words]
+            yield from (WordingConstraint("has", one, *_parse_times(tail)) for one in each)
+    if REQUEST_PATTERNS.ends_asking.search(clause):
+        yield WordingConstraint("asks")
+    yield from (
+        WordingConstraint("has", (match["name"],)) for match in PATTERNS.name.finditer(clause)
+    )
 
 
 def _parse_times(tail: str) -> tuple[int, int | None]:
     """Return the least and greatest number of times; (1, None) if nothing is said."""
-    match = WRITTEN.times.match(tail)
+    match = PATTERNS.times.match(tail)
     if match is None:
         return 1, None
     figures = find_quantities(f"{match['n']} x", "en")
-    stated = value_of(match["han"]) if match["han"] else None
+    stated = parse_numeral(match["han"]) if match["han"] else None
     if stated is None:
         stated = figures[0].low if figures else 1
     number = {"once": 1, "twice": 2}.get((match["n"] or "").lower()) or int(stated)
@@ -364,7 +388,7 @@ def _parse_times(tail: str) -> tuple[int, int | None]:
     return number, number if bound == "exactly" else None
 
 
-def check_wording(text: str, asked: Wording) -> ConstraintResult:
+def check_wording(text: str, asked: WordingConstraint) -> ConstraintResult:
     """Check that the text keeps to the words asked of it, ignoring case."""
     named = " or ".join(f"“{word}”" for word in asked.words)
     if asked.kind in ("starts", "ends", "asks"):
@@ -392,14 +416,14 @@ def check_wording(text: str, asked: Wording) -> ConstraintResult:
     return _decide("wording", f"{named}{often}", f"has it {len(places)}×", holds)
 
 
-def _find_words(text: str, word: str, asked: Wording) -> list[re.Match[str]]:
+def _find_words(text: str, word: str, asked: WordingConstraint) -> list[re.Match[str]]:
     is_sign = not (word.isascii() or word[:1].isalpha())
     bare = re.escape(word.strip())
     is_anywhere = asked.is_letter or EAST_ASIAN.search(word) or is_sign
     return list(re.finditer(bare if is_anywhere else rf"(?<!\w){bare}(?!\w)", text, re.IGNORECASE))
 
 
-class Conditions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ConditionsInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A whole answer and what was asked of it: the question, or single conditions.
 
     `text` is the answer. Give `question` as it was put: its conditions are read from it. Or give
@@ -426,16 +450,16 @@ def check_constraints(
     question: str, response: str, language: str = "en"
 ) -> tuple[ConstraintResult, ...]:
     """Check all constraints of a question against the answer; most questions have none."""
-    wanted = asked_language(question)
+    wanted = find_asked_language(question)
     return (
-        *(check_length(response, length, language) for length in asked_lengths(question)),
-        *(check_format(response, asked) for asked in asked_formats(question)),
+        *(check_length(response, length, language) for length in find_asked_lengths(question)),
+        *(check_format(response, asked) for asked in find_asked_formats(question)),
         *((check_language(response, wanted),) if wanted else ()),
-        *(check_wording(response, asked) for asked in asked_wordings(question)),
+        *(check_wording(response, asked) for asked in find_asked_wordings(question)),
     )
 
 
-def _check_conditions(given: Conditions, bench: Bench) -> Answer:
+def _check_conditions(given: ConditionsInput, bench: ToolContext) -> ToolAnswer:
     """Check every condition against the text.
 
     `gave` has `conditions`, a list of objects: `kind` (length, format, language or wording),
@@ -455,45 +479,47 @@ def _check_conditions(given: Conditions, bench: Bench) -> Answer:
     }
     if not checks:
         words = "The question sets no condition that can be counted or looked for."
-        return Answer("unclear", words, details, has_something=False)
+        return ToolAnswer("unclear", words, details, has_something=False)
     known = [check for check in checks if check.holds is not None]
     worst = max(known, key=lambda check: (not check.holds, check.p), default=None)
     # If one cannot be checked and the others hold, the answer stays unclear.
     if worst is None or (worst.holds and len(known) < len(checks)):
-        return Answer(
+        return ToolAnswer(
             "unclear", next(check.words for check in checks if check.holds is None), details
         )
     label: Label = "supported" if worst.holds else "hallucinated"
     category = "instruction_not_followed"
-    return Answer(label, worst.words, details, worst.p, worst.start, worst.end, category=category)
+    return ToolAnswer(
+        label, worst.words, details, worst.p, worst.start, worst.end, category=category
+    )
 
 
-def _check_given_conditions(given: Conditions) -> Iterator[ConstraintResult]:
+def _check_given_conditions(given: ConditionsInput) -> Iterator[ConstraintResult]:
     if given.least is not None or given.most is not None:
-        length = Length(given.unit, given.least, given.most, given.is_about)
+        length = LengthConstraint(given.unit, given.least, given.most, given.is_about)
         yield check_length(given.text, length, given.language)
     if given.format:
         yield check_format(given.text, FormatConstraint(given.format, given.items))
     if given.answer_in:
         yield check_language(given.text, given.answer_in)
-    asked = [Wording("has", (word,)) for word in given.must_have if word.strip()]
-    asked += [Wording("lacks", (word,)) for word in given.must_lack if word.strip()]
+    asked = [WordingConstraint("has", (word,)) for word in given.must_have if word.strip()]
+    asked += [WordingConstraint("lacks", (word,)) for word in given.must_lack if word.strip()]
     yield from (check_wording(given.text, one) for one in asked)
 
 
-def _read_response(statement: Statement | None, case: Case) -> Conditions | None:
+def _read_response(statement: Statement | None, case: Case) -> ConditionsInput | None:
     if statement is not None or not case.question.strip() or not case.response.strip():
         return None
     if not check_constraints(case.question, case.response, case.language):
         return None
-    return Conditions(case.response, case.question, case.language)
+    return ConditionsInput(case.response, case.question, case.language)
 
 
 TOOL = Tool(
     name="conditions",
-    description=read_words("descriptions")["conditions"],
-    takes=Conditions,
+    description=load_words("descriptions")["conditions"],
+    takes=ConditionsInput,
     work=_check_conditions,
-    examples=read_examples("conditions", Conditions),
+    examples=load_examples("conditions", ConditionsInput),
     reads=_read_response,
 )

@@ -9,13 +9,13 @@ from dataclasses import dataclass, fields, replace
 from datetime import date
 from typing import Literal
 
-from core.tools.quantities import Match
+from core.tools.quantities import Agreement
 from core.tools.vocabulary import DateBound
 
 DateKind = Literal["day", "month", "year", "decade", "century", "quarter", "range", "weekday"]
 Era = Literal["ce", "bce"]
-MONTH, YEAR = 31, 12 * 31  # days in a calendar of equal months
-ABOUT_DAYS, ABOUT_YEARS, ABOUT_SHARE, THIS_YEAR = 3, 2, 0.02, 2025
+MONTH_DAYS, YEAR_DAYS = 31, 12 * 31  # days in a calendar of equal months
+ABOUT_DAYS, ABOUT_YEARS, ABOUT_SHARE, REFERENCE_YEAR = 3, 2, 0.02, 2025
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class DateValue:
             return None
 
 
-def compare_dates(one: DateValue, other: DateValue) -> Match:
+def compare_dates(one: DateValue, other: DateValue) -> Agreement:
     """Return whether two dates can both be true of the same event; symmetric.
 
     Dates with a year become spans of days: a less precise date agrees with all it contains. Without
@@ -73,7 +73,7 @@ def compare_dates(one: DateValue, other: DateValue) -> Match:
     if all(getattr(one, name) == getattr(other, name) for name in parts):
         return "same"
     results = {_compare_parts(a, b) for a in _list_readings(one) for b in _list_readings(other)}
-    order: tuple[Match, ...] = ("same", "different", "incomparable")
+    order: tuple[Agreement, ...] = ("same", "different", "incomparable")
     return next(match for match in order if match in results)
 
 
@@ -84,7 +84,7 @@ def _list_readings(value: DateValue) -> Iterator[DateValue]:
         yield replace(value, month=value.day, day=value.month)
 
 
-def _compare_parts(one: DateValue, other: DateValue) -> Match:
+def _compare_parts(one: DateValue, other: DateValue) -> Agreement:
     """Compare the parts that both state: a single different part decides."""
     agree: list[bool] = []
     with_year = one.year is not None and other.year is not None
@@ -116,9 +116,9 @@ def _to_day_span(value: DateValue, with_year: bool) -> tuple[float, float]:
     last_year = value.end_year if with_year and value.end_year is not None else year
     sign = -1 if value.era == "bce" else 1
     last_day = value.end_day if value.end_month else value.day
-    start = sign * year * YEAR + ((value.month or 1) - 1) * MONTH + (value.day or 1) - 1
-    end = sign * last_year * YEAR + ((value.end_month or value.month or 12) - 1) * MONTH
-    end += (last_day or MONTH) - 1
+    start = sign * year * YEAR_DAYS + ((value.month or 1) - 1) * MONTH_DAYS + (value.day or 1) - 1
+    end = sign * last_year * YEAR_DAYS + ((value.end_month or value.month or 12) - 1) * MONTH_DAYS
+    end += (last_day or MONTH_DAYS) - 1
     return float(min(start, end)), float(max(start, end))
 
 
@@ -127,10 +127,10 @@ def _allowed_span(
 ) -> tuple[float, float]:
     """Return the span that the bound allows; "around 3000 BC" allows more than "around 1990"."""
     low, high = span
-    about: float = ABOUT_DAYS if value.day else MONTH
+    about: float = ABOUT_DAYS if value.day else MONTH_DAYS
     if with_year and not value.month and value.year is not None:
-        age = THIS_YEAR - (-value.year if value.era == "bce" else value.year)
-        about = YEAR * max(ABOUT_YEARS, round(ABOUT_SHARE * abs(age)))
+        age = REFERENCE_YEAR - (-value.year if value.era == "bce" else value.year)
+        about = YEAR_DAYS * max(ABOUT_YEARS, round(ABOUT_SHARE * abs(age)))
     reaches: dict[DateBound, tuple[float, float]] = {
         "before": (-math.inf, low - 1),
         "after": (high + 1, math.inf),

@@ -14,63 +14,63 @@ from functools import lru_cache
 
 from core.documents.segmentation import FUNCTION_WORDS
 from core.tools.date_values import DateKind, DateValue, Era
-from core.tools.numbers import value_of
-from core.tools.quantities import PLURALS
+from core.tools.numbers import parse_numeral
+from core.tools.quantities import PLURAL_NOUNS
 from core.tools.vocabulary import (
-    BLANK,
-    NEVER,
+    BLANK_PATTERN,
+    NEVER_PATTERN,
     OTHER_SCRIPTS,
-    WORD,
+    WORD_PATTERN,
     DateBound,
     DateWords,
     PatternTable,
-    currency_words,
-    date_words,
-    either,
-    flags,
-    lower,
-    plain,
+    find_unit,
+    load_currency_words,
+    load_date_words,
+    lower_text,
+    make_phrase_set,
+    match_any,
+    normalize_chars,
     skip_blank,
     skip_blank_back,
-    unit_at,
 )
 
-WRITTEN = PatternTable("dates")
-Place = tuple[int, int]
-LONGEST_TEXT = 20_000
-FIRST, LAST = 1000, 2100
-PIVOT = 40  # two-digit years up to 40 belong to this century
-CAPITAL, SMALL = frozenset(["en", "de"]), frozenset(["fr", "es", "it", "pt", "ca"])
-OPENS = "([{“\"'—–-/,;:。，、；：（「《"
-CLOSES = ")]},.;:!?”\"'—–-/|،؛।。，、；：）」》"
+PATTERNS = PatternTable("dates")
+TextPlace = tuple[int, int]
+MAX_TEXT_CHARS = 20_000
+FIRST_YEAR, LAST_YEAR = 1000, 2100
+PIVOT_YEAR = 40  # two-digit years up to 40 belong to this century
+CAPITAL_MONTHS, SMALL_MONTHS = frozenset(["en", "de"]), frozenset(["fr", "es", "it", "pt", "ca"])
+OPENING_MARKS = "([{“\"'—–-/,;:。，、；：（「《"
+CLOSING_MARKS = ")]},.;:!?”\"'—–-/|،؛।。，、；：）」》"
 PLURAL_ENDINGS = {
     "en": r"s$", "fr": r"[sx]$", "es": r"s$", "pt": r"s$", "ca": r"s$", "it": r"[ie]$",
     "nl": r"(?:en|s)$", "sv": r"(?:or|ar|er)$", "da": r"er$",
 }  # fmt: skip
-MODERN = range(1900, 2036)
-ERAS = {"令和": 2018, "平成": 1988, "昭和": 1925, "大正": 1911, "明治": 1867}
-BEFORE_OURS = frozenset(["公元前", "西元前", "紀元前", "기원전"])
+MODERN_YEARS = range(1900, 2036)
+JAPANESE_ERAS = {"令和": 2018, "平成": 1988, "昭和": 1925, "大正": 1911, "明治": 1867}
+BCE_WORDS = frozenset(["公元前", "西元前", "紀元前", "기원전"])
 HAN_WEEKDAYS = (
     (re.compile(r"(?:星期|礼拜|禮拜|周|週)(?P<day>[一二三四五六日天])"), "一二三四五六日"),
     (re.compile(r"(?P<day>[月火水木金土日])曜日?"), "月火水木金土日"),
     (re.compile(r"(?P<day>[월화수목금토일])요일"), "월화수목금토일"),
 )
-Finder = Callable[[str, str, DateWords], Iterator[DateValue]]
-DASH = re.compile(rf"{BLANK}?[-–—~～〜至到]{BLANK}?")
+DateFinder = Callable[[str, str, DateWords], Iterator[DateValue]]
+DASH_PATTERN = re.compile(rf"{BLANK_PATTERN}?[-–—~～〜至到]{BLANK_PATTERN}?")
 
 
 def find_dates(text: str, language: str = "en") -> list[DateValue]:
     """Return the dates of a text in order, none overlapping; `language` is a BCP 47 tag."""
-    return list(_find_all(text[:LONGEST_TEXT], language))
+    return list(_find_all(text[:MAX_TEXT_CHARS], language))
 
 
 @lru_cache(maxsize=4_096)
 def _find_all(text: str, language: str) -> tuple[DateValue, ...]:
-    words, normalized = date_words(language), plain(text)
-    low = lower(normalized)
+    words, normalized = load_date_words(language), normalize_chars(text)
+    low = lower_text(normalized)
     covered: set[int] = set()
     chosen: list[DateValue] = []
-    for value in (value for finder in FINDERS for value in finder(normalized, low, words)):
+    for value in (value for finder in DATE_FINDERS for value in finder(normalized, low, words)):
         places = range(value.start, value.end)
         if covered.isdisjoint(places):
             covered.update(places)
@@ -87,8 +87,8 @@ def _find_all(text: str, language: str) -> tuple[DateValue, ...]:
 
 def find_weekdays(text: str, language: str = "en") -> list[DateValue]:
     """Return every weekday named in the text, in any case, without the dates beside them."""
-    normalized = plain(text[:LONGEST_TEXT])
-    weekdays = _find_all_weekdays(normalized, lower(normalized), date_words(language))
+    normalized = normalize_chars(text[:MAX_TEXT_CHARS])
+    weekdays = _find_all_weekdays(normalized, lower_text(normalized), load_date_words(language))
     return [replace(one, text=text[one.start : one.end]) for one in weekdays]
 
 
@@ -98,17 +98,17 @@ def _is_day(month: int, day: int) -> bool:
 
 def _find_numeric(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
     """Yield dates in digits: 2019-03-12, 12.03.2019, 12/03/2019, 03/2019."""
-    for match in WRITTEN.year_first.finditer(low):
+    for match in PATTERNS.year_first.finditer(low):
         year, month, day = (int(match[name]) for name in ("year", "month", "day"))
         if _is_day(month, day):
             yield DateValue(*match.span(), year=year, month=month, day=day)
-    for match in WRITTEN.year_last.finditer(low):
+    for match in PATTERNS.year_last.finditer(low):
         one, other, year = int(match["one"]), int(match["other"]), int(match["year"])
         is_dotted = match["sep"].startswith(".")
         if year < 100:
             if match["sep"] == "-" or (is_dotted and not words.is_day_first):
                 continue
-            year += 2000 if year <= PIVOT else 1900
+            year += 2000 if year <= PIVOT_YEAR else 1900
         day, month = (one, other) if is_dotted or words.is_day_first else (other, one)
         ambiguous = not is_dotted and one != other and _is_day(one, other) and _is_day(other, one)
         if not _is_day(month, day) and not is_dotted:
@@ -116,7 +116,7 @@ def _find_numeric(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
         if _is_day(month, day):
             place = match.span()
             yield DateValue(*place, year=year, month=month, day=day, ambiguous=ambiguous)
-    for match in WRITTEN.month_year.finditer(low):
+    for match in PATTERNS.month_year.finditer(low):
         year, month = int(match["year"]), int(match["month"])
         yield DateValue(*match.span(), year=year, month=month, kind="month")
 
@@ -124,7 +124,7 @@ def _find_numeric(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
 def _find_named(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
     """Yield dates with a month's name: 12 March 2019, le 3 mai, 3. Mai 1999, in March."""
     last = 0
-    for token in WORD.finditer(low) if (words.stems or words.months.values) else ():
+    for token in WORD_PATTERN.finditer(low) if (words.stems or words.months.values) else ():
         start, word = token.start(), token.group()
         stems = (m for s, m in words.stems if word.startswith(s) and len(word) - len(s) <= 6)
         declined = next(stems, None)
@@ -143,30 +143,30 @@ def _read_month_date(
     language = words.language
     is_basque = language == "eu"
     is_english = language == "en" or (language in OTHER_SCRIPTS and low[start].isascii())
-    after = None if is_basque else WRITTEN.year_after.match(low, end)
+    after = None if is_basque else PATTERNS.year_after.match(low, end)
     year, stop = (int(after["year"]), after.end()) if after else (None, end)
     before = _day_before(low, start, words)
     if is_english and not text[start].isupper() and not (before and after):
         return None
     if before and _is_day(month, before[2]):
         return _make_day((before[0], stop), year, month, before[1] or before[2], before[2])
-    year_first = WRITTEN.year_before.search(low, max(0, start - 10), start) if is_basque else None
+    year_first = PATTERNS.year_before.search(low, max(0, start - 10), start) if is_basque else None
     date_start, led_year = (
         (year_first.start(), int(year_first["year"])) if year_first else (start, None)
     )
-    day_after = WRITTEN.day_after.match(low, end) if is_english or is_basque else None
+    day_after = PATTERNS.day_after.match(low, end) if is_english or is_basque else None
     if day_after and _is_day(month, int(day_after["day"])):
         day, last = int(day_after["day"]), int(day_after["last"] or day_after["day"])
         stated = int(day_after["year"]) if day_after["year"] else led_year
         return _make_day((date_start, day_after.end()), stated, month, day, last)
-    if after and (is_full or after.group()[0] == "." or language in CAPITAL):
+    if after and (is_full or after.group()[0] == "." or language in CAPITAL_MONTHS):
         return DateValue(start, stop, year=year, month=month, kind="month")
     if year_first or (is_full and _stands_alone(text, low, (start, end), words)):
         return DateValue(date_start, end, year=led_year, month=month, kind="month")
     return None
 
 
-def _make_day(place: Place, year: int | None, month: int, day: int, last: int) -> DateValue:
+def _make_day(place: TextPlace, year: int | None, month: int, day: int, last: int) -> DateValue:
     value = DateValue(*place, year=year, month=month, day=day)
     if day >= last or not _is_day(month, last):
         return value
@@ -175,28 +175,30 @@ def _make_day(place: Place, year: int | None, month: int, day: int, last: int) -
 
 def _day_before(low: str, start: int, words: DateWords) -> tuple[int, int | None, int] | None:
     """Return start of the day before the month, first day of a range or None, and the day."""
-    if match := WRITTEN.day_before.search(low, max(0, start - 24), start):
+    if match := PATTERNS.day_before.search(low, max(0, start - 24), start):
         first, day = int(match["first"] or 0), int(match["day"])
         is_alone = first >= day > 0
         return match.start("day") if is_alone else match.start(), first or None, day
-    spoken = WRITTEN.word_day_before.search(low, max(0, start - 30), start)
+    spoken = PATTERNS.word_day_before.search(low, max(0, start - 30), start)
     day = words.ordinals.get(tuple(spoken["words"].split("-")), 0) if spoken else 0
     return (spoken.start(), None, day) if spoken and day else None
 
 
-def _stands_alone(text: str, low: str, place: Place, words: DateWords) -> bool:
+def _stands_alone(text: str, low: str, place: TextPlace, words: DateWords) -> bool:
     """Return True if a month's full name alone is a month here, not another word."""
     (start, end), lists, language = place, words.values.own, words.language
     if lists.get("months_alone"):
         return True
     opens = text[:start].rstrip(" \"'“«(")[-1:] in ("", *".!?:;•*—")
-    if language in CAPITAL and (not text[start].isupper() or low[end : end + 1] in tuple("'-_")):
+    if language in CAPITAL_MONTHS and (
+        not text[start].isupper() or low[end : end + 1] in tuple("'-_")
+    ):
         return False
-    if language in SMALL and text[start].isupper() and not opens:
+    if language in SMALL_MONTHS and text[start].isupper() and not opens:
         return False
-    if low[start:end] not in lists.get("shy_months", ()) and language not in SMALL:
+    if low[start:end] not in lists.get("shy_months", ()) and language not in SMALL_MONTHS:
         return True
-    lead = flags(lists.get("month_leads", ())).before(low, skip_blank_back(low, start))
+    lead = make_phrase_set(lists.get("month_leads", ())).before(low, skip_blank_back(low, start))
     return bool(lead) and not (opens and low[skip_blank(low, end) :][:1].isalpha())
 
 
@@ -205,12 +207,12 @@ def _find_periods(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
         yield from _read_century(
             *match.span(), _parse_ordinal(match[match.lastindex or 0]), low, words
         )
-    for match in WRITTEN.word_century.finditer(low) if words.language == "en" else ():
+    for match in PATTERNS.word_century.finditer(low) if words.language == "en" else ():
         number = words.ordinals.get(tuple(match[1].split("-")), 0)
         yield from _read_century(*match.span(), number, low, words)
     for match in words.decades.finditer(low):
         yield from _read_decade(match, low, words)
-    for match in WRITTEN.quarter.finditer(low):
+    for match in PATTERNS.quarter.finditer(low):
         ordinals = "first second third fourth".split()
         number, year = int(match["q"] or ordinals.index(match["word"]) + 1), int(match["year"])
         quarter = DateValue(*match.span(), year=year, month=3 * number - 2, kind="quarter")
@@ -227,7 +229,7 @@ def _read_decade(match: re.Match[str], low: str, words: DateWords) -> Iterator[D
         year += 1900 if year >= 20 else 2000
     is_century = year % 100 == 0 and words.language in ("en", "sv", "fi", "da", "tr", "ru")
     last, kind = (year + 99, "century") if is_century else (year + 9, "decade")
-    if FIRST <= year <= LAST:
+    if FIRST_YEAR <= year <= LAST_YEAR:
         yield DateValue(*match.span(), year=year, end_year=last, kind=kind)  # type: ignore[arg-type]
 
 
@@ -249,7 +251,7 @@ def _read_century(
 def _parse_ordinal(written: str) -> int:
     roman = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100}
     if written[0] not in roman:
-        return int(value_of(written))
+        return int(parse_numeral(written))
     values = [roman[char] for char in written]
     return sum(-v if v < max(values[i:]) else v for i, v in enumerate(values))
 
@@ -268,7 +270,7 @@ def _find_era_years(text: str, low: str, words: DateWords) -> Iterator[DateValue
 def _find_written_weekdays(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
     """Yield full names of weekdays, in the case that their language uses."""
     for weekday in _find_all_weekdays(text, low, words):
-        if text[weekday.start].isupper() or words.language not in CAPITAL:
+        if text[weekday.start].isupper() or words.language not in CAPITAL_MONTHS:
             yield weekday
 
 
@@ -277,7 +279,7 @@ def _find_all_weekdays(text: str, low: str, words: DateWords) -> Iterator[DateVa
         for match in pattern.finditer(text):
             weekday = order.index(match["day"].replace("天", "日"))
             yield DateValue(*match.span(), weekday=weekday, kind="weekday")
-    for token in WORD.finditer(low):
+    for token in WORD_PATTERN.finditer(low):
         if phrase := words.weekdays.at(low, token.start()):
             yield DateValue(token.start(), phrase[0], weekday=phrase[1], kind="weekday")
 
@@ -286,13 +288,13 @@ def _find_other_calendars(text: str, low: str, words: DateWords) -> Iterator[Dat
     """Yield solar Hijri dates in Persian, Hijri dates in Arabic, Buddhist years in Thai."""
     lists = words.values.own
     for key, name in (("solar_months", "persian"), ("hijri_months", "islamic")):
-        months = [plain(month) for month in lists.get(key, ())]
+        months = [normalize_chars(month) for month in lists.get(key, ())]
         day_month = rf"(?<!\d)(?P<day>\d{{1,2}}) (?P<m>{'|'.join(months)})"
         pattern = rf"{day_month}[ ،]{{1,2}}(?P<y>1[2-4]\d\d)(?!\w)(?: هـ?)?"
         for match in re.finditer(pattern, low) if months else ():
             days = int(match["y"]), months.index(match["m"]) + 1, int(match["day"])
             yield DateValue(*match.span(), "", *_convert_date(name, *days))
-    for match in WRITTEN.buddhist.finditer(low) if words.language == "th" else ():
+    for match in PATTERNS.buddhist.finditer(low) if words.language == "th" else ():
         yield DateValue(*match.span(), year=int(match["y"]) - 543, kind="year")
     years = re.compile(r"(?<!\w)سال (?P<y>1[2-4]\d\d)(?!\d| (?:میلادی|قمری))")
     for match in years.finditer(low) if "solar_months" in lists else ():
@@ -312,7 +314,7 @@ def _convert_date(name: str, year: int, month: int, day: int) -> tuple[int, int,
 def _find_bare_years(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
     """Yield four digits that read as a year: in 2019, (1998), 1914-1918, the 2016 elections."""
     accepted = 0
-    for match in WRITTEN.four.finditer(low):
+    for match in PATTERNS.four.finditer(low):
         start, year = match.start(), int(match["year"])
         last = _read_range_end(low, match.end(), year, words) if start >= accepted else None
         stop = last[0] if last else match.end()
@@ -330,24 +332,24 @@ def _read_range_end(low: str, end: int, year: int, words: DateWords) -> tuple[in
     last, is_short = int(match["last"]), len(match["last"]) == 2
     last += year - year % 100 if is_short else 0
     is_tight = match["dash"] and " " not in match["dash"]
-    leads = either(words.values.own.get("between", ("between",)))
+    leads = match_any(words.values.own.get("between", ("between",)))
     if match["and"] and not re.search(rf"(?:{leads}) (?:the years? |los años )?$", low[: end - 4]):
         return None
-    return (match.end(), last) if year < last <= LAST and (is_tight or not is_short) else None
+    return (match.end(), last) if year < last <= LAST_YEAR and (is_tight or not is_short) else None
 
 
 @lru_cache(maxsize=64)
 def _compile_range(to: str) -> re.Pattern[str]:
     to = rf" (?:{to}) (?:the year |l'an |jahr |año |anno )?|" if to else ""
     return re.compile(
-        rf"(?:(?P<dash>{BLANK}?[-–—~～/至到]{BLANK}?)|{to}"
+        rf"(?:(?P<dash>{BLANK_PATTERN}?[-–—~～/至到]{BLANK_PATTERN}?)|{to}"
         r"(?P<and> (?:and|und|et|y|e|en|och|i|и|a|ja|و|e il|y el) ))"
         r"(?P<last>1\d{3}|20\d\d|2100|\d\d)(?![\d:]|[.,]\d|[ \u00a0]?%)"
     )
 
 
 def _is_year(
-    text: str, low: str, place: Place, year: int, is_range: bool, words: DateWords
+    text: str, low: str, place: TextPlace, year: int, is_range: bool, words: DateWords
 ) -> bool:
     """Return True if the digits are a year, judging by the words before and after."""
     (start, end), language = place, words.language
@@ -357,15 +359,18 @@ def _is_year(
         rest = next((low[end + len(s) :] for s in words.suffixes if low.startswith(s, end)), "x")
         is_possessive = language == "en" and re.match(r"'s?(?![^\W\d_])", low[end:])
         return not rest[:1].isalpha() or bool(is_possessive)
-    if _is_measured(text, low, place, words) or WRITTEN.no_year.search(low[:start]):
+    if _is_measured(text, low, place, words) or PATTERNS.no_year.search(low[:start]):
         return False
     before, is_count = skip_blank_back(low, start), _is_count(text, low, end, words)
-    is_modern = year in MODERN and year % 100 > 0
+    is_modern = year in MODERN_YEARS and year % 100 > 0
     if words.years.before(low, before):
         return not is_count or is_range or (is_modern and low[before - 3 : before] != " of")
-    is_opened = text[:start].rstrip()[-1:] in ("", *OPENS)
-    is_closed = low[end : end + 1] in ("", *CLOSES) or low[end : end + 5] in (" and ", " or ")
-    is_led = language == "en" and is_modern and WRITTEN.determined.search(low[:start])
+    is_opened = text[:start].rstrip()[-1:] in ("", *OPENING_MARKS)
+    is_closed = low[end : end + 1] in ("", *CLOSING_MARKS) or low[end : end + 5] in (
+        " and ",
+        " or ",
+    )
+    is_led = language == "en" and is_modern and PATTERNS.determined.search(low[:start])
     is_known = is_closed or language in PLURAL_ENDINGS or language == "de"
     is_likely = is_known and year >= 1500 and (year % 100 > 0 or is_closed)
     return bool((is_opened and is_closed) or is_led or (not is_count and (is_range or is_likely)))
@@ -373,29 +378,29 @@ def _is_year(
 
 def _is_count(text: str, low: str, end: int, words: DateWords) -> bool:
     """Return True if a counted noun follows: a plural, in German a capitalized word."""
-    plural = PLURAL_ENDINGS.get(words.language, NEVER.pattern)
-    for match in re.finditer(rf"{BLANK}([^\W\d_]+)", low[end : end + 40]):
+    plural = PLURAL_ENDINGS.get(words.language, NEVER_PATTERN.pattern)
+    for match in re.finditer(rf"{BLANK_PATTERN}([^\W\d_]+)", low[end : end + 40]):
         word, is_capital = match[1], text[end + match.start(1)].isupper()
         if words.language == "de":
             return match.start() == 0 and is_capital
         if word in FUNCTION_WORDS or is_capital or (match.start() and words.language != "en"):
             return False
-        if word in PLURALS or (len(word) > 3 and re.search(plural, word)):
+        if word in PLURAL_NOUNS or (len(word) > 3 and re.search(plural, word)):
             return not word.endswith("ss")
     return False
 
 
-def _is_measured(text: str, low: str, place: Place, words: DateWords) -> bool:
+def _is_measured(text: str, low: str, place: TextPlace, words: DateWords) -> bool:
     values, before, gap = words.values, skip_blank_back(low, place[0]), skip_blank(low, place[1])
     bound = values.bounds_before.before(low, before)
     dated = (f"date_{b}" for b in ("about", "before", "after", "since", "until"))
     if bound and bound[1] != "about" and low[bound[0] : before] not in values.listed(*dated):
         return True
-    money = currency_words(words.language)
+    money = load_currency_words(words.language)
     return bool(
         values.scales.at(low, gap)
         or values.percent.at(low, gap)
-        or unit_at(text, low, place[1], words.language)
+        or find_unit(text, low, place[1], words.language)
         or money[1].at(low, gap)
         or (money[0].before(low, before) and not text[before - 1].islower())
     )
@@ -405,52 +410,52 @@ def _find_asian(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
     """Yield dates with East Asian signs: 2019年3月12日, 令和元年, 5월 3일, 20世纪80年代."""
     if text.isascii():
         return
-    for match in WRITTEN.han_decade.finditer(text):
-        year = int(value_of(match["decade"]))
+    for match in PATTERNS.han_decade.finditer(text):
+        year = int(parse_numeral(match["decade"]))
         if match["century"]:
-            year += 100 * (int(value_of(match["century"])) - 1)
+            year += 100 * (int(parse_numeral(match["century"])) - 1)
         if year <= 99:
             year += 1900 if year > 10 else 2000
         yield DateValue(*match.span(), year=year, end_year=year + 9, kind="decade")
-    for match in WRITTEN.han_range.finditer(text):
+    for match in PATTERNS.han_range.finditer(text):
         year, last, era = int(match["year"]), int(match["last"]), _parse_era(match["led"])
         if (year < last) == (era == "ce"):
             yield DateValue(*match.span(), year=year, end_year=last, kind="range", era=era)
-    whole = (_read_asian_date(match, text) for match in WRITTEN.han_whole.finditer(text))
+    whole = (_read_asian_date(match, text) for match in PATTERNS.han_whole.finditer(text))
     yield from filter(None, whole)
-    for match in WRITTEN.han_month.finditer(text):
-        month, day = int(value_of(match["month"])), int(value_of(match["day"] or ""))
+    for match in PATTERNS.han_month.finditer(text):
+        month, day = int(parse_numeral(match["month"])), int(parse_numeral(match["day"] or ""))
         if _is_day(month, day or 1):
             kind: DateKind = "day" if day else "month"
             yield DateValue(*match.span(), month=month, day=day or None, kind=kind)
 
 
 def _parse_era(era_name: str | None) -> Era:
-    return "bce" if era_name in BEFORE_OURS else "ce"
+    return "bce" if era_name in BCE_WORDS else "ce"
 
 
 def _read_asian_date(match: re.Match[str], text: str) -> DateValue | None:
     """Return a year with its month and day, unless it is a number of years."""
     era, written = match["led"], match["year"]
-    year = 1 if written == "元" else int(value_of(written))
-    month, day = (int(value_of(match[name] or "")) or None for name in ("month", "day"))
+    year = 1 if written == "元" else int(parse_numeral(written))
+    month, day = (int(parse_numeral(match[name] or "")) or None for name in ("month", "day"))
     if month is not None and not _is_day(month, day or 1):
         return None
-    is_plain = len(written) == 4 and FIRST <= year <= LAST
+    is_plain = len(written) == 4 and FIRST_YEAR <= year <= LAST_YEAR
     is_led = re.search(r"(?:^|[于於在自从從至到，。、（(；：「《 约約])$", text[: match.start()])
     is_short = (month is not None and 1 < len(written) < 4) or (len(written) == 3 and is_led)
-    if era in ERAS:
-        year += ERAS[era]
+    if era in JAPANESE_ERAS:
+        year += JAPANESE_ERAS[era]
     elif written == "元" or not (era or is_plain or is_short):
         return None
     if not era and len(written) <= 2:
-        year += 1900 if year > PIVOT else 2000
+        year += 1900 if year > PIVOT_YEAR else 2000
     kind: DateKind = "day" if day else "month" if month else "year"
     return DateValue(*match.span(), year=year, month=month, day=day, era=_parse_era(era), kind=kind)
 
 
 # The more reliable finders first: of overlapping dates the earlier finder's is kept.
-FINDERS: tuple[Finder, ...] = (
+DATE_FINDERS: tuple[DateFinder, ...] = (
     _find_asian, _find_numeric, _find_named, _find_other_calendars,
     _find_periods, _find_era_years, _find_bare_years, _find_written_weekdays,
 )  # fmt: skip
@@ -459,12 +464,14 @@ FINDERS: tuple[Finder, ...] = (
 def _join_dates(low: str, one: DateValue, other: DateValue, words: DateWords) -> DateValue | None:
     """Join a weekday to its date, and January-March 2019 to a range."""
     gap = low[one.end : other.start]
-    if WRITTEN.weekday_gap.fullmatch(gap):
+    if PATTERNS.weekday_gap.fullmatch(gap):
         if one.kind == "weekday" and other.day is not None:
             return replace(other, start=one.start, weekday=one.weekday)
         if other.kind == "weekday" and one.day is not None and one.weekday is None:
             return replace(one, end=other.end, weekday=other.weekday)
-    is_to = DASH.fullmatch(gap) or re.fullmatch(words.to or NEVER.pattern, gap.strip())
+    is_to = DASH_PATTERN.fullmatch(gap) or re.fullmatch(
+        words.to or NEVER_PATTERN.pattern, gap.strip()
+    )
     kinds: set[DateKind] = {one.kind, other.kind}
     if not is_to or not kinds <= {"day", "month"} or one.year is not None:
         return None
@@ -487,7 +494,7 @@ def _read_bound(low: str, value: DateValue, words: DateWords) -> DateBound:
 
     A range itself says where it starts and ends: "from 1990 to 1995" is exact.
     """
-    article = WRITTEN.article.search(low, max(0, value.start - 12), value.start)
+    article = PATTERNS.article.search(low, max(0, value.start - 12), value.start)
     bound: DateBound | None = None
     for place in (value.start, article.start()) if article else (value.start,):
         lead = words.before.before(low, len(low[:place].rstrip(" \u00a0")))
@@ -498,7 +505,7 @@ def _read_bound(low: str, value: DateValue, words: DateWords) -> DateBound:
         bound = after[1] if after else None
     if bound:
         return "exact" if value.kind == "range" and bound in ("since", "until") else bound
-    dash = DASH.match(low, value.end)
+    dash = DASH_PATTERN.match(low, value.end)
     return "since" if dash and value.is_point and words.open_end.at(low, dash.end()) else "exact"
 
 

@@ -8,37 +8,44 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
-from core.tools.numbers import ONES, value_of
+from core.tools.numbers import HAN_DIGITS, parse_numeral
 from core.tools.quantities import Quantity, find_quantities
 from core.tools.vocabulary import (
-    Patterns,
-    Phrases,
-    lower,
-    plain,
+    ListPatterns,
+    PhraseTable,
+    load_vocabulary,
+    lower_text,
+    normalize_chars,
     skip_blank,
     skip_blank_back,
-    vocabulary,
 )
 
 LengthUnit = Literal["word", "character", "sentence", "paragraph", "line"]
-LONGEST, ENDS = 600, 300  # a longer question holds a text; the request is at either end
+MAX_QUESTION_CHARS, END_CHARS = (
+    600,
+    300,
+)  # a longer question holds a text; the request is at either end
 # How lengths, formats and words are asked for, in all languages.
-ASKED = Patterns("requests")
-LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl", "sv", "pl", "ru")
+REQUEST_PATTERNS = ListPatterns("requests")
+LENGTH_LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl", "sv", "pl", "ru")
 # Second characters of words that only begin like a unit: 字母 is a letter, 行业 a trade.
-NO_UNIT = re.compile("[母典节眼成词诗业为动人李程走星政时路]")
-CLAUSE = re.compile(r"[.?!:](?=\s|$)|[。？！；;\n]")
-PAIR = re.compile(f"[{''.join(ONES)}]{{2}}[十百千]?(?=字|句|个|段|词)")
+NOT_A_UNIT = re.compile("[母典节眼成词诗业为动人李程走星政时路]")
+CLAUSE_END = re.compile(r"[.?!:](?=\s|$)|[。？！；;\n]")
+NUMERAL_PAIR = re.compile(f"[{''.join(HAN_DIGITS)}]{{2}}[十百千]?(?=字|句|个|段|词)")
 FEW_WORDS = 20  # "three words that rhyme with cat" are things, "100 words on tea" a length
 
 
-def both_ends(question: str) -> str:
+def cut_middle(question: str) -> str:
     """Return the question; if it is long, its beginning and end, where the request is."""
-    return question if len(question) <= LONGEST else f"{question[:ENDS]}\n{question[-ENDS:]}"
+    return (
+        question
+        if len(question) <= MAX_QUESTION_CHARS
+        else f"{question[:END_CHARS]}\n{question[-END_CHARS:]}"
+    )
 
 
 @dataclass(frozen=True)
-class Length:
+class LengthConstraint:
     """A length asked for: `least` to `most` units, None for no bound.
 
     `is_about` matters if both are the same: "in 100 words" or "in about 100 words".
@@ -62,15 +69,15 @@ class Length:
         return f"{least:,} to {most:,} {unit}"
 
 
-def asked_lengths(question: str) -> tuple[Length, ...]:
+def find_asked_lengths(question: str) -> tuple[LengthConstraint, ...]:
     """Return every length that the question asks for; none if two contradict each other."""
-    excerpt = both_ends(question)
+    excerpt = cut_middle(question)
     descriptions = re.findall(r"\ban?\s+(?:\w+\s+)?\d+-(?:word|sentence)", excerpt)
-    if ASKED.how_many.search(question) or len(descriptions) > 1:
+    if REQUEST_PATTERNS.how_many.search(question) or len(descriptions) > 1:
         return ()
-    for language in ("zh",) if re.search("[\u4e00-\u9fff]", excerpt) else LANGUAGES:
-        found: dict[Length | None, None] = {}
-        for number, clause in enumerate(CLAUSE.split(excerpt)):
+    for language in ("zh",) if re.search("[\u4e00-\u9fff]", excerpt) else LENGTH_LANGUAGES:
+        found: dict[LengthConstraint | None, None] = {}
+        for number, clause in enumerate(CLAUSE_END.split(excerpt)):
             found |= dict.fromkeys(_parse_lengths(clause, language, is_first=number == 0))
         lengths = tuple(length for length in found if length is not None)
         if lengths:
@@ -78,7 +85,7 @@ def asked_lengths(question: str) -> tuple[Length, ...]:
     return ()
 
 
-def _is_consistent(lengths: Sequence[Length]) -> bool:
+def _is_consistent(lengths: Sequence[LengthConstraint]) -> bool:
     for unit in {length.unit for length in lengths}:
         same = [length for length in lengths if length.unit == unit]
         kinds = {(length.least is None, length.most is None) for length in same}
@@ -101,28 +108,30 @@ class _TextUnit:
 
 
 @lru_cache(maxsize=32)
-def _text_units(language: str) -> Phrases[LengthUnit]:
-    lists = vocabulary(language).own.get("text_units", {})
-    return Phrases({word: unit for unit, words in lists.items() for word in words})
+def _text_units(language: str) -> PhraseTable[LengthUnit]:
+    lists = load_vocabulary(language).own.get("text_units", {})
+    return PhraseTable({word: unit for unit, words in lists.items() for word in words})
 
 
 def _find_text_unit(clause: str, end: int, language: str) -> _TextUnit | None:
     """Return the unit of text after a figure that ends there, past a blank or hyphen."""
-    low = lower(plain(clause))
+    low = lower_text(normalize_chars(clause))
     start = end + len(low[end:]) - len(low[end:].lstrip(" -\u00a0"))
-    adjective = ASKED.adjective.match(low, start)
+    adjective = REQUEST_PATTERNS.adjective.match(low, start)
     start = adjective.end() if adjective else start
     unit = _text_units(language).at(low, start)
-    behind = ASKED.behind.match(low, unit[0]) if unit else None
+    behind = REQUEST_PATTERNS.behind.match(low, unit[0]) if unit else None
     if unit is None or behind is None or (start == end and language not in ("zh", "ja")):
         return None
-    is_unit = not NO_UNIT.match(low, unit[0])
+    is_unit = not NOT_A_UNIT.match(low, unit[0])
     return _TextUnit(unit[1], unit[0], "-" in low[end:start], behind) if is_unit else None
 
 
-def _parse_lengths(clause: str, language: str, *, is_first: bool) -> Iterator[Length | None]:
+def _parse_lengths(
+    clause: str, language: str, *, is_first: bool
+) -> Iterator[LengthConstraint | None]:
     """Yield the lengths asked for in one clause; None for one that is ambiguous."""
-    bounds, low = vocabulary(language).bounds_after, lower(plain(clause))
+    bounds, low = load_vocabulary(language).bounds_after, lower_text(normalize_chars(clause))
     lead: Quantity | None = None
     for quantity in _find_figures(clause, language):
         unit = _find_text_unit(clause, quantity.end, language)
@@ -147,11 +156,11 @@ def _parse_lengths(clause: str, language: str, *, is_first: bool) -> Iterator[Le
 
 def _find_figures(clause: str, language: str) -> list[Quantity]:
     figures = find_quantities(clause, language)
-    for match in ASKED.one.finditer(clause) if language != "zh" else ():
+    for match in REQUEST_PATTERNS.one.finditer(clause) if language != "zh" else ():
         figures.append(Quantity(*match.span(), match.group(), 1, 1, ""))
-    for match in PAIR.finditer(clause) if language == "zh" else ():
-        low, high = (float(ONES[char]) for char in match.group()[:2])
-        scale = value_of(f"一{match.group()[2:]}") if match.group()[2:] else 1
+    for match in NUMERAL_PAIR.finditer(clause) if language == "zh" else ():
+        low, high = (float(HAN_DIGITS[char]) for char in match.group()[:2])
+        scale = parse_numeral(f"一{match.group()[2:]}") if match.group()[2:] else 1
         # Numerals that are not adjacent (三五百) give no whole number.
         low, high = (low * scale, high * scale) if high == low + 1 else (0.5, 0.5)
         figures = [q for q in figures if q.end <= match.start() or match.end() <= q.start]
@@ -160,11 +169,11 @@ def _find_figures(clause: str, language: str) -> list[Quantity]:
 
 
 def _text_before(clause: str, quantity: Quantity, language: str) -> str:
-    low, start = lower(plain(clause)), quantity.start
+    low, start = lower_text(normalize_chars(clause)), quantity.start
     for _ in range(2):
-        bound = vocabulary(language).bounds_before.before(low, skip_blank_back(low, start))
+        bound = load_vocabulary(language).bounds_before.before(low, skip_blank_back(low, start))
         start = bound[0] if bound else start
-    exactly = ASKED.exactly.search(clause[:start])
+    exactly = REQUEST_PATTERNS.exactly.search(clause[:start])
     return clause[: exactly.start() if exactly else start]
 
 
@@ -174,45 +183,57 @@ def _is_asked(
     """Return True if the figure belongs to a request about the answer."""
     is_led = quantity.bound not in ("exact", "about") and not unit.is_hyphened
     is_one = quantity.low == quantity.high
-    request, opening = ASKED.request.search(clause), head.strip()
+    request, opening = REQUEST_PATTERNS.request.search(clause), head.strip()
     if unit.behind["of"] and quantity.low <= 4 and quantity.bound == "exact":
         return False  # "words of two characters" describes the words
     is_meant = request and request.start() <= len(head)
-    if not request or not is_meant or ASKED.of_others.search(clause[: request.end()]):
-        is_into = ASKED.led.fullmatch(opening) is not None and (is_first or opening[0].isupper())
+    if not request or not is_meant or REQUEST_PATTERNS.of_others.search(clause[: request.end()]):
+        is_into = REQUEST_PATTERNS.led.fullmatch(opening) is not None and (
+            is_first or opening[0].isupper()
+        )
         return is_into or (is_led and not opening)
-    matter = ASKED.matter.search(head, request.end())
-    if matter and (not ASKED.into.search(head) or ASKED.of_texts.search(head, matter.end())):
+    matter = REQUEST_PATTERNS.matter.search(head, request.end())
+    if matter and (
+        not REQUEST_PATTERNS.into.search(head)
+        or REQUEST_PATTERNS.of_texts.search(head, matter.end())
+    ):
         return False
     if unit.is_hyphened and is_one:
-        return ASKED.hyphened.search(head) is not None
+        return REQUEST_PATTERNS.hyphened.search(head) is not None
     is_limit = re.search(r"\blimit\w*\b|exceed", clause[: quantity.start])
-    if is_led and (is_limit or ASKED.negated.search(head)):
+    if is_led and (is_limit or REQUEST_PATTERNS.negated.search(head)):
         return True
-    is_object = ASKED.hangs.search(head)
+    is_object = REQUEST_PATTERNS.hangs.search(head)
     if is_object and unit.name == "word" and quantity.low <= FEW_WORDS and is_one and not is_led:
-        return ASKED.into.search(head) is not None
+        return REQUEST_PATTERNS.into.search(head) is not None
     return is_object is not None or (not is_one and re.search(r"\ban?\s+$", head) is not None)
 
 
-def _make_length(quantity: Quantity, unit: _TextUnit, head: str) -> Length | None:
+def _make_length(quantity: Quantity, unit: _TextUnit, head: str) -> LengthConstraint | None:
     name, bound = unit.name, quantity.bound
     low, high = int(quantity.low), int(quantity.high)
     is_part = name == "paragraph" and low == 1 and not unit.is_hyphened and head[-1:] > "\u4e00"
     if not low or low != quantity.low or is_part:
         return None
-    if ASKED.limited.search(head):
+    if REQUEST_PATTERNS.limited.search(head):
         bound = "at_most"
-    elif ASKED.negated.search(head):
-        denied = {"more_than": Length(name, None, low), "less_than": Length(name, low, None)}
+    elif REQUEST_PATTERNS.negated.search(head):
+        denied = {
+            "more_than": LengthConstraint(name, None, low),
+            "less_than": LengthConstraint(name, low, None),
+        }
         return denied.get(bound)
     if unit.behind["two"]:
-        return Length(name, 1, 2) if low == 1 else None
+        return LengthConstraint(name, 1, 2) if low == 1 else None
     lengths = {
-        "at_least": Length(name, low, None),
-        "more_than": Length(name, low + 1, None),
-        "at_most": Length(name, None, low),
-        "less_than": Length(name, None, max(0, low - 1)),
-        "about": Length(name, low, low, is_about=True),
+        "at_least": LengthConstraint(name, low, None),
+        "more_than": LengthConstraint(name, low + 1, None),
+        "at_most": LengthConstraint(name, None, low),
+        "less_than": LengthConstraint(name, None, max(0, low - 1)),
+        "about": LengthConstraint(name, low, low, is_about=True),
     }
-    return Length(name, low, high) if low < high else lengths.get(bound, Length(name, low, low))
+    return (
+        LengthConstraint(name, low, high)
+        if low < high
+        else lengths.get(bound, LengthConstraint(name, low, low))
+    )

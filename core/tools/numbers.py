@@ -13,44 +13,67 @@ from dataclasses import dataclass
 from itertools import chain
 
 from core.documents.segmentation import FUNCTION_WORDS
-from core.tools.vocabulary import WORD, PatternTable, Vocabulary, is_unspaced, number_words
+from core.tools.vocabulary import (
+    WORD_PATTERN,
+    PatternTable,
+    Vocabulary,
+    is_unspaced,
+    load_number_words,
+)
 
-WRITTEN = PatternTable("numbers")
-LONGEST = 18  # digits
-DIGITS = re.compile(r"\d(?:[\d.,]*\d)?")
-INDIAN = re.compile(r"[1-9]\d?(?:,\d\d)+,\d{3}")
-POWER = r"(?:\^[({]?(?P<caret>[+-]?\d{1,2})[)}]?|(?P<up>[⁻⁺]?[⁰¹²³⁴-⁹]{1,2}))"
-TEN_TO = re.compile(rf"10{POWER}(?!\w)")
-RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
-VULGAR = tuple("½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞")
-ROUND = (1e15, 1e12, 1e9, 1e6, 1e3)
-ONES: dict[str, int] = {
+PATTERNS = PatternTable("numbers")
+MAX_DIGITS = 18  # digits
+DIGITS_PATTERN = re.compile(r"\d(?:[\d.,]*\d)?")
+INDIAN_GROUPS = re.compile(r"[1-9]\d?(?:,\d\d)+,\d{3}")
+POWER_PATTERN = r"(?:\^[({]?(?P<caret>[+-]?\d{1,2})[)}]?|(?P<up>[⁻⁺]?[⁰¹²³⁴-⁹]{1,2}))"
+POWER_OF_TEN = re.compile(rf"10{POWER_PATTERN}(?!\w)")
+SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
+VULGAR_FRACTIONS = tuple("½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞")
+ROUND_SCALES = (1e15, 1e12, 1e9, 1e6, 1e3)
+HAN_DIGITS: dict[str, int] = {
     char: value
     for value, chars in enumerate(
         "〇零○ 一壹弌 二贰貳两兩弐 三叁參参 四肆 五伍 六陆陸 七柒 八捌 九玖".split()
     )
     for char in chars
 }
-SMALL = {"十": 10, "拾": 10, "百": 100, "佰": 100, "千": 1000, "仟": 1000, "천": 1000, "백": 100,
-         "廿": 20, "卅": 30}  # fmt: skip
-BIG = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8, "兆": 10**12, "만": 10**4, "억": 10**8,
-       "조": 10**12}  # fmt: skip
-HAN = "".join([*ONES, *(char for char in (SMALL | BIG) if "\u3400" < char < "\u9fff")])
-ARABIC = r"(?>\d[\d,]{0,20}(?:\.\d{1,12})?)"
-KOREAN = (
-    rf"{ARABIC}\s?[천백]?[조억만](?:\s?{ARABIC}[천백]?[조억만]?){{0,9}}+|{ARABIC}[천백](?![가-힣])"
+HAN_SMALL_SCALES = {
+    "十": 10, "拾": 10, "百": 100, "佰": 100, "千": 1000, "仟": 1000, "천": 1000, "백": 100,
+    "廿": 20, "卅": 30,
+}  # fmt: skip
+HAN_BIG_SCALES = {
+    "万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8, "兆": 10**12, "만": 10**4, "억": 10**8,
+    "조": 10**12,
+}  # fmt: skip
+HAN_NUMERALS = "".join(
+    [
+        *HAN_DIGITS,
+        *(char for char in (HAN_SMALL_SCALES | HAN_BIG_SCALES) if "\u3400" < char < "\u9fff"),
+    ]
 )
-MIXED = rf"(?:{ARABIC}\s?)?[{HAN}](?:[{HAN}]|{ARABIC}){{0,40}}+(?:点[{HAN}]{{1,12}})?"
-NUMERAL = re.compile(rf"(?P<rank>第)?(?P<number>{MIXED}|{KOREAN}|(?<=第){ARABIC})")
-PART = re.compile(rf"(?P<bottom>[{HAN}]{{1,20}}|\d{{1,12}})分[之の](?P<top>{MIXED}|{ARABIC})")
-TENTHS = re.compile(
-    rf"(?P<n>[{HAN}]|{ARABIC})(?:成(?![立功为為员員都就长長果绩績年])|割(?![りっ引合]))"
+ARABIC_NUMBER = r"(?>\d[\d,]{0,20}(?:\.\d{1,12})?)"
+KOREAN_NUMBER = (
+    rf"{ARABIC_NUMBER}\s?[천백]?[조억만](?:\s?{ARABIC_NUMBER}[천백]?[조억만]?){{0,9}}+"
+    rf"|{ARABIC_NUMBER}[천백](?![가-힣])"
 )
-TIMES = re.compile(rf"(?P<n>{MIXED}|{ARABIC})\s?[倍배]")
-HALF = re.compile("一半|半数|半數|절반|半分")
-ITEM = re.compile(rf"{ARABIC}|.")
+MIXED_NUMBER = (
+    rf"(?:{ARABIC_NUMBER}\s?)?[{HAN_NUMERALS}](?:[{HAN_NUMERALS}]|{ARABIC_NUMBER}){{0,40}}+"
+    rf"(?:点[{HAN_NUMERALS}]{{1,12}})?"
+)
+NUMERAL_PATTERN = re.compile(
+    rf"(?P<rank>第)?(?P<number>{MIXED_NUMBER}|{KOREAN_NUMBER}|(?<=第){ARABIC_NUMBER})"
+)
+FRACTION_PATTERN = re.compile(
+    rf"(?P<bottom>[{HAN_NUMERALS}]{{1,20}}|\d{{1,12}})分[之の](?P<top>{MIXED_NUMBER}|{ARABIC_NUMBER})"
+)
+TENTHS_PATTERN = re.compile(
+    rf"(?P<n>[{HAN_NUMERALS}]|{ARABIC_NUMBER})(?:成(?![立功为為员員都就长長果绩績年])|割(?![りっ引合]))"
+)
+TIMES_PATTERN = re.compile(rf"(?P<n>{MIXED_NUMBER}|{ARABIC_NUMBER})\s?[倍배]")
+HALF_PATTERN = re.compile("一半|半数|半數|절반|半分")
+ITEM_PATTERN = re.compile(rf"{ARABIC_NUMBER}|.")
 # A measure word after a numeral makes it a count.
-MEASURES = re.compile(
+MEASURE_WORDS = re.compile(
     r"\s?(?:[个個名位人次条條只隻头頭匹张張座本种種部辆輛艘架届屆岁歲歳棵颗枚台臺件把双雙对對层層"
     r"楼樓章节節期轮輪项項所间間支队隊组組级級场場句遍步口户戶代集卷首幅块塊朵滴杯瓶碗袋箱包封株尊"
     r"篇道顶頂冊匹杯軒足着羽回篇粒束]|つ|명|개|번|살|세(?![가-힣])|마리|권|대(?![가-힣])|곳)"
@@ -58,7 +81,7 @@ MEASURES = re.compile(
 
 
 @dataclass(frozen=True)
-class Number:
+class BareNumber:
     """A bare number at `[start, end)`; `step` is the size of its last written digit.
 
     `share` says that the value is a part of a whole in per cent, `times` that it is a multiple.
@@ -80,13 +103,13 @@ class Number:
     other_factor: float = 1.0
 
 
-def find_numbers(text: str, plain: str, low: str, words: Vocabulary) -> list[Number]:
+def find_numbers(text: str, plain: str, low: str, words: Vocabulary) -> list[BareNumber]:
     """Return all numbers in order, none overlapping; `plain` and `low` are the normalized text."""
     covered: set[int] = set()
-    for match in (*WRITTEN.codes.finditer(plain), *WRITTEN.list_place.finditer(text)):
-        if not WRITTEN.thousands.fullmatch(match.group()):
+    for match in (*PATTERNS.codes.finditer(plain), *PATTERNS.list_place.finditer(text)):
+        if not PATTERNS.thousands.fullmatch(match.group()):
             covered.update(range(*match.span()))
-    chosen: list[Number] = []
+    chosen: list[BareNumber] = []
     numbers = chain(
         _read_han(plain, words),
         _read_phrases(low, words),
@@ -101,23 +124,23 @@ def find_numbers(text: str, plain: str, low: str, words: Vocabulary) -> list[Num
     return sorted(chosen, key=lambda number: number.start)
 
 
-def _read_digit_groups(text: str, words: Vocabulary) -> Iterator[Number]:
+def _read_digit_groups(text: str, words: Vocabulary) -> Iterator[BareNumber]:
     """Yield numbers in digits, with their sign, exponent, fraction or ordinal ending."""
     position = 0
-    while match := DIGITS.search(text, position):
+    while match := DIGITS_PATTERN.search(text, position):
         start, end = match.span()
         position = end
         if _is_identifier(text, start, end):
             continue
-        fraction = WRITTEN.fraction.match(text, start)
+        fraction = PATTERNS.fraction.match(text, start)
         if fraction or text[start - 1 : start] == "/":
             if fraction and 0 < int(fraction["top"]) < int(fraction["bottom"]):
                 position, bottom = fraction.end(), int(fraction["bottom"])
                 value = int(fraction["top"]) / bottom
-                yield Number(start, position, value, value, 0.5 / bottom, needs="of or unit")
+                yield BareNumber(start, position, value, value, 0.5 / bottom, needs="of or unit")
             if fraction or text[:start][-2:-1].isdigit():
                 continue
-        blanks = WRITTEN.by_blank.match(text, start)
+        blanks = PATTERNS.by_blank.match(text, start)
         if blanks and _is_blank_group(blanks, text, words):
             position = end = blanks.end()
         if (reading := read_digits(text[start:end], words.decimal_mark)) is not None:
@@ -130,13 +153,17 @@ def read_digits(written: str, mark: str) -> tuple[float, int] | None:
     marks = [char for char in written if char in ".,"]
     last = max(written.rfind("."), written.rfind(","))
     is_mixed = len(set(marks)) == 2 or bool(marks and re.search("[' \u00a0]", written))
-    is_group = WRITTEN.thousands.fullmatch(written) is not None and written[last] != mark
+    is_group = PATTERNS.thousands.fullmatch(written) is not None and written[last] != mark
     if is_mixed or (len(marks) == 1 and not is_group):
         whole, decimals = written[:last], written[last + 1 :]
-    if not (whole.isdigit() or WRITTEN.thousands.fullmatch(whole) or INDIAN.fullmatch(whole)):
+    if not (
+        whole.isdigit() or PATTERNS.thousands.fullmatch(whole) or INDIAN_GROUPS.fullmatch(whole)
+    ):
         return None
     digits = re.sub(r"\D", "", whole)
-    return (float(f"{digits}.{decimals or 0}"), len(decimals)) if len(digits) <= LONGEST else None
+    return (
+        (float(f"{digits}.{decimals or 0}"), len(decimals)) if len(digits) <= MAX_DIGITS else None
+    )
 
 
 def _is_blank_group(match: re.Match[str], text: str, words: Vocabulary) -> bool:
@@ -150,63 +177,63 @@ def _is_blank_group(match: re.Match[str], text: str, words: Vocabulary) -> bool:
 
 def _make_number(
     text: str, start: int, end: int, reading: tuple[float, int], words: Vocabulary
-) -> Number:
+) -> BareNumber:
     value, decimals = reading
     step, other = 10.0**-decimals, 1.0
     if words.language != "en" and re.fullmatch(r"[1-9]\d{0,2}[.,]\d{3}", text[start:end]):
         other = 1000.0 if decimals else 0.001
-    if power := TEN_TO.match(text, start):
+    if power := POWER_OF_TEN.match(text, start):
         value = step = 10.0 ** _parse_exponent(power)
-        return Number(start, power.end(), value, value, step)
-    if power := WRITTEN.exponent.match(text, end):
+        return BareNumber(start, power.end(), value, value, step)
+    if power := PATTERNS.exponent.match(text, end):
         scale = 10.0 ** _parse_exponent(power)
         value, step, end = value * scale, step * scale, power.end()
     elif text[start - 1 : start] == "." and text[: start - 1][-1:] in ("", " ", "("):
         step = 10.0 ** (start - end)
         start, value = start - 1, value * step
-    elif (ordinal := WRITTEN.ordinal.match(text, end)) and not decimals:
-        return Number(start, ordinal.end(), value, value, ordinal=True)
-    elif text[end : end + 1] in VULGAR and end < len(text):
+    elif (ordinal := PATTERNS.ordinal.match(text, end)) and not decimals:
+        return BareNumber(start, ordinal.end(), value, value, ordinal=True)
+    elif text[end : end + 1] in VULGAR_FRACTIONS and end < len(text):
         value, step, end = value + unicodedata.numeric(text[end]), 0.1, end + 1
-    elif (minus := WRITTEN.minus.search(text, max(0, start - 8), start)) and not (
+    elif (minus := PATTERNS.minus.search(text, max(0, start - 8), start)) and not (
         words.bounds_before.before(text.lower(), start - 1)
     ):
         start, value = start - len(minus.group()), -value
-    return Number(start, end, value, value, step, other_factor=other)
+    return BareNumber(start, end, value, value, step, other_factor=other)
 
 
 def _parse_exponent(match: re.Match[str]) -> int:
-    return int(next(filter(None, match.groupdict().values())).translate(RAISED))
+    return int(next(filter(None, match.groupdict().values())).translate(SUPERSCRIPTS))
 
 
 def _is_identifier(text: str, start: int, end: int) -> bool:
     """Return True for digits that are part of a name or code: A4, COVID-19, 3D."""
     before, after = text[start - 1 : start], text[end : end + 1]
     if before.isalpha() and not is_unspaced(before):
-        return not WRITTEN.money_letters.search(text[max(0, start - 4) : start])
+        return not PATTERNS.money_letters.search(text[max(0, start - 4) : start])
     if before and before in "-_." and start > 1:
         lead = text[start - 2]
         if (lead.isalpha() and not is_unspaced(lead)) or (before == "." and lead.isdigit()):
             return True
-    if after.isalpha() and not is_unspaced(after) and not WRITTEN.exponent.match(text, end):
+    if after.isalpha() and not is_unspaced(after) and not PATTERNS.exponent.match(text, end):
         tail = re.match(r"([^\W\d_]+)(\d?)", text[end:])
         return tail is not None and bool(tail[2] or tail[1] in tuple("DGACEFXPQRZ"))
     return "_" in (before, after)
 
 
-def _read_phrases(low: str, words: Vocabulary) -> Iterator[Number]:
+def _read_phrases(low: str, words: Vocabulary) -> Iterator[BareNumber]:
     """Yield fixed phrases of the language's list: a dozen, two thirds of, doubled, hundreds of."""
-    for token in WORD.finditer(low):
+    for token in WORD_PATTERN.finditer(low):
         start, phrase = token.start(), words.phrases.at(low, token.start())
         if phrase is None or low[max(0, start - 1) : start] == "-":
             continue
-        match = WRITTEN.fraction_word.fullmatch(phrase[1])
+        match = PATTERNS.fraction_word.fullmatch(phrase[1])
         if match is None:
             raise ValueError(f"expected a phrase's value like ~2, 1/3%, 2x, 10..20: {phrase[1]!r}")
-        kind, of = match["kind"], WRITTEN.of.search(low, start, phrase[0])
+        kind, of = match["kind"], PATTERNS.of.search(low, start, phrase[0])
         value = (100.0 if kind == "%" else 1.0) * float(match["low"]) / float(match["bottom"] or 1)
         step = 1.0 if value >= 1 else 0.05
-        yield Number(
+        yield BareNumber(
             start,
             of.start() if of else phrase[0],
             value,
@@ -220,7 +247,7 @@ def _read_phrases(low: str, words: Vocabulary) -> Iterator[Number]:
         )
 
 
-def _read_words(text: str, low: str, words: Vocabulary) -> Iterator[Number]:
+def _read_words(text: str, low: str, words: Vocabulary) -> Iterator[BareNumber]:
     if words.language in ("zh", "ja"):
         return
     reader = _WordReader(low, words)
@@ -243,8 +270,8 @@ class _WordReader:
 
     def __init__(self, low: str, words: Vocabulary) -> None:
         self.low, self.words = low, words
-        self.known = number_words(words.locale.language)
-        self.tokens = [(m.start(), m.end(), m.group()) for m in WORD.finditer(low)]
+        self.known = load_number_words(words.locale.language)
+        self.tokens = [(m.start(), m.end(), m.group()) for m in WORD_PATTERN.finditer(low)]
         self.joiners = words.listed("and") or frozenset(["and"])
         self.is_english = words.language == "en"
 
@@ -308,7 +335,7 @@ class _WordReader:
             return (value + float(f"0.{digits}"), after + len(digits) + 1) if digits else None
         return value, after
 
-    def ordinal_at(self, place: int) -> tuple[Number, int] | None:
+    def ordinal_at(self, place: int) -> tuple[BareNumber, int] | None:
         """Read an ordinal, with the index after it; "at first" and "first of all" are none."""
         ordinal, cardinal = self.phrase_at(place, ordinals=True), self.phrase_at(place)
         if ordinal is None or (cardinal and cardinal[1] >= ordinal[1]):
@@ -317,9 +344,9 @@ class _WordReader:
         if not self.is_adjacent(after) or self.tokens[after][2] in FUNCTION_WORDS:
             return None
         start, end = self.tokens[place][0], self.tokens[after - 1][1]
-        return Number(start, end, value, value, ordinal=True, spelled=True), after
+        return BareNumber(start, end, value, value, ordinal=True, spelled=True), after
 
-    def number_at(self, place: int) -> tuple[Number, int] | None:
+    def number_at(self, place: int) -> tuple[BareNumber, int] | None:
         """Read the number that begins with this word, with the index after it."""
         total, last_scale, after = 0.0, float("inf"), place
         is_article = self.is_english and self.tokens[place][2] in ("a", "an")
@@ -351,45 +378,49 @@ class _WordReader:
                 break
         return (self._make_counted(place, after, total), after) if after > place else None
 
-    def _make_counted(self, place: int, after: int, total: float) -> Number:
+    def _make_counted(self, place: int, after: int, total: float) -> BareNumber:
         start, end = self.tokens[place][0], self.tokens[after - 1][1]
         decimals = f"{total:.6f}".rstrip("0").partition(".")[2] if total < 1000 else ""
-        step = next((size for size in ROUND if total and total % size == 0), 10.0 ** -len(decimals))
+        step = next(
+            (size for size in ROUND_SCALES if total and total % size == 0), 10.0 ** -len(decimals)
+        )
         needs = "unit" if total in (0, 1) and after == place + 1 else ""
-        return Number(start, end, total, total, step, spelled=True, needs=needs)
+        return BareNumber(start, end, total, total, step, spelled=True, needs=needs)
 
 
-def _read_han(text: str, words: Vocabulary) -> Iterator[Number]:
+def _read_han(text: str, words: Vocabulary) -> Iterator[BareNumber]:
     if text.isascii():
         return
-    for match in PART.finditer(text):
-        bottom, top = value_of(match["bottom"]), value_of(match["top"])
+    for match in FRACTION_PATTERN.finditer(text):
+        bottom, top = parse_numeral(match["bottom"]), parse_numeral(match["top"])
         if bottom:
             step = 100 / bottom * (_digit_size(match["top"]) if bottom >= 100 else 0.05 * top)
             share = 100 * top / bottom
-            yield Number(*match.span(), share, share, step, share=True)
-    for match in HALF.finditer(text):
-        yield Number(*match.span(), 50.0, 50.0, 5.0, share=True, spelled=True)
-    barred = {place for m in WRITTEN.han_words.finditer(text) for place in range(*m.span())}
-    for pattern, factor in ((TENTHS, 10), (TIMES, 1)):
+            yield BareNumber(*match.span(), share, share, step, share=True)
+    for match in HALF_PATTERN.finditer(text):
+        yield BareNumber(*match.span(), 50.0, 50.0, 5.0, share=True, spelled=True)
+    barred = {place for m in PATTERNS.han_words.finditer(text) for place in range(*m.span())}
+    for pattern, factor in ((TENTHS_PATTERN, 10), (TIMES_PATTERN, 1)):
         for match in pattern.finditer(text):
-            value, step = factor * value_of(match["n"]), factor * _digit_size(match["n"])
-            is_share = pattern is TENTHS
+            value, step = factor * parse_numeral(match["n"]), factor * _digit_size(match["n"])
+            is_share = pattern is TENTHS_PATTERN
             is_whole = text[: match.start()][-1:] not in tuple("0123456789.")
             if match.start() not in barred and is_whole and (value <= 100 or not is_share):
-                yield Number(*match.span(), value, value, step, share=is_share, times=not is_share)
-    matches = (m for m in NUMERAL.finditer(text) if barred.isdisjoint(range(*m.span())))
+                yield BareNumber(
+                    *match.span(), value, value, step, share=is_share, times=not is_share
+                )
+    matches = (m for m in NUMERAL_PATTERN.finditer(text) if barred.isdisjoint(range(*m.span())))
     yield from filter(None, (_make_numeral(m, text, words.language == "ja") for m in matches))
 
 
-def _make_numeral(match: re.Match[str], text: str, is_japanese: bool) -> Number | None:
+def _make_numeral(match: re.Match[str], text: str, is_japanese: bool) -> BareNumber | None:
     """Return a numeral as a number if it is one: 三 only before a measure word or unit."""
     written, (start, end) = match["number"], match.span("number")
-    value = value_of(written, is_japanese=is_japanese)
-    is_rank, is_counted = match["rank"] is not None, MEASURES.match(text, end) is not None
+    value = parse_numeral(written, is_japanese=is_japanese)
+    is_rank, is_counted = match["rank"] is not None, MEASURE_WORDS.match(text, end) is not None
     if text[start - 1 : start] in (".", ",") and text[start - 2 : start - 1].isdigit():
         return None
-    digits = sum(char in ONES or char.isdigit() for char in written)
+    digits = sum(char in HAN_DIGITS or char.isdigit() for char in written)
     is_row = digits == len(written) == 2 and not written[0].isdigit()
     is_scale = not digits and len(written) == 1 and written not in ("十", "拾")
     if not is_rank and (not value or ((is_row or is_scale) and not is_counted)):
@@ -399,37 +430,39 @@ def _make_numeral(match: re.Match[str], text: str, is_japanese: bool) -> Number 
     needs = "" if is_rank or is_sure or (is_many and written != "一") else "unit"
     start, step = match.start() if is_rank else start, _digit_size(written)
     spelled = not written[0].isdigit()
-    return Number(start, end, value, value, step, ordinal=is_rank, needs=needs, spelled=spelled)
+    return BareNumber(start, end, value, value, step, ordinal=is_rank, needs=needs, spelled=spelled)
 
 
-def value_of(written: str, *, is_japanese: bool = False) -> float:
+def parse_numeral(written: str, *, is_japanese: bool = False) -> float:
     """Return the value of a numeral in Han, Arabic or mixed writing; 0 if it has none."""
     whole, _, decimals = re.sub(r"\s", "", written).partition("点")
     if decimals:
-        return value_of(whole) + float("0." + "".join(str(ONES.get(c, 0)) for c in decimals))
-    if whole and all(char in ONES for char in whole):
-        return float("".join(str(ONES[char]) for char in whole)) if len(whole) < 16 else 0.0
+        return parse_numeral(whole) + float(
+            "0." + "".join(str(HAN_DIGITS.get(c, 0)) for c in decimals)
+        )
+    if whole and all(char in HAN_DIGITS for char in whole):
+        return float("".join(str(HAN_DIGITS[char]) for char in whole)) if len(whole) < 16 else 0.0
     total = section = 0.0
     current: float | None = None
     last = 1
-    for item in ITEM.findall(whole):
-        if item in BIG:
-            section, size = section + (current or 0.0), BIG[item]
+    for item in ITEM_PATTERN.findall(whole):
+        if item in HAN_BIG_SCALES:
+            section, size = section + (current or 0.0), HAN_BIG_SCALES[item]
             if size > total:
                 total = (total + section or 1.0) * size
             else:
                 total += section * size
             section, current, last = 0.0, None, size
-        elif item in SMALL:
-            section += (1.0 if current is None else current) * SMALL[item]
-            current, last = None, SMALL[item]
-        elif item in ONES:
-            current = 10 * (current or 0.0) + ONES[item]
-            last = last if ONES[item] else 1
+        elif item in HAN_SMALL_SCALES:
+            section += (1.0 if current is None else current) * HAN_SMALL_SCALES[item]
+            current, last = None, HAN_SMALL_SCALES[item]
+        elif item in HAN_DIGITS:
+            current = 10 * (current or 0.0) + HAN_DIGITS[item]
+            last = last if HAN_DIGITS[item] else 1
         else:
             current, last = (float(item.replace(",", "")) if len(item) < 16 else 0.0), 1
     # In Chinese 三万五 is 35,000 and 三百五 350: a last digit counts the next lower power of ten.
-    is_short = not is_japanese and last > 10 and current is not None and whole[-1] in ONES
+    is_short = not is_japanese and last > 10 and current is not None and whole[-1] in HAN_DIGITS
     last_size = last / 10 if is_short else 1.0
     return float(total + section + (current or 0.0) * last_size)
 
@@ -438,8 +471,10 @@ def _digit_size(written: str) -> float:
     """Return the size of the last written digit: 10,000 for 1200万, 0.1 for 1.5, 1 for 四百."""
     scale = 1.0
     for char in reversed(written):
-        if char not in BIG and not (char in "千仟천" and (scale > 1 or written[0].isdigit())):
+        if char not in HAN_BIG_SCALES and not (
+            char in "千仟천" and (scale > 1 or written[0].isdigit())
+        ):
             break
-        scale *= BIG.get(char, 1000)
+        scale *= HAN_BIG_SCALES.get(char, 1000)
     decimals = re.search(r"\.(\d+)\D*$|点(\w+)$", written)
     return scale / 10.0 ** (len(decimals[1] or decimals[2]) if decimals else 0)

@@ -14,44 +14,44 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import Literal
 
-from core.documents.segmentation import FUNCTION_WORDS, stem
-from core.tools.numbers import MEASURES, Number, find_numbers
+from core.documents.segmentation import FUNCTION_WORDS, stem_word
+from core.tools.numbers import MEASURE_WORDS, BareNumber, find_numbers
 from core.tools.vocabulary import (
-    PER,
-    Base,
-    Bound,
+    PER_PATTERN,
     PatternTable,
-    currency_words,
+    QuantityBound,
+    UnitBase,
+    find_unit,
+    find_unit_word,
+    get_unit_base,
     is_inside_word,
     is_unspaced,
-    lower,
-    plain,
+    load_currency_words,
+    load_vocabulary,
+    lower_text,
+    normalize_chars,
     skip_blank,
     skip_blank_back,
-    unit_at,
-    unit_base,
-    unit_word,
-    vocabulary,
 )
 
-WRITTEN = PatternTable("quantities")
-Match = Literal["same", "different", "incomparable"]
-LONGEST_TEXT = 20_000
-HUGE = 1e300
-ABOUT = 0.1  # "about" allows a tenth of the value as written
-OVERLAP = 0.5  # share of the shorter of two ranges that must lie in the longer
-CLOSE = 1e-9
-MONEY_LETTERS = {"m": 1e6, "mm": 1e6, "b": 1e9, "bn": 1e9, "t": 1e12, "tr": 1e12}
-AHEAD = re.compile(r"[ \u00a0-](?P<word>[^\W\d_]+)")
-OF_A = re.compile(r" of an? | an? ")
-OF = (" of ", " der ", " des ", " de ", " di ", " van ", " av ")
-COUNTED = re.compile(r"[ \u00a0][^\W\d_]+")
-RATIO_BASES = frozenset([*range(2, 11), 20, 25, 30, 50, 100, 1000, 10_000, 100_000, 1_000_000])
-UNIT_OF_TIME_OR_SIZE = frozenset(["second", "meter", "kilogram"])
-PERSONS = "人名位"
-MARK = re.compile(r"(<[^<>\n]*|[-=]|(^|\n)\s*)$")
-FARTHEST_APART = 1000  # the ends of a range differ by at most this factor
-PLURALS = {
+PATTERNS = PatternTable("quantities")
+Agreement = Literal["same", "different", "incomparable"]
+MAX_TEXT_CHARS = 20_000
+MAX_VALUE = 1e300
+ABOUT_SHARE = 0.1  # "about" allows a tenth of the value as written
+MIN_OVERLAP = 0.5  # share of the shorter of two ranges that must lie in the longer
+RELATIVE_TOLERANCE = 1e-9
+MONEY_SCALES = {"m": 1e6, "mm": 1e6, "b": 1e9, "bn": 1e9, "t": 1e12, "tr": 1e12}
+NEXT_WORD = re.compile(r"[ \u00a0-](?P<word>[^\W\d_]+)")
+OF_A_PATTERN = re.compile(r" of an? | an? ")
+OF_WORDS = (" of ", " der ", " des ", " de ", " di ", " van ", " av ")
+COUNTED_WORD = re.compile(r"[ \u00a0][^\W\d_]+")
+DISTANCE_BASES = frozenset([*range(2, 11), 20, 25, 30, 50, 100, 1000, 10_000, 100_000, 1_000_000])
+COMPOUND_UNITS = frozenset(["second", "meter", "kilogram"])
+PERSON_COUNTERS = "人名位"
+NO_BOUND_MARK = re.compile(r"(<[^<>\n]*|[-=]|(^|\n)\s*)$")
+MAX_RANGE_RATIO = 1000  # the ends of a range differ by at most this factor
+PLURAL_NOUNS = {
     "people": "person", "persons": "person", "men": "man", "women": "woman", "feet": "foot",
     "children": "child", "teeth": "tooth", "mice": "mouse", "lives": "life", "wives": "wife",
     "cattle": "cattle", "police": "police", "species": "species", "sheep": "sheep", "fish": "fish",
@@ -80,7 +80,7 @@ class Quantity:
     high: float
     unit: str
     noun: str = ""
-    bound: Bound = "exact"
+    bound: QuantityBound = "exact"
     ordinal: bool = False
     step: float = 1.0
     margin: float = 0.0
@@ -88,7 +88,7 @@ class Quantity:
     other_factor: float = 1.0
 
 
-NO_UNIT = Base("")
+NO_UNIT_BASE = UnitBase("")
 
 
 @dataclass(frozen=True)
@@ -97,11 +97,11 @@ class _MeasuredNumber:
 
     start: int
     end: int
-    number: Number
+    number: BareNumber
     scale: float | None = None
-    base: Base = NO_UNIT
+    base: UnitBase = NO_UNIT_BASE
     noun: str = ""
-    bound: Bound = "exact"
+    bound: QuantityBound = "exact"
 
     @property
     def low(self) -> float:
@@ -122,9 +122,9 @@ def _find_all(text: str, language: str) -> tuple[Quantity, ...]:
         if last and (number.start < last.end or (number.share and last.number.ordinal)):
             continue  # "the second half" is not a share
         gap = reader.low[number.end : following.start] if following else ""
-        is_of_ratio = WRITTEN.ratio.fullmatch(gap)
+        is_of_ratio = PATTERNS.ratio.fullmatch(gap)
         quantity = reader.quantity_at(replace(number, needs="") if is_of_ratio else number)
-        if quantity and max(abs(quantity.low), abs(quantity.high)) < HUGE:
+        if quantity and max(abs(quantity.low), abs(quantity.high)) < MAX_VALUE:
             # The sign in "5$7" belongs to the first amount.
             if quantities and quantity.start < quantities[-1].end:
                 quantity = replace(quantity, start=number.start)
@@ -135,19 +135,19 @@ def _find_all(text: str, language: str) -> tuple[Quantity, ...]:
 
 def find_quantities(text: str, language: str = "en") -> list[Quantity]:
     """Return the quantities of a text in order, none overlapping; `language` is a BCP 47 tag."""
-    return list(_find_all(text[:LONGEST_TEXT], language))
+    return list(_find_all(text[:MAX_TEXT_CHARS], language))
 
 
 class _QuantityReader:
     """Reads the words around a number: scale, unit or currency, noun and bound."""
 
     def __init__(self, text: str, language: str) -> None:
-        self.text, self.language = plain(text), language
-        self.low, self.words = lower(self.text), vocabulary(language)
+        self.text, self.language = normalize_chars(text), language
+        self.low, self.words = lower_text(self.text), load_vocabulary(language)
 
-    def quantity_at(self, number: Number) -> _MeasuredNumber | None:
+    def quantity_at(self, number: BareNumber) -> _MeasuredNumber | None:
         """Return the number with its unit and bound, or None if it is no quantity."""
-        low, end, start, base = self.low, number.end, number.start, Base("")
+        low, end, start, base = self.low, number.end, number.start, UnitBase("")
         half = self.words.and_half.at(low, skip_blank(low, end))
         if half and number.step == 1 and not number.ordinal and not number.share:
             value = number.low + 0.5
@@ -157,14 +157,14 @@ class _QuantityReader:
         if number.share:
             end, number, base = self._read_share(end, number)
         elif number.times:
-            base = Base("times")
+            base = UnitBase("times")
         elif not number.ordinal:
             start, end, base = self._read_unit(start, end, money)
             end, number, base = self._read_times(end, number, base)
-        if number.needs == "of or unit" and not base.symbol and low.startswith(OF, end):
+        if number.needs == "of or unit" and not base.symbol and low.startswith(OF_WORDS, end):
             low_share, high_share = 100 * number.low, 100 * number.high
             number = replace(number, low=low_share, high=high_share, step=100 * number.step)
-            base = Base("percent")
+            base = UnitBase("percent")
         elif number.needs and not (base.symbol or scale or self._read_bound_before(start)):
             return None
         if not base.symbol and is_inside_word(self.text, end) and not number.ordinal:
@@ -174,27 +174,31 @@ class _QuantityReader:
             quantity = self._add_counted(quantity)
         return replace(quantity, bound=self._read_bound(quantity))
 
-    def _read_times(self, end: int, number: Number, base: Base) -> tuple[int, Number, Base]:
+    def _read_times(
+        self, end: int, number: BareNumber, base: UnitBase
+    ) -> tuple[int, BareNumber, UnitBase]:
         """Read 2.4x, and "times" after a number."""
         if base.symbol or not re.match(r"x(?!\w)|[ -]times(?!\w)", self.low[end : end + 7]):
             return end, number, base
-        return (end + 1 if self.low[end] == "x" else end), number, Base("times")
+        return (end + 1 if self.low[end] == "x" else end), number, UnitBase("times")
 
     def _currency_before(self, position: int) -> tuple[int, str] | None:
         """Return start and code of a currency before the number, past one blank."""
         end = skip_blank_back(self.low, position)
-        currency = currency_words(self.language)[0].before(self.low, end)
+        currency = load_currency_words(self.language)[0].before(self.low, end)
         if currency is None:
             return None
         written = self.text[currency[0] : end]
         is_word = written.isalpha() and written.isascii() and written.lower() not in ("rs", "rp")
         return None if is_word and not written.isupper() else currency
 
-    def _read_scale(self, number: Number, end: int, *, is_money: bool) -> tuple[int, float | None]:
+    def _read_scale(
+        self, number: BareNumber, end: int, *, is_money: bool
+    ) -> tuple[int, float | None]:
         """Return the end of the number's scale words or letters, and their product."""
         if number.ordinal:
             return end, None
-        letters = None if number.spelled else WRITTEN.letters.match(self.text, end)
+        letters = None if number.spelled else PATTERNS.letters.match(self.text, end)
         if letters:
             word = letters["word"]
             tight = not letters["gap"]
@@ -202,7 +206,7 @@ class _QuantityReader:
             if word in ("k", "K") and (tight or is_money):
                 return letters.end(), 1e3
             if is_money or (tight and word == "M"):
-                return letters.end(), MONEY_LETTERS.get(word.lower(), 1.0)
+                return letters.end(), MONEY_SCALES.get(word.lower(), 1.0)
             if is_metre and tight and self._is_plural_next(letters.end()):
                 return letters.end(), 1e6
         scale = None
@@ -215,12 +219,12 @@ class _QuantityReader:
             end, scale = match[0], (scale or 1.0) * match[1]
 
     def _is_plural_next(self, position: int) -> bool:
-        word = AHEAD.match(self.low, position)
+        word = NEXT_WORD.match(self.low, position)
         return bool(word and word["word"].endswith("s") and word["word"] not in FUNCTION_WORDS)
 
     def _read_unit(
         self, start: int, end: int, money: tuple[int, str] | None
-    ) -> tuple[int, int, Base]:
+    ) -> tuple[int, int, UnitBase]:
         """Return start, end and base of the number with a currency, percent or unit."""
         low = self.low
         if money:
@@ -230,20 +234,20 @@ class _QuantityReader:
         gap = skip_blank(low, end)
         percent = self.words.percent.at(low, gap + (low[gap : gap + 1] == "-"))
         if percent:
-            return start, percent[0], unit_base(percent[1])
+            return start, percent[0], get_unit_base(percent[1])
         leading = self.words.percent.before(low, skip_blank_back(low, start))
         if leading and self.words.own.get("percent_first"):
-            return leading[0], end, unit_base(leading[1])
+            return leading[0], end, get_unit_base(leading[1])
         if after := self._currency_after(end):
             return start, *self._read_per(*after)
-        if unit := unit_at(self.text, low, end, self.language):
-            return start, unit[0], unit_base(unit[1])
-        return start, end, Base("")
+        if unit := find_unit(self.text, low, end, self.language):
+            return start, unit[0], get_unit_base(unit[1])
+        return start, end, UnitBase("")
 
     def _currency_after(self, position: int) -> tuple[int, str] | None:
         """Return end and code of a currency after a number ending at `position`."""
         start = position + (self.low[position : position + 1] in (" ", "\u00a0", "-"))
-        currency = currency_words(self.language)[1].at(self.low, start)
+        currency = load_currency_words(self.language)[1].at(self.low, start)
         if currency is None or not self.low[position:]:
             return None
         written = self.text[start : currency[0]]
@@ -253,23 +257,23 @@ class _QuantityReader:
         opens_next = self.low[currency[0] : currency[0] + 1].isdigit() and written in tuple("$£€¥")
         return None if opens_next else currency
 
-    def _read_per(self, end: int, currency: str) -> tuple[int, Base]:
+    def _read_per(self, end: int, currency: str) -> tuple[int, UnitBase]:
         """Return end and base of an amount of money, perhaps per unit: euros per litre."""
-        per = PER.match(self.low, end)
-        other = unit_word(self.text, self.low, per.end(), self.language) if per else None
+        per = PER_PATTERN.match(self.low, end)
+        other = find_unit_word(self.text, self.low, per.end(), self.language) if per else None
         if other is None or (self.text[end:].startswith(" a ") and self.language[:2] != "en"):
-            return end, Base(currency)
-        base = unit_base(other[1])
-        return other[0], Base(f"{currency} / {base.symbol}", 1 / base.factor)
+            return end, UnitBase(currency)
+        base = get_unit_base(other[1])
+        return other[0], UnitBase(f"{currency} / {base.symbol}", 1 / base.factor)
 
-    def _read_share(self, end: int, number: Number) -> tuple[int, Number, Base]:
+    def _read_share(self, end: int, number: BareNumber) -> tuple[int, BareNumber, UnitBase]:
         """Read a share as per cent, or of a unit as in "three quarters of an hour"."""
-        of = OF_A.match(self.low, end)
-        unit = unit_at(self.text, self.low, of.end() - 1, self.language) if of else None
+        of = OF_A_PATTERN.match(self.low, end)
+        unit = find_unit(self.text, self.low, of.end() - 1, self.language) if of else None
         if unit is None:
-            return end, number, Base("percent")
+            return end, number, UnitBase("percent")
         value = number.low / 100
-        return unit[0], replace(number, low=value, high=value, step=0.05), unit_base(unit[1])
+        return unit[0], replace(number, low=value, high=value, step=0.05), get_unit_base(unit[1])
 
     def _add_counted(self, quantity: _MeasuredNumber) -> _MeasuredNumber:
         """Add the age, the unit after "or more", or the counted noun to a bare number."""
@@ -277,50 +281,54 @@ class _QuantityReader:
         if number.ordinal or quantity.scale:
             return replace(quantity, noun=self._read_noun(quantity.end, number))
         if self.words.ages.before(low, skip_blank_back(low, quantity.start)):
-            return replace(quantity, base=unit_base("year"))
+            return replace(quantity, base=get_unit_base("year"))
         after = self.words.bounds_after.at(low, skip_blank(low, quantity.end))
         end = after[0] if after else quantity.end
         of = re.match(r" (?:of|de|di|von)(?= )| d'", low[end : end + 5]) if number.spelled else None
         end = end + of.end() if of else end
-        unit = unit_at(self.text, low, end, self.language) if end > quantity.end else None
+        unit = find_unit(self.text, low, end, self.language) if end > quantity.end else None
         if unit:
-            return replace(quantity, end=unit[0], base=unit_base(unit[1]))
+            return replace(quantity, end=unit[0], base=get_unit_base(unit[1]))
         return replace(quantity, noun=self._read_noun(end, number))
 
-    def _read_noun(self, position: int, number: Number) -> str:
+    def _read_noun(self, position: int, number: BareNumber) -> str:
         """Return the stem of what is counted: in English a plural within three words."""
-        if self.text[position : position + 1] in tuple(PERSONS) and position < len(self.text):
+        if self.text[position : position + 1] in tuple(PERSON_COUNTERS) and position < len(
+            self.text
+        ):
             return "人"
         words: list[str] = []
         language = self.words.language
         while len(words) < (3 if language == "en" and not number.ordinal else 1):
-            match = AHEAD.match(self.low, position)
+            match = NEXT_WORD.match(self.low, position)
             if match is None or match["word"] in FUNCTION_WORDS or is_unspaced(match["word"][0]):
                 break
             words.append(match["word"])
             position = match.end()
-        plural = next((w for w in words if w.endswith("s") or w in PLURALS), None)
-        noun = PLURALS.get(plural, plural) if plural else next(iter(words), "")
-        return stem(noun, language) if noun else ""
+        plural = next((w for w in words if w.endswith("s") or w in PLURAL_NOUNS), None)
+        noun = PLURAL_NOUNS.get(plural, plural) if plural else next(iter(words), "")
+        return stem_word(noun, language) if noun else ""
 
-    def _read_bound_before(self, start: int) -> tuple[int, Bound] | None:
+    def _read_bound_before(self, start: int) -> tuple[int, QuantityBound] | None:
         """Return the bound before the number, also past an article: "almeno il 40 %"."""
         place = skip_blank_back(self.low, start)
-        article = WRITTEN.article.search(self.low, max(0, place - 5), place)
+        article = PATTERNS.article.search(self.low, max(0, place - 5), place)
         places = (place, article.start()) if article else (place,)
         bounds = (self.words.bounds_before.before(self.low, at) for at in places)
         # A ">" that ends a tag or an arrow, or opens a quoted line, is no bound.
         for bound in bounds:
-            if bound and not (self.low[bound[0]] == ">" and MARK.search(self.low, 0, bound[0])):
+            if bound and not (
+                self.low[bound[0]] == ">" and NO_BOUND_MARK.search(self.low, 0, bound[0])
+            ):
                 return bound
         return None
 
-    def _read_bound(self, quantity: _MeasuredNumber) -> Bound:
+    def _read_bound(self, quantity: _MeasuredNumber) -> QuantityBound:
         if before := self._read_bound_before(quantity.start):
             return "exact" if quantity.number.ordinal and before[1] != "about" else before[1]
         low, bounds = self.low, self.words.bounds_after
         places = [quantity.end, skip_blank(low, quantity.end)]
-        noun = COUNTED.match(low, quantity.end) or MEASURES.match(low, quantity.end)
+        noun = COUNTED_WORD.match(low, quantity.end) or MEASURE_WORDS.match(low, quantity.end)
         places += [noun.end(), skip_blank(low, noun.end())] if noun else []
         after = next((bound for bound in (bounds.at(low, p) for p in places) if bound), None)
         if after is None or low[after[0] : after[0] + 2].strip()[:1].isdigit():
@@ -346,7 +354,7 @@ def _join_neighbours(
 def _join_plus_minus(
     gap: str, one: _MeasuredNumber, other: _MeasuredNumber
 ) -> _MeasuredNumber | None:
-    if not WRITTEN.plus_minus.fullmatch(gap) or one.base.symbol not in ("", other.base.symbol):
+    if not PATTERNS.plus_minus.fullmatch(gap) or one.base.symbol not in ("", other.base.symbol):
         return None
     value, error = one.number.low, abs(other.number.low)
     number = replace(other.number, low=value - error, high=value + error)
@@ -358,12 +366,14 @@ def _join_compound(
 ) -> _MeasuredNumber | None:
     """Join one value in two units: 5 ft 10 in, 2 hours and 30 minutes, 1小时30分."""
     symbol = one.base.symbol
-    is_alike = symbol in UNIT_OF_TIME_OR_SIZE and other.base.symbol == symbol
+    is_alike = symbol in COMPOUND_UNITS and other.base.symbol == symbol
     if not is_alike or one.scale or other.scale:
         return None
     is_smaller = other.base.factor < one.base.factor and other.low < one.base.factor
     is_whole = one.number.step >= 1 and one.number.low == one.number.high
-    if not (is_smaller and is_whole and WRITTEN.compound.fullmatch(gap) and other.bound == "exact"):
+    if not (
+        is_smaller and is_whole and PATTERNS.compound.fullmatch(gap) and other.bound == "exact"
+    ):
         return None
     if symbol != "second" and gap.strip() not in ("", ","):
         return None
@@ -377,12 +387,12 @@ def _join_ratio(gap: str, one: _MeasuredNumber, other: _MeasuredNumber) -> _Meas
     top, bottom = one.number.low, other.number.low
     if one.base.symbol or other.base.symbol or one.scale or other.scale or not 0 < top < bottom:
         return None
-    is_in = " in " in gap and (bottom not in RATIO_BASES or (top > 1 and bottom < 5))
-    if not WRITTEN.ratio.fullmatch(gap) or is_in:
+    is_in = " in " in gap and (bottom not in DISTANCE_BASES or (top > 1 and bottom < 5))
+    if not PATTERNS.ratio.fullmatch(gap) or is_in:
         return None
     value = 100 * top / bottom
     number = replace(one.number, low=value, high=value, step=50 / bottom)
-    return replace(one, end=other.end, number=number, base=Base("percent"), noun="")
+    return replace(one, end=other.end, number=number, base=UnitBase("percent"), noun="")
 
 
 def _join_range(
@@ -397,7 +407,7 @@ def _join_range(
     word = gap.strip()
     is_between = bool(leads & set(lists.get("between", ())))
     is_to = word in lists.get("to", ()) and word not in lists.get("and", ("and",))
-    is_dash = WRITTEN.dash.fullmatch(gap) is not None
+    is_dash = PATTERNS.dash.fullmatch(gap) is not None
     is_range = is_dash or is_between or (is_to and not leads & set(lists.get("from", ())))
     if word in ("or", "ou", "oder", "o", "eller", "of", "tai", "nebo", "или", "lub", "veya"):
         is_range = 0 < other.number.low - one.number.low <= 1 and one.number.step >= 1
@@ -407,7 +417,7 @@ def _join_range(
         return None
     is_priced = other.start < other.number.start and one.start == one.number.start
     is_year = one.scale is None and one.number.low >= 1000
-    if is_priced or (is_year and other.low > FARTHEST_APART * one.low):
+    if is_priced or (is_year and other.low > MAX_RANGE_RATIO * one.low):
         return None  # "in 2021 to $4.5 million": a year and a result
     if not other.base.symbol and one.start < one.number.start:  # $10-20
         other = replace(other, base=one.base)
@@ -442,13 +452,13 @@ def _make_quantity(measured: _MeasuredNumber, text: str) -> Quantity:
         bound=measured.bound,
         ordinal=number.ordinal,
         step=number.step * (scale if scale >= 1000 else 1.0) * factor,
-        margin=ABOUT * size * scale * factor,
+        margin=ABOUT_SHARE * size * scale * factor,
         offset=measured.base.offset,
         other_factor=number.other_factor,
     )
 
 
-def compare(one: Quantity, other: Quantity) -> Match:
+def match_quantities(one: Quantity, other: Quantity) -> Agreement:
     """Return whether two quantities can both be true of the same thing; symmetric.
 
     Exact values agree within half the last written digit of the coarser one: "1.2 million" agrees
@@ -500,18 +510,18 @@ def _is_compatible(one: Quantity, other: Quantity) -> bool:
     is_exact = one.bound == other.bound == "exact"
     if is_exact and one.low == one.high and other.low == other.high:
         slack = 0.0 if one.ordinal else max(one.step, other.step) / 2
-        return abs(one.low - other.low) <= slack * (1 + CLOSE)
+        return abs(one.low - other.low) <= slack * (1 + RELATIVE_TOLERANCE)
     return _is_overlapping(one, other)
 
 
 def _is_close(one: float, other: float) -> bool:
-    return math.isclose(one, other, rel_tol=CLOSE, abs_tol=CLOSE)
+    return math.isclose(one, other, rel_tol=RELATIVE_TOLERANCE, abs_tol=RELATIVE_TOLERANCE)
 
 
 def _allowed_interval(quantity: Quantity) -> tuple[float, float]:
     """Return the least and greatest allowed value; "more than 400" excludes 400."""
     low, high = quantity.low, quantity.high
-    inside = 10 * CLOSE * max(1.0, abs(low), abs(high))
+    inside = 10 * RELATIVE_TOLERANCE * max(1.0, abs(low), abs(high))
     return {
         "exact": (low, high),
         "about": (low - quantity.margin, high + quantity.margin),
@@ -530,17 +540,17 @@ def _is_overlapping(one: Quantity, other: Quantity) -> bool:
         return False
     # "at least 300" and "at most 300" say nearly the opposite.
     is_opposite = {one.bound, other.bound} == {"at_least", "at_most"}
-    if is_opposite and abs(shared) <= CLOSE * max(1.0, abs(one.low)):
+    if is_opposite and abs(shared) <= RELATIVE_TOLERANCE * max(1.0, abs(one.low)):
         return False
     lengths = [high - low for low, high in (first, second)]
     if one.low < one.high and other.low < other.high and max(lengths) < math.inf:
-        return shared >= OVERLAP * min(lengths)
+        return shared >= MIN_OVERLAP * min(lengths)
     return True
 
 
 def _rounding_slack(one: Quantity, other: Quantity) -> float:
     """Return the allowed rounding; strict bounds and counts allow none."""
-    eps = CLOSE * max(1.0, abs(one.low), abs(other.low))
+    eps = RELATIVE_TOLERANCE * max(1.0, abs(one.low), abs(other.low))
     is_strict = {"more_than", "less_than"} & {one.bound, other.bound}
     is_count = not one.unit and one.step == 1 == other.step
     return eps if is_strict or is_count else max(one.step, other.step) / 2

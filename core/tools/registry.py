@@ -1,7 +1,7 @@
 """The `Tool` type, the registry of all tools, calling one, and the command `python -m core tools`.
 
 A tool is a typed function with a description for language models: a `Tool` in a module of this
-package that is listed in `MODULES`. Source: HaluAgent 2.2, 3.4, A.1, A.2 (table 5).
+package that is listed in `TOOL_MODULES`. Source: HaluAgent 2.2, 3.4, A.1, A.2 (table 5).
 """
 
 from __future__ import annotations
@@ -20,22 +20,30 @@ from typing import Any, Generic, Protocol, TypeVar, get_args, get_origin, get_ty
 
 import msgspec
 
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.runtime.config import MEGABYTE
 from core.runtime.errors import BudgetReached, InputError, ModelError, ReplyError
 from core.schema.events import ToolUse
 from core.schema.records import Case, Label, Passage, Statement
-from core.tools.vocabulary import read_words
+from core.tools.vocabulary import load_words
 
-Given = TypeVar("Given", bound=msgspec.Struct)
+ToolInput = TypeVar("ToolInput", bound=msgspec.Struct)
 # The tool in `constraints` is called "conditions" in stored traces.
-MODULES = ("calculator", "calendar", "code", "constraints", "text_tools", "units", "web_search")
-MOST_SHOWN = 20_000  # characters of input or output kept in a trace
-Say = Callable[[str], None]
-Out = Callable[[str | bytes], None]
+TOOL_MODULES = (
+    "calculator",
+    "calendar",
+    "code",
+    "constraints",
+    "text_tools",
+    "units",
+    "web_search",
+)
+MAX_TRACE_CHARS = 20_000  # characters of input or output kept in a trace
+MessageWriter = Callable[[str], None]
+OutputWriter = Callable[[str | bytes], None]
 INPUT_MEGABYTES = 16
-WIDTH = 96
-TOOLS_WORDS = """\
+TEXT_WIDTH_CHARS = 96
+TOOLS_DESCRIPTION = """\
 List the tools of an audit, show one, or use one.
 
 Without a name every tool is listed with what it is for. A name alone shows that tool with its input
@@ -54,7 +62,7 @@ one line that says so."""
 
 
 @dataclass(frozen=True)
-class Answer:
+class ToolAnswer:
     """The result of a tool.
 
     `label` is about the text that the tool was given, `unclear` if the tool cannot tell; `p` is the
@@ -75,10 +83,10 @@ class Answer:
     has_something: bool = True
 
 
-class Asker(Protocol):
+class PromptRunner(Protocol):
     """A language model as tools call it: one prompt, one reply of a given type."""
 
-    def __call__(self, prompt: str, fields: Mapping[str, str], shape: type[Given]) -> Given:
+    def __call__(self, prompt: str, fields: Mapping[str, str], shape: type[ToolInput]) -> ToolInput:
         """Return the reply to the named prompt, with these untrusted fields fenced.
 
         Raises:
@@ -104,7 +112,7 @@ class SearchResult:
 
 
 @dataclass(frozen=True)
-class Bench:
+class ToolContext:
     """The services a tool may use besides its input; a tool that needs one that is None is off.
 
     `library` searches the project's sources: (query, count) to passages, best first. `web` searches
@@ -113,32 +121,32 @@ class Bench:
     and a sentence.
     """
 
-    stop: Stop
+    stop: StopSignal
     library: Callable[[str, int], Sequence[Passage]] | None = None
     web: Callable[[str, int], Sequence[SearchResult]] | None = None
-    ask: Asker | None = None
-    match: Callable[[str, Sequence[Passage]], Answer] | None = None
+    ask: PromptRunner | None = None
+    match: Callable[[str, Sequence[Passage]], ToolAnswer] | None = None
 
 
 @dataclass(frozen=True)
-class Example(Generic[Given]):
+class ToolExample(Generic[ToolInput]):
     """An example of a tool: question, response, the input made from them, and the result."""
 
     question: str
     response: str
-    given: Given
+    given: ToolInput
     label: Label
     thought: str
 
 
-def read_examples(name: str, takes: type[Given]) -> tuple[Example[Given], ...]:
+def load_examples(name: str, takes: type[ToolInput]) -> tuple[ToolExample[ToolInput], ...]:
     """Return the examples of the named tool from `words/examples.json`."""
-    shape = tuple[Example[takes], ...]  # type: ignore[valid-type]
-    return msgspec.convert(read_words("examples")[name], shape)
+    shape = tuple[ToolExample[takes], ...]  # type: ignore[valid-type]
+    return msgspec.convert(load_words("examples")[name], shape)
 
 
 @dataclass(frozen=True)
-class Tool(Generic[Given]):
+class Tool(Generic[ToolInput]):
     """One tool; `description` tells an agent when to use it and what it returns.
 
     `takes` is the input type: agents are shown its docstring and fields as the schema. `reads` is
@@ -151,36 +159,36 @@ class Tool(Generic[Given]):
 
     name: str
     description: str
-    takes: type[Given]
-    work: Callable[[Given, Bench], Answer]
-    examples: tuple[Example[Given], ...]
-    reads: Callable[[Statement | None, Case], Given | None] | None = None
-    why_off: Callable[[Bench], str] = lambda bench: ""
+    takes: type[ToolInput]
+    work: Callable[[ToolInput, ToolContext], ToolAnswer]
+    examples: tuple[ToolExample[ToolInput], ...]
+    reads: Callable[[Statement | None, Case], ToolInput | None] | None = None
+    why_off: Callable[[ToolContext], str] = lambda bench: ""
     is_system: bool = False
     about: str = "text"
 
 
 @lru_cache(maxsize=1)
-def toolbox() -> Mapping[str, Tool[Any]]:
+def load_tools() -> Mapping[str, Tool[Any]]:
     """Return all tools by name, sorted by name."""
-    modules = [importlib.import_module(f"core.tools.{name}") for name in MODULES]
+    modules = [importlib.import_module(f"core.tools.{name}") for name in TOOL_MODULES]
     tools = [
         value for module in modules for value in vars(module).values() if isinstance(value, Tool)
     ]
     return {tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name)}
 
 
-def tool_named(name: str) -> Tool[Any]:
+def get_tool(name: str) -> Tool[Any]:
     """Return the tool with that name.
 
     Raises InputError if there is none; the message lists all names.
     """
-    if name not in toolbox():
-        raise InputError(f"Expected one of the tools {', '.join(toolbox())}, found “{name}”.")
-    return toolbox()[name]
+    if name not in load_tools():
+        raise InputError(f"Expected one of the tools {', '.join(load_tools())}, found “{name}”.")
+    return load_tools()[name]
 
 
-def read_input(tool: Tool[Given], given: str) -> Given:
+def read_input(tool: Tool[ToolInput], given: str) -> ToolInput:
     """Parse a tool's input from JSON.
 
     Raises InputError if it is not JSON of the tool's input type; the message names the place.
@@ -194,7 +202,7 @@ def read_input(tool: Tool[Given], given: str) -> Given:
         ) from error
 
 
-def use(tool: Tool[Given], given: Given, bench: Bench) -> ToolUse:
+def use_tool(tool: Tool[ToolInput], given: ToolInput, bench: ToolContext) -> ToolUse:
     """Call a tool and record the result; a tool that is off or fails gets no label.
 
     Offsets are in the text that the tool was given; the caller shifts them. Raises Stopped if the
@@ -237,7 +245,7 @@ def _truncate_json(value: Any) -> str:
         for key, part in value.items()
     }
     texts = (msgspec.json.encode(one).decode() for one in (value, shortened))
-    return next((text for text in texts if len(text) <= MOST_SHOWN), '{"cut":true}')
+    return next((text for text in texts if len(text) <= MAX_TRACE_CHARS), '{"cut":true}')
 
 
 def describe_tools(tools: Iterable[Tool[Any]]) -> str:
@@ -246,11 +254,11 @@ def describe_tools(tools: Iterable[Tool[Any]]) -> str:
     for tool in tools:
         words = f"{tool.description}\n{cleandoc(tool.takes.__doc__ or '')}"
         lines = (line.rstrip() for line in words.splitlines())
-        described.append("\n  ".join([signature(tool), *filter(None, lines)]))
+        described.append("\n  ".join([format_signature(tool), *filter(None, lines)]))
     return "\n\n".join(described)
 
 
-def signature(tool: Tool[Any]) -> str:
+def format_signature(tool: Tool[Any]) -> str:
     """Return the tool's name with its fields, their types and defaults, like a declaration."""
     return f"{tool.name}({_format_fields(tool.takes)})"
 
@@ -284,7 +292,7 @@ def add_commands(commands: Any, add_home: Any) -> None:
     tools = commands.add_parser(
         "tools",
         help="list the tools of an audit, or use one",
-        description=TOOLS_WORDS,
+        description=TOOLS_DESCRIPTION,
         epilog=TOOLS_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -296,7 +304,9 @@ def add_commands(commands: Any, add_home: Any) -> None:
     add_home(tools)
 
 
-def run_tools(given: argparse.Namespace, bench: Bench, say: Say, out: Out) -> int:
+def run_tools(
+    given: argparse.Namespace, bench: ToolContext, say: MessageWriter, out: OutputWriter
+) -> int:
     """List, show or use tools; return 0, or 1 if the tool is off here.
 
     Raises InputError if there is no such tool, or its input is invalid.
@@ -304,20 +314,20 @@ def run_tools(given: argparse.Namespace, bench: Bench, say: Say, out: Out) -> in
     if given.tool is None:
         if given.input is not None:
             raise InputError("Expected a tool's name before --input, found none; give one.")
-        tools = list(toolbox().values())
+        tools = list(load_tools().values())
         if given.json:
             out(_dump_json([_tool_to_dict(tool, bench) for tool in tools]))
             return 0
         for tool in tools:
             off = f"\n  Off here: {why}" if (why := tool.why_off(bench)) else ""
-            words = textwrap.indent(textwrap.fill(tool.description, WIDTH - 2), "  ")
-            out(f"{signature(tool)}\n{words}{off}\n\n")
+            words = textwrap.indent(textwrap.fill(tool.description, TEXT_WIDTH_CHARS - 2), "  ")
+            out(f"{format_signature(tool)}\n{words}{off}\n\n")
         return 0
-    tool = tool_named(given.tool)
+    tool = get_tool(given.tool)
     if given.input is None:
         out(_dump_json(_tool_to_dict(tool, bench)) if given.json else _format_tool(tool, bench))
         return 0
-    tool_use = use(tool, read_input(tool, _read_argument(given.input)), bench)
+    tool_use = use_tool(tool, read_input(tool, _read_argument(given.input)), bench)
     if tool_use.outcome == "failed":
         raise InputError(tool_use.words)
     if given.json:
@@ -330,7 +340,7 @@ def run_tools(given: argparse.Namespace, bench: Bench, say: Say, out: Out) -> in
     return 0
 
 
-def _tool_to_dict(tool: Tool[Any], bench: Bench) -> dict[str, Any]:
+def _tool_to_dict(tool: Tool[Any], bench: ToolContext) -> dict[str, Any]:
     examples = [
         {
             "question": one.question, "response": one.response,
@@ -339,12 +349,12 @@ def _tool_to_dict(tool: Tool[Any], bench: Bench) -> dict[str, Any]:
         for one in tool.examples
     ]  # fmt: skip
     return {
-        "name": tool.name, "signature": signature(tool), "description": tool.description,
+        "name": tool.name, "signature": format_signature(tool), "description": tool.description,
         "is_system": tool.is_system, "off": tool.why_off(bench), "examples": examples,
     }  # fmt: skip
 
 
-def _format_tool(tool: Tool[Any], bench: Bench) -> str:
+def _format_tool(tool: Tool[Any], bench: ToolContext) -> str:
     lines = [describe_tools([tool])]
     if why := tool.why_off(bench):
         lines.append(f"Off here: {why}")

@@ -18,24 +18,24 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 
-PYTHON = "/usr/bin/python3"  # readable by every user, unlike one in somebody's home
-NOBODY = "65534"
+PYTHON_PATH = "/usr/bin/python3"  # readable by every user, unlike one in somebody's home
+NOBODY_ID = "65534"
 CPU_SECONDS = 5
 WALL_SECONDS = 8.0
 MEMORY_BYTES = 1 << 30
 SPACE_BYTES = 32 << 20
 SHARED_BYTES = 1 << 20  # of /dev/shm, for locks
 OUTPUT_BYTES = 1 << 16
-STEP = 0.02  # seconds between two checks for the end or a stop
-PROBE = "print('here')"
+POLL_SECONDS = 0.02  # seconds between two checks for the end or a stop
+PROBE_CODE = "print('here')"
 
-Ending = Literal["finished", "failed", "out_of_time", "overdue", "killed"]
+SandboxEnding = Literal["finished", "failed", "out_of_time", "overdue", "killed"]
 
 
 @dataclass(frozen=True)
-class Ran:
+class SandboxRun:
     """How code ended: without an error or with one, by a limit, or by a signal.
 
     `out_of_time` exceeded its CPU time; `overdue` exceeded the wall-clock time, which may be due to
@@ -43,20 +43,20 @@ class Ran:
     output and standard error.
     """
 
-    ending: Ending
+    ending: SandboxEnding
     printed: str
     complained: str
 
 
 @lru_cache(maxsize=1)
-def why_off() -> str:
+def explain_unavailable() -> str:
     """Return why no code can be run here, as one sentence, or an empty string. Cached."""
     if shutil.which("bwrap") is None:
         return "The code was not run: bubblewrap (bwrap) is not installed here."
-    if not os.access(PYTHON, os.X_OK):
-        return f"The code was not run: there is no {PYTHON} here."
+    if not os.access(PYTHON_PATH, os.X_OK):
+        return f"The code was not run: there is no {PYTHON_PATH} here."
     try:
-        ran = _run_sandboxed(PROBE, Stop())
+        ran = _run_sandboxed(PROBE_CODE, StopSignal())
     except OSError as error:
         return f"The code was not run: bubblewrap does not start here ({error})."
     if ran.ending == "finished" and ran.printed.strip() == "here":
@@ -65,19 +65,19 @@ def why_off() -> str:
     return f"The code was not run: bubblewrap does not work here ({reason[0][:200]})."
 
 
-def run_python(code: str, stop: Stop) -> Ran:
+def run_python(code: str, stop: StopSignal) -> SandboxRun:
     """Run a program in the sandbox.
 
     Raises:
-        RuntimeError: there is no sandbox here; ask `why_off` first.
+        RuntimeError: there is no sandbox here; ask `explain_unavailable` first.
         Stopped: the person stopped the check meanwhile; nothing is left running.
     """
-    if off := why_off():
+    if off := explain_unavailable():
         raise RuntimeError(off)
     return _run_sandboxed(code, stop)
 
 
-def _run_sandboxed(code: str, stop: Stop) -> Ran:
+def _run_sandboxed(code: str, stop: StopSignal) -> SandboxRun:
     with tempfile.TemporaryDirectory(prefix="counterpoint-code-") as directory:
         folder = Path(directory)
         folder.chmod(0o755)  # readable for the user nobody
@@ -98,16 +98,16 @@ def _run_sandboxed(code: str, stop: Stop) -> Ran:
             try:
                 while process.poll() is None and time.monotonic() - began <= WALL_SECONDS:
                     stop.check()
-                    time.sleep(STEP)
+                    time.sleep(POLL_SECONDS)
                 is_late = process.poll() is None
             finally:
                 process.kill()  # also ends everything it started
                 process.wait()
-        ending: Ending = "overdue" if is_late else _classify_exit(process.returncode)
-        return Ran(ending, _read_tail(out), _read_tail(err))
+        ending: SandboxEnding = "overdue" if is_late else _classify_exit(process.returncode)
+        return SandboxRun(ending, _read_tail(out), _read_tail(err))
 
 
-def _classify_exit(code: int) -> Ending:
+def _classify_exit(code: int) -> SandboxEnding:
     if code == 0:
         return "finished"
     if code in (-signal.SIGXCPU, 128 + signal.SIGXCPU):  # sent by the CPU limit
@@ -122,7 +122,7 @@ def _read_tail(path: Path) -> str:
 
 
 def _command(snippet: Path) -> Sequence[str]:
-    as_nobody = ("setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups")
+    as_nobody = ("setpriv", "--reuid", NOBODY_ID, "--regid", NOBODY_ID, "--clear-groups")
     return (
         *(as_nobody if os.geteuid() == 0 else ()),
         *"bwrap --unshare-all --unshare-user --disable-userns --die-with-parent".split(),
@@ -138,5 +138,5 @@ def _command(snippet: Path) -> Sequence[str]:
         *("prlimit", f"--as={MEMORY_BYTES}", f"--cpu={CPU_SECONDS}:{CPU_SECONDS + 1}"),
         # The memory limit is per process, so only one is allowed: no forks, no threads.
         *("--nproc=1", "--fsize=1048576", "--nofile=64", "--core=0"),
-        *(PYTHON, "-I", "-X", "utf8", "/in.py"),
+        *(PYTHON_PATH, "-I", "-X", "utf8", "/in.py"),
     )

@@ -18,8 +18,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-FILE = "/box/answer.py"
-EXAMPLE = 0  # instead of a line number: an example of the question failed
+ANSWER_PATH = "/box/answer.py"
+EXAMPLE_LINE = 0  # instead of a line number: an example of the question failed
 
 
 def run(code: str, asserted: list[int], watched: list[list[int]], examples: str, word: str) -> None:
@@ -34,7 +34,7 @@ def run(code: str, asserted: list[int], watched: list[list[int]], examples: str,
     failed: list[object] = []
     try:
         loader = _MainLoader("__main__", code, asserted)
-        spec = importlib.machinery.ModuleSpec("__main__", loader, origin=FILE)
+        spec = importlib.machinery.ModuleSpec("__main__", loader, origin=ANSWER_PATH)
         spec.has_location = True
         module = importlib.util.module_from_spec(spec)
         module.__dict__["__held__"] = held.add
@@ -58,10 +58,10 @@ class _MainLoader(importlib.machinery.SourceFileLoader):
     """Loads the code as the main program, with its checks counted."""
 
     def __init__(self, name: str, code: str, asserted: list[int]) -> None:
-        super().__init__(name, FILE)
+        super().__init__(name, ANSWER_PATH)
         self.tree = _AssertCounter(asserted).visit(ast.parse(code))
         # Code may inspect its own source.
-        Path(FILE).write_text(code, encoding="utf-8", errors="replace")
+        Path(ANSWER_PATH).write_text(code, encoding="utf-8", errors="replace")
 
     def source_to_code(self, data: Any, path: Any) -> Any:  # type: ignore[override]
         """Compile the parsed tree, whatever encoding the text declares."""
@@ -113,7 +113,7 @@ class _ExampleRunner(doctest.DocTestRunner):
     def report_failure(self, out: Any, test: Any, example: doctest.Example, got: str) -> None:
         """Keep the first failure: the example and its result."""
         message = f"{example.source.strip()} gives {got.strip()}"
-        self.first = self.first or ["AssertionError", message, EXAMPLE]
+        self.first = self.first or ["AssertionError", message, EXAMPLE_LINE]
 
     def report_unexpected_exception(
         self, out: Any, test: Any, example: doctest.Example, exc_info: Any
@@ -121,7 +121,11 @@ class _ExampleRunner(doctest.DocTestRunner):
         """Keep the error; an error in a preparing example belongs to no check."""
         error = exc_info[1]
         message = f"{example.source.strip()} gives {_error_name(error)}: {_error_text(error)}"
-        self.first = self.first or [_error_name(error), message, EXAMPLE if example.want else None]
+        self.first = self.first or [
+            _error_name(error),
+            message,
+            EXAMPLE_LINE if example.want else None,
+        ]
 
 
 def _run_examples(examples: str, names: dict[str, Any]) -> tuple[int, list[object]]:
@@ -143,7 +147,7 @@ def _find_check_line(error: BaseException, watched: list[list[int]]) -> int | No
     """Return the line of the check that the error passed through; None if there is none."""
     trace = error.__traceback__
     while trace is not None:
-        line, is_own = trace.tb_lineno, trace.tb_frame.f_code.co_filename == FILE
+        line, is_own = trace.tb_lineno, trace.tb_frame.f_code.co_filename == ANSWER_PATH
         if is_own and any(first <= line <= last for first, last in watched):
             return line
         trace = trace.tb_next

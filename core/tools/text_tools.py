@@ -12,43 +12,45 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from core.documents.segmentation import fold, sentences
+from core.documents.segmentation import fold_word, split_sentences
 from core.runtime.errors import InputError
 from core.schema.records import Case, Label, Passage, Statement
-from core.tools.registry import Answer, Asker, Bench, Tool, read_examples
-from core.tools.vocabulary import read_words
+from core.tools.registry import PromptRunner, Tool, ToolAnswer, ToolContext, load_examples
+from core.tools.vocabulary import load_words
 
-Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
+Probability = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 
 
-MOST_CHARACTERS = 60_000
+MAX_TEXT_CHARS = 60_000
 PRONOUNS = frozenset(
     "it he she they this these that those his her its their him them er sie es ihr ihre sein seine"
     " diese dieser dieses il elle ils elles ce cela cette ces ella ellos ellas esto eso".split()
 )
 CHINESE_PRONOUNS = ("它", "他", "她", "这", "這", "那", "该", "該", "其", "此")
-Finding = Literal[
+MatchOutcome = Literal[
     "holds", "contradicted", "unsupported", "irrelevant", "self_contradictory", "open"
 ]
-CATEGORIES: dict[Finding, str] = {
+FINDING_CATEGORIES: dict[MatchOutcome, str] = {
     "contradicted": "contradicted",
     "unsupported": "not_in_source",
     "irrelevant": "instruction_not_followed",
     "self_contradictory": "self_contradiction",
 }
-LABELS: dict[Finding, Label] = {
-    "holds": "supported", "open": "unclear", **dict.fromkeys(CATEGORIES, "hallucinated")
+FINDING_LABELS: dict[MatchOutcome, Label] = {
+    "holds": "supported", "open": "unclear", **dict.fromkeys(FINDING_CATEGORIES, "hallucinated")
 }  # fmt: skip
-MOST_PASSAGES = 5
-MOST_BESIDE = 4_000  # characters of the rest of a response that go along with a statement
+MAX_PASSAGES = 5
+MAX_CONTEXT_CHARS = 4_000  # characters of the rest of a response that go along with a statement
 # The readers often take a change of subject within one text for a contradiction: a limit of one
 # half accuses every tenth sentence of some news articles (docs/search-and-match.md).
-SELF_FROM = 0.9
-OWN, GIVEN = "the response itself", "what it was given"
-OWN_WORDS = "It is read against the other statements of its own response."
-NO_READER = "The tool match needs a language model or the built-in readers; here is neither."
-Matcher = Callable[[str, Sequence[Passage]], Answer]
-NO_MODEL = (
+MIN_SELF_CONTRADICTION_P = 0.9
+RESPONSE_SOURCE, CONTEXT_SOURCE = "the response itself", "what it was given"
+SELF_COMPARISON_NOTE = "It is read against the other statements of its own response."
+NO_MATCHER_MESSAGE = (
+    "The tool match needs a language model or the built-in readers; here is neither."
+)
+StatementMatcher = Callable[[str, Sequence[Passage]], ToolAnswer]
+NO_MODEL_MESSAGE = (
     "The tool translate needs a language model; the built-in readers do not translate. Choose a "
     "roster with one."
 )
@@ -60,47 +62,47 @@ def _locate_words(words: str, text: str) -> tuple[int | None, int | None]:
     return (start, start + len(words)) if start >= 0 else (None, None)
 
 
-class SplitText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SplitTextInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A text to cut, and its language as a tag such as en or zh where it is known."""
 
     text: str
     language: str = "und"
 
 
-def _split_text(given: SplitText, bench: Bench) -> Answer:
-    if len(given.text) > MOST_CHARACTERS:
+def _split_text(given: SplitTextInput, bench: ToolContext) -> ToolAnswer:
+    if len(given.text) > MAX_TEXT_CHARS:
         raise InputError(
-            f"Expected a text of at most {MOST_CHARACTERS:,} characters, found "
+            f"Expected a text of at most {MAX_TEXT_CHARS:,} characters, found "
             f"{len(given.text):,}; cut it in parts."
         )
     bench.stop.check()
     rows: list[dict[str, object]] = []
     before = ""
-    for item in sentences(given.text, given.language):
+    for item in split_sentences(given.text, given.language):
         text = given.text[item.start : item.end]
         unquoted = text.lstrip("\"'“‘«「（([*_ ")
-        first = fold(next(iter(unquoted.split()), "")).split("'")[0].strip(",.:;")
+        first = fold_word(next(iter(unquoted.split()), "")).split("'")[0].strip(",.:;")
         points_back = first in PRONOUNS or unquoted.startswith(CHINESE_PRONOUNS)
         refers_to = before if points_back else ""
         rows.append({"start": item.start, "end": item.end, "text": text, "refers_to": refers_to})
         before = text
     if not rows:
-        return Answer("unclear", "The text holds no sentence.", has_something=False)
+        return ToolAnswer("unclear", "The text holds no sentence.", has_something=False)
     count = "1 sentence" if len(rows) == 1 else f"{len(rows)} sentences"
-    return Answer("unclear", f"The text has {count}.", {"sentences": rows})
+    return ToolAnswer("unclear", f"The text has {count}.", {"sentences": rows})
 
 
 SPLIT_TEXT = Tool(
     name="split_text",
-    description=read_words("descriptions")["split_text"],
-    takes=SplitText,
+    description=load_words("descriptions")["split_text"],
+    takes=SplitTextInput,
     work=_split_text,
-    examples=read_examples("split_text", SplitText),
+    examples=load_examples("split_text", SplitTextInput),
     is_system=True,
 )
 
 
-class Match(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class MatchInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A statement and what it is compared with.
 
     statement: the words to check, exactly as they stand in the response.
@@ -119,18 +121,18 @@ class MatchReply(msgspec.Struct, frozen=True):
     """What a language model says; `words` are the statement's own that are wrong."""
 
     reason: str
-    finding: Finding
+    finding: MatchOutcome
     words: str
     instead: str
-    p: Share
+    p: Probability
 
 
-def passages_of(text: str, source: str) -> tuple[Passage, ...]:
+def split_into_passages(text: str, source: str) -> tuple[Passage, ...]:
     """Return the sentences of a text as passages of the named source, each with its neighbours.
 
     Offsets are half-open and count code points of `text`.
     """
-    spans = [(s.start, s.end) for s in sentences(text, "und")]
+    spans = [(s.start, s.end) for s in split_sentences(text, "und")]
     texts = ["", *(text[start:end] for start, end in spans), ""]
     return tuple(
         Passage(
@@ -150,25 +152,27 @@ def passages_of(text: str, source: str) -> tuple[Passage, ...]:
     )
 
 
-def _match_statement(given: Match, bench: Bench) -> Answer:
+def _match_statement(given: MatchInput, bench: ToolContext) -> ToolAnswer:
     if not given.statement.strip():
         raise InputError("Expected a statement to compare, found none; give its words.")
     evidence: Sequence[Passage] = ()
     if given.context.strip():
-        evidence = passages_of(given.context, GIVEN)
+        evidence = split_into_passages(given.context, CONTEXT_SOURCE)
     elif bench.library is not None:
-        evidence = bench.library(f"{given.question} {given.statement}".strip(), MOST_PASSAGES)
+        evidence = bench.library(f"{given.question} {given.statement}".strip(), MAX_PASSAGES)
     if not (evidence or given.before.strip() or given.question.strip()):
         words = "There is nothing to compare the statement with."
-        return Answer("unclear", words, has_something=False)
+        return ToolAnswer("unclear", words, has_something=False)
     if bench.ask is not None:
         return _match_with_model(given, evidence, bench.ask)
     if bench.match is not None:
         return _match_with_readers(given, evidence, bench.match)
-    raise InputError(NO_READER)
+    raise InputError(NO_MATCHER_MESSAGE)
 
 
-def _match_with_model(given: Match, evidence: Sequence[Passage], ask: Asker) -> Answer:
+def _match_with_model(
+    given: MatchInput, evidence: Sequence[Passage], ask: PromptRunner
+) -> ToolAnswer:
     context = given.context or "\n".join(f"{p.source}: {p.text}" for p in evidence)
     fields = {
         "question": given.question,
@@ -177,12 +181,12 @@ def _match_with_model(given: Match, evidence: Sequence[Passage], ask: Asker) -> 
         "context": context,
     }
     reply = ask("match", fields, MatchReply)
-    label = LABELS[reply.finding]
+    label = FINDING_LABELS[reply.finding]
     is_wrong = label == "hallucinated"
     # A probability that contradicts the finding says nothing.
     is_meant = label != "unclear" and (reply.p >= 0.5) == is_wrong
     start, end = _locate_words(reply.words, given.statement) if is_wrong else (None, None)
-    return Answer(
+    return ToolAnswer(
         label,
         reply.reason.strip() or "The model gave no reason.",
         {"finding": reply.finding, "by": "language model", "sources": _list_sources(evidence)},
@@ -190,21 +194,26 @@ def _match_with_model(given: Match, evidence: Sequence[Passage], ask: Asker) -> 
         start,
         end,
         reply.instead.strip() if is_wrong else "",
-        CATEGORIES.get(reply.finding, ""),
+        FINDING_CATEGORIES.get(reply.finding, ""),
     )
 
 
-def _match_with_readers(given: Match, evidence: Sequence[Passage], match: Matcher) -> Answer:
+def _match_with_readers(
+    given: MatchInput, evidence: Sequence[Passage], match: StatementMatcher
+) -> ToolAnswer:
     """Compare with the response's own statements first: contradicting them settles the matter."""
-    own_passages = passages_of(given.before, OWN)
+    own_passages = split_into_passages(given.before, RESPONSE_SOURCE)
     if own_passages:
         answer = match(given.statement, own_passages)
-        if answer.gave["finding"] == "contradicted" and (answer.p or 0.0) >= SELF_FROM:
+        if (
+            answer.gave["finding"] == "contradicted"
+            and (answer.p or 0.0) >= MIN_SELF_CONTRADICTION_P
+        ):
             return _with_finding(answer, "self_contradictory", own_passages)
     if not evidence:
         limitation = "; whether it answers the question takes a language model"
         words = "No other statement of the response contradicts it"
-        return Answer(
+        return ToolAnswer(
             "unclear",
             f"{words}{limitation if given.question else ''}.",
             {"finding": "open", "by": "built-in readers", "sources": []},
@@ -214,7 +223,7 @@ def _match_with_readers(given: Match, evidence: Sequence[Passage], match: Matche
     return _with_finding(answer, answer.gave["finding"], evidence)
 
 
-def _with_finding(answer: Answer, finding: Finding, read: Sequence[Passage]) -> Answer:
+def _with_finding(answer: ToolAnswer, finding: MatchOutcome, read: Sequence[Passage]) -> ToolAnswer:
     gave = {
         **answer.gave,
         "finding": finding,
@@ -223,34 +232,36 @@ def _with_finding(answer: Answer, finding: Finding, read: Sequence[Passage]) -> 
     }
     is_self_contradiction = finding == "self_contradictory"
     category = "" if is_self_contradiction else answer.category
-    words = f"{OWN_WORDS} {answer.words}" if is_self_contradiction else answer.words
-    return replace(answer, words=words, gave=gave, category=category or CATEGORIES.get(finding, ""))
+    words = f"{SELF_COMPARISON_NOTE} {answer.words}" if is_self_contradiction else answer.words
+    return replace(
+        answer, words=words, gave=gave, category=category or FINDING_CATEGORIES.get(finding, "")
+    )
 
 
 def _list_sources(passages: Sequence[Passage]) -> list[dict[str, str]]:
-    return [{"title": p.source, "text": p.text} for p in passages[:MOST_PASSAGES]]
+    return [{"title": p.source, "text": p.text} for p in passages[:MAX_PASSAGES]]
 
 
-def _read_statement(statement: Statement | None, case: Case) -> Match | None:
+def _read_statement(statement: Statement | None, case: Case) -> MatchInput | None:
     if statement is None:
         return None
     rest = f"{case.response[: statement.start].strip()} {case.response[statement.end :].strip()}"
-    return Match(statement.text, "", case.question, rest.strip()[:MOST_BESIDE])
+    return MatchInput(statement.text, "", case.question, rest.strip()[:MAX_CONTEXT_CHARS])
 
 
 MATCH = Tool(
     name="match",
-    description=read_words("descriptions")["match"],
-    takes=Match,
+    description=load_words("descriptions")["match"],
+    takes=MatchInput,
     work=_match_statement,
-    examples=read_examples("match", Match),
+    examples=load_examples("match", MatchInput),
     reads=_read_statement,
-    why_off=lambda bench: NO_READER if bench.ask is None and bench.match is None else "",
+    why_off=lambda bench: NO_MATCHER_MESSAGE if bench.ask is None and bench.match is None else "",
     about="statement",
 )
 
 
-class Translate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TranslationInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A claimed translation and the text that it stands for.
 
     text: the text that was translated.
@@ -265,7 +276,7 @@ class Translate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     target_language: str
 
 
-class Back(msgspec.Struct, frozen=True):
+class BackTranslation(msgspec.Struct, frozen=True):
     """A translation of the claimed translation into the text's language."""
 
     translation: str
@@ -278,19 +289,19 @@ class TranslationVerdict(msgspec.Struct, frozen=True):
     same_meaning: bool
     words: str
     instead: str
-    p: Share
+    p: Probability
 
 
-def _check_translation(given: Translate, bench: Bench) -> Answer:
+def _check_translation(given: TranslationInput, bench: ToolContext) -> ToolAnswer:
     """Translate the claim back with a model that does not see the text, then compare."""
     if bench.ask is None:
-        raise InputError(NO_MODEL)
+        raise InputError(NO_MODEL_MESSAGE)
     for name in given.__struct_fields__:
         if not str(getattr(given, name)).strip():
             raise InputError(f"Expected {name} for the tool translate, found nothing; give it.")
     source, target = given.source_language, given.target_language
     back_fields = {"from_language": target, "into_language": source, "text": given.claimed}
-    back = bench.ask("back_translation", back_fields, Back).translation
+    back = bench.ask("back_translation", back_fields, BackTranslation).translation
     fields = {
         "text_language": source,
         "text": given.text,
@@ -301,7 +312,7 @@ def _check_translation(given: Translate, bench: Bench) -> Answer:
     reply = bench.ask("translation", fields, TranslationVerdict)
     is_wrong = not reply.same_meaning
     start, end = _locate_words(reply.words, given.claimed) if is_wrong else (None, None)
-    return Answer(
+    return ToolAnswer(
         "hallucinated" if is_wrong else "supported",
         reply.reason.strip() or "The model gave no reason.",
         {"text": given.text, "claimed": given.claimed, "back": back},
@@ -316,16 +327,16 @@ def _check_translation(given: Translate, bench: Bench) -> Answer:
 
 TRANSLATE = Tool(
     name="translate",
-    description=read_words("descriptions")["translate"],
-    takes=Translate,
+    description=load_words("descriptions")["translate"],
+    takes=TranslationInput,
     work=_check_translation,
-    examples=read_examples("translate", Translate),
-    why_off=lambda bench: NO_MODEL if bench.ask is None else "",
+    examples=load_examples("translate", TranslationInput),
+    why_off=lambda bench: NO_MODEL_MESSAGE if bench.ask is None else "",
     about="claimed",
 )
 
 
-class Checked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class CheckedStatement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A statement with its label and the evidence for it."""
 
     statement: str
@@ -333,13 +344,13 @@ class Checked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     evidence: str
 
 
-class GetAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class GetAnswerInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All statements of a response as they stand after reflection."""
 
-    checked: list[Checked]
+    checked: list[CheckedStatement]
 
 
-def _combine_labels(given: GetAnswer, bench: Bench) -> Answer:
+def _combine_labels(given: GetAnswerInput, bench: ToolContext) -> ToolAnswer:
     """Combine labels: one wrong statement makes the response wrong, all must be supported."""
     if not given.checked:
         raise InputError("Expected at least one checked statement, found none; check one first.")
@@ -361,10 +372,12 @@ def _combine_labels(given: GetAnswer, bench: Bench) -> Answer:
         "wrong": msgspec.to_builtins(wrong),
         "unclear": msgspec.to_builtins(left_open),
     }
-    return Answer(label, _describe_answer(len(labels), wrong, left_open), gave)
+    return ToolAnswer(label, _describe_answer(len(labels), wrong, left_open), gave)
 
 
-def _describe_answer(total: int, wrong: Sequence[Checked], left_open: Sequence[Checked]) -> str:
+def _describe_answer(
+    total: int, wrong: Sequence[CheckedStatement], left_open: Sequence[CheckedStatement]
+) -> str:
     statements = "1 statement" if total == 1 else f"{total} statements"
     verb = "is" if len(wrong or left_open) == 1 else "are"
     if wrong:
@@ -377,9 +390,9 @@ def _describe_answer(total: int, wrong: Sequence[Checked], left_open: Sequence[C
 
 GET_ANSWER = Tool(
     name="get_answer",
-    description=read_words("descriptions")["get_answer"],
-    takes=GetAnswer,
+    description=load_words("descriptions")["get_answer"],
+    takes=GetAnswerInput,
     work=_combine_labels,
-    examples=read_examples("get_answer", GetAnswer),
+    examples=load_examples("get_answer", GetAnswerInput),
     is_system=True,
 )

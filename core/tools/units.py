@@ -17,29 +17,36 @@ import msgspec
 
 from core.runtime.errors import InputError
 from core.schema.records import Case, Statement
-from core.tools.arithmetic import StatedValue, agrees, show
-from core.tools.quantities import Quantity, compare
-from core.tools.registry import Answer, Bench, Tool, read_examples
-from core.tools.vocabulary import PatternTable, lower, plain, read_words, unit_at, unit_base
+from core.tools.arithmetic import StatedValue, format_value, is_rounded_value
+from core.tools.quantities import Quantity, match_quantities
+from core.tools.registry import Tool, ToolAnswer, ToolContext, load_examples
+from core.tools.vocabulary import (
+    PatternTable,
+    find_unit,
+    get_unit_base,
+    load_words,
+    lower_text,
+    normalize_chars,
+)
 
-WRITTEN = PatternTable("units")
-Operation = Literal["sum", "difference", "ratio", "share", "change", "total"]
-MOST_FIGURES = 40
-FEWEST_OF_TOTAL = 3
-RIGHT_P, WRONG_P = 0.1, 0.9
-LONGEST = 20_000
-LARGEST = 1e15
-SURE_DIGITS = 12  # of conversion factors, which are floats
-NEAR = Fraction(1, 20)
-NUMBER = r"(?<![0-9A-Za-z.,])-?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,15})(?:\.[0-9]{1,12})?"
-AMOUNT = re.compile(NUMBER)
-IN_A_DATE = re.compile(
+PATTERNS = PatternTable("units")
+DerivationKind = Literal["sum", "difference", "ratio", "share", "change", "total"]
+MAX_FIGURES = 40
+MIN_TOTAL_PARTS = 3
+P_IF_RIGHT, P_IF_WRONG = 0.1, 0.9
+MAX_TEXT_CHARS = 20_000
+MAX_AMOUNT = 1e15
+FACTOR_DIGITS = 12  # of conversion factors, which are floats
+NEAR_SHARE = Fraction(1, 20)
+NUMBER_PATTERN = r"(?<![0-9A-Za-z.,])-?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,15})(?:\.[0-9]{1,12})?"
+AMOUNT_PATTERN = re.compile(NUMBER_PATTERN)
+DATE_TAIL = re.compile(
     r"[年月]\s?\Z"
 )  # 2018年5月1日: 1日 is a day of the month, not an amount of time
 
 
 @dataclass(frozen=True)
-class Derivation:
+class FigureDerivation:
     """A stated figure derived from figures of the evidence.
 
     `sum`, `difference`, `ratio` (how many times), `share` (per cent of the other) and `change` (per
@@ -47,7 +54,7 @@ class Derivation:
     `value` is exact, in the base unit of its quantities: metres for kilometres.
     """
 
-    operation: Operation
+    operation: DerivationKind
     parts: tuple[Quantity, ...]
     value: float
 
@@ -65,48 +72,52 @@ class Derivation:
         return f"{sign.join(texts)} = {value}{' %' if self.operation == 'share' else ''}"
 
 
-def derived_values(stated: Quantity, evidence: Sequence[Quantity]) -> list[Derivation]:
+def derive_value(stated: Quantity, evidence: Sequence[Quantity]) -> list[FigureDerivation]:
     """Return how figures of the evidence yield the stated one, simplest first; empty if none do.
 
     Only the first 40 single values of the evidence are tried, and nothing is derived if one of them
     already states the figure.
     """
-    figures = [q for q in evidence if q.low == q.high and not q.ordinal][:MOST_FIGURES]
+    figures = [q for q in evidence if q.low == q.high and not q.ordinal][:MAX_FIGURES]
     alike = [q for q in figures if q.unit == stated.unit]
-    if stated.ordinal or any(compare(stated, q) == "same" for q in alike):
+    if stated.ordinal or any(match_quantities(stated, q) == "same" for q in alike):
         return []
     derivations = []
     for one, other in combinations(alike, 2):
         larger, smaller = (one, other) if one.low >= other.low else (other, one)
-        derivations.append(Derivation("sum", (one, other), one.low + other.low))
-        derivations.append(Derivation("difference", (larger, smaller), larger.low - smaller.low))
+        derivations.append(FigureDerivation("sum", (one, other), one.low + other.low))
+        derivations.append(
+            FigureDerivation("difference", (larger, smaller), larger.low - smaller.low)
+        )
     if stated.unit in ("percent", "times", "percentage_point"):
         # Shares and changes relate two figures of any unit, as long as it is the same.
         pairs = [p for p in combinations(figures, 2) if p[0].unit == p[1].unit != stated.unit]
         derivations += [one for pair in pairs for one in _derive_ratios(stated.unit, *pair)]
-    if len(alike) >= FEWEST_OF_TOTAL:  # the largest may be the total itself
+    if len(alike) >= MIN_TOTAL_PARTS:  # the largest may be the total itself
         largest = max(alike, key=lambda q: abs(q.low))
         for parts in (tuple(alike), tuple(q for q in alike if q is not largest)):
-            if len(parts) >= FEWEST_OF_TOTAL:
-                derivations.append(Derivation("total", parts, sum(part.low for part in parts)))
+            if len(parts) >= MIN_TOTAL_PARTS:
+                derivations.append(
+                    FigureDerivation("total", parts, sum(part.low for part in parts))
+                )
     return [one for one in derivations if _yields_stated(one, stated)]
 
 
-def _derive_ratios(unit: str, one: Quantity, other: Quantity) -> Iterator[Derivation]:
+def _derive_ratios(unit: str, one: Quantity, other: Quantity) -> Iterator[FigureDerivation]:
     """Yield each figure over the other as times or share, and the change between them."""
     for first, second in ((one, other), (other, one)):
         top, base = second.low - second.offset, first.low - first.offset
         if not base:
             continue
         if unit == "times":
-            yield Derivation("ratio", (second, first), top / base)
+            yield FigureDerivation("ratio", (second, first), top / base)
         elif 0 < top < base:
-            yield Derivation("share", (second, first), 100 * top / base)
+            yield FigureDerivation("share", (second, first), 100 * top / base)
         if unit == "percent":
-            yield Derivation("change", (first, second), 100 * (top - base) / abs(base))
+            yield FigureDerivation("change", (first, second), 100 * (top - base) / abs(base))
 
 
-def _yields_stated(derived: Derivation, stated: Quantity) -> bool:
+def _yields_stated(derived: FigureDerivation, stated: Quantity) -> bool:
     value = abs(derived.value) if derived.operation == "change" else derived.value
     # Shares and changes are stated in round figures; sums carry the rounding of their parts.
     step = stated.step if derived.operation in ("share", "change", "ratio") else 0.0
@@ -121,7 +132,7 @@ def _yields_stated(derived: Derivation, stated: Quantity) -> bool:
         noun="",
         other_factor=1.0,
     )
-    return compare(replace(stated, noun=""), exact) == "same"
+    return match_quantities(replace(stated, noun=""), exact) == "same"
 
 
 @dataclass(frozen=True)
@@ -139,67 +150,69 @@ class StatedConversion:
     end: int
 
 
-def convert(value: float, unit: str, to: str) -> Fraction:
+def convert_unit(value: float, unit: str, to: str) -> Fraction:
     """Return the value in another unit; units are English words or signs.
 
     Raises:
         InputError: a unit is unknown, the units are not of one kind, or the value is too large.
     """
-    if not abs(value) <= LARGEST:
-        raise InputError(f"Expected a value of at most {LARGEST:g}, found {value:g}.")
+    if not abs(value) <= MAX_AMOUNT:
+        raise InputError(f"Expected a value of at most {MAX_AMOUNT:g}, found {value:g}.")
     one, other = _parse_unit(unit), _parse_unit(to)
-    if unit_base(one).symbol != unit_base(other).symbol:
+    if get_unit_base(one).symbol != get_unit_base(other).symbol:
         raise InputError(f"Expected two units of one kind, found {unit} and {to}.")
     return _convert_exactly(Fraction(value), one, other)
 
 
 def _parse_unit(unit: str) -> str:
     """Return pint's name of a unit given as a word or sign, from the vetted units."""
-    text = plain(f"1 {unit}")
-    found = unit_at(text, lower(text), 1, "en")
+    text = normalize_chars(f"1 {unit}")
+    found = find_unit(text, lower_text(text), 1, "en")
     if found is None or found[0] < len(text):
         raise InputError(f"Expected a unit such as km/h or pounds, found “{unit[:40]}”.")
     return found[1]
 
 
 def _convert_exactly(value: Fraction, unit: str, to: str) -> Fraction:
-    one, other = unit_base(unit), unit_base(to)
+    one, other = get_unit_base(unit), get_unit_base(to)
     whole = value * Fraction(one.factor) + Fraction(one.offset) - Fraction(other.offset)
-    return Fraction(f"{float(whole / Fraction(other.factor)):.{SURE_DIGITS}g}")
+    return Fraction(f"{float(whole / Fraction(other.factor)):.{FACTOR_DIGITS}g}")
 
 
-def stated_conversions(text: str, language: str) -> list[StatedConversion]:
+def find_conversions(text: str, language: str) -> list[StatedConversion]:
     """Return the conversions that a text states, in order; `language` is an ISO 639-1 code.
 
     A conversion holds if either amount equals the other one, rounded to its last non-zero digit.
     Raises InputError if the text is too long.
     """
-    if len(text) > LONGEST:
-        raise InputError(f"Expected at most {LONGEST:,} characters, found {len(text):,}.")
-    normalized = plain(text)
-    low = lower(normalized)
+    if len(text) > MAX_TEXT_CHARS:
+        raise InputError(f"Expected at most {MAX_TEXT_CHARS:,} characters, found {len(text):,}.")
+    normalized = normalize_chars(text)
+    low = lower_text(normalized)
     conversions = []
-    for match in AMOUNT.finditer(normalized):
-        if IN_A_DATE.search(normalized[max(0, match.start() - 2) : match.start()]):
+    for match in AMOUNT_PATTERN.finditer(normalized):
+        if DATE_TAIL.search(normalized[max(0, match.start() - 2) : match.start()]):
             continue
-        first = unit_at(normalized, low, match.end(), language)
-        link = WRITTEN.link.match(normalized, first[0]) if first else None
-        second = unit_at(normalized, low, link.end(), language) if link else None
+        first = find_unit(normalized, low, match.end(), language)
+        link = PATTERNS.link.match(normalized, first[0]) if first else None
+        second = find_unit(normalized, low, link.end(), language) if link else None
         if not (first and link and second) or first[1] == second[1]:
             continue
-        if unit_base(first[1]).symbol == unit_base(second[1]).symbol:
+        if get_unit_base(first[1]).symbol == get_unit_base(second[1]).symbol:
             one, other = _parse_number(match.group()), _parse_number(link["n"])
             forward = _convert_exactly(one.value, first[1], second[1])
             backward = _convert_exactly(other.value, second[1], first[1])
-            is_near = abs(forward - other.value) <= NEAR * abs(forward)
-            holds = agrees(forward, other) or (is_near and agrees(backward, one))
+            is_near = abs(forward - other.value) <= NEAR_SHARE * abs(forward)
+            holds = is_rounded_value(forward, other) or (
+                is_near and is_rounded_value(backward, one)
+            )
             start, end = link.start("n"), second[0]
             conversions.append(
                 StatedConversion(
                     first=normalized[match.start() : first[0]],
                     second=normalized[start:end],
                     holds=holds,
-                    instead=f"{show(forward)}{normalized[link.end() : end]}",
+                    instead=f"{format_value(forward)}{normalized[link.end() : end]}",
                     start=start,
                     end=end,
                 )
@@ -217,7 +230,7 @@ def _parse_number(written: str) -> StatedValue:
     return StatedValue(value, step, is_about=True)
 
 
-class Conversion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class UnitsInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A text that states conversions, or one amount to convert.
 
     `text` is the statement, in `language` (an ISO 639-1 code). Or give `value` with its `unit` and
@@ -231,16 +244,16 @@ class Conversion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     to: str = ""
 
 
-def work(given: Conversion, bench: Bench) -> Answer:
+def check_conversions(given: UnitsInput, bench: ToolContext) -> ToolAnswer:
     """Convert the amount, or check the conversions that the text states.
 
     Raises InputError if a unit is unknown, or the two measure different things.
     """
     if given.unit or given.to:
-        converted = show(convert(given.value, given.unit, given.to))
+        converted = format_value(convert_unit(given.value, given.unit, given.to))
         words = f"{given.value:g} {given.unit} is {converted} {given.to}."
-        return Answer("unclear", words, {"value": converted, "unit": given.to})
-    conversions = stated_conversions(given.text, given.language)
+        return ToolAnswer("unclear", words, {"value": converted, "unit": given.to})
+    conversions = find_conversions(given.text, given.language)
     gave = {
         "conversions": [
             {"from": one.first, "to": one.second, "holds": one.holds, "worked_out": one.instead}
@@ -248,18 +261,18 @@ def work(given: Conversion, bench: Bench) -> Answer:
         ]
     }
     if not conversions:
-        return Answer("unclear", "The text states no conversion.", gave, has_something=False)
+        return ToolAnswer("unclear", "The text states no conversion.", gave, has_something=False)
     wrong = next((one for one in conversions if not one.holds), None)
     if wrong is None:
-        return Answer(
-            "supported", f"{conversions[0].first} is {conversions[0].second}.", gave, RIGHT_P
+        return ToolAnswer(
+            "supported", f"{conversions[0].first} is {conversions[0].second}.", gave, P_IF_RIGHT
         )
     words = f"{wrong.first} is {wrong.instead}, not {wrong.second}."
-    return Answer(
+    return ToolAnswer(
         "hallucinated",
         words,
         gave,
-        WRONG_P,
+        P_IF_WRONG,
         wrong.start,
         wrong.end,
         instead=wrong.instead,
@@ -267,19 +280,19 @@ def work(given: Conversion, bench: Bench) -> Answer:
     )
 
 
-def reads(statement: Statement | None, case: Case) -> Conversion | None:
+def read_conversion(statement: Statement | None, case: Case) -> UnitsInput | None:
     """Return the statement as input if it states a conversion, else None."""
     text = case.response if statement is None else case.response[statement.start : statement.end]
-    if len(text) > LONGEST or not stated_conversions(text, case.language):
+    if len(text) > MAX_TEXT_CHARS or not find_conversions(text, case.language):
         return None
-    return Conversion(text, case.language)
+    return UnitsInput(text, case.language)
 
 
 TOOL = Tool(
     name="units",
-    description=read_words("descriptions")["units"],
-    takes=Conversion,
-    work=work,
-    examples=read_examples("units", Conversion),
-    reads=reads,
+    description=load_words("descriptions")["units"],
+    takes=UnitsInput,
+    work=check_conversions,
+    examples=load_examples("units", UnitsInput),
+    reads=read_conversion,
 )

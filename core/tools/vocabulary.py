@@ -25,31 +25,37 @@ from babel.dates import get_day_names, get_month_names
 from babel.numbers import get_currency_name
 from babel.units import format_unit
 
-V = TypeVar("V")
-Bound = Literal["exact", "about", "at_least", "at_most", "more_than", "less_than"]
+PhraseValue = TypeVar("PhraseValue")
+QuantityBound = Literal["exact", "about", "at_least", "at_most", "more_than", "less_than"]
 DateBound = Literal["exact", "about", "before", "after", "since", "until"]
 
-FOLDER = Path(__file__).parent / "words"
-TABLES = tomllib.loads((FOLDER / "patterns.toml").read_text(encoding="utf-8"))
-KEPT = "，：；！？（）～＂＇"  # full-width marks that differ in meaning from the ASCII ones
-UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}]")
-SPACE_GROUPS = frozenset("fr sv fi cs ru uk pl nb no sk bg hu et lv lt es de it pt ca eu".split())
-NORWEGIAN = {"nb": "no", "nn": "no"}
-WORD = regex.compile(r"\p{L}[\p{L}\p{M}]*+")
+WORDS_DIR = Path(__file__).parent / "words"
+PATTERN_TABLES = tomllib.loads((WORDS_DIR / "patterns.toml").read_text(encoding="utf-8"))
+KEPT_WIDE_MARKS = (
+    "，：；！？（）～＂＇"  # full-width marks that differ in meaning from the ASCII ones
+)
+UNSPACED_SCRIPTS = regex.compile(
+    r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}]"
+)
+SPACE_GROUP_LANGUAGES = frozenset(
+    "fr sv fi cs ru uk pl nb no sk bg hu et lv lt es de it pt ca eu".split()
+)
+NORWEGIAN_CODES = {"nb": "no", "nn": "no"}
+WORD_PATTERN = regex.compile(r"\p{L}[\p{L}\p{M}]*+")
 SIGNED_DIGITS = regex.compile(r"[\d.,]+")
 SCALE_FORMS: tuple[Literal["short", "long"], ...] = ("short", "long")
-PER = re.compile(
+PER_PATTERN = re.compile(
     r"[ \u00a0]?(?:/|(?:an?|per|pro|par|por|al|na|za|på|за|प्रति|لكل)[ \u00a0]|每|毎)[ \u00a0]?"
 )
 FEET_INCHES = re.compile(r"'[ ]?\d{1,2}(?:\.\d+)?\"")
-BLANK = "[ \u00a0]"
-NEVER: re.Pattern[str] = re.compile(r"(?!)")
+BLANK_PATTERN = "[ \u00a0]"
+NEVER_PATTERN: re.Pattern[str] = re.compile(r"(?!)")
 OTHER_SCRIPTS = frozenset("ar fa hi zh ja ko ru".split())  # texts in these often have English dates
-FORMS: tuple[Literal["abbreviated", "wide"], ...] = ("abbreviated", "wide")
-CONTEXTS: tuple[Literal["format", "stand-alone"], ...] = ("format", "stand-alone")
-DECADE = r"((?:1[0-9]|20|[2-9])?\d0|[2-9]0)"
-CENTURY = r"(\d{1,2}|[ivxlc]{1,6}|[一二三四五六七八九十]{1,3})"
-APART = r"(?<![^\W一-鿿가-힣])(?<!\d[.,])(?:{})(?![^\W一-鿿가-힣])"
+MONTH_FORMS: tuple[Literal["abbreviated", "wide"], ...] = ("abbreviated", "wide")
+NAME_CONTEXTS: tuple[Literal["format", "stand-alone"], ...] = ("format", "stand-alone")
+DECADE_PATTERN = r"((?:1[0-9]|20|[2-9])?\d0|[2-9]0)"
+CENTURY_PATTERN = r"(\d{1,2}|[ivxlc]{1,6}|[一二三四五六七八九十]{1,3})"
+SEPARATE_TEMPLATE = r"(?<![^\W一-鿿가-힣])(?<!\d[.,])(?:{})(?![^\W一-鿿가-힣])"
 
 
 class _PlainTable(dict[int, str]):
@@ -58,12 +64,12 @@ class _PlainTable(dict[int, str]):
     def __missing__(self, code: int) -> str:
         char = chr(code)
         digit = unicodedata.decimal(char, None)
-        if char in read_words("signs"):
-            self[code] = read_words("signs")[char]
+        if char in load_words("signs"):
+            self[code] = load_words("signs")[char]
         elif digit is not None:
             self[code] = str(digit)
         else:
-            is_wide = 0xFF01 <= code <= 0xFF5E and char not in KEPT
+            is_wide = 0xFF01 <= code <= 0xFF5E and char not in KEPT_WIDE_MARKS
             self[code] = chr(code - 0xFEE0) if is_wide else char
         return self[code]
 
@@ -71,12 +77,12 @@ class _PlainTable(dict[int, str]):
 _PLAIN = _PlainTable()
 
 
-def plain(text: str) -> str:
+def normalize_chars(text: str) -> str:
     """Return the text with digits, signs and blanks of any script as ASCII; same length."""
     return text.translate(_PLAIN)
 
 
-def lower(text: str) -> str:
+def lower_text(text: str) -> str:
     """Return the text in lower case, of the same length: letters that would become two stay."""
     lowered = text.lower()
     if len(lowered) == len(text):
@@ -86,7 +92,7 @@ def lower(text: str) -> str:
 
 def is_unspaced(char: str) -> bool:
     """Return True for scripts that write words without blanks (Korean: with their endings)."""
-    return char > "\u0e00" and UNSPACED.match(char) is not None
+    return char > "\u0e00" and UNSPACED_SCRIPTS.match(char) is not None
 
 
 def is_inside_word(text: str, position: int) -> bool:
@@ -117,16 +123,16 @@ def _group_lengths(keys: Iterable[tuple[str, int]]) -> dict[str, tuple[int, ...]
     return {part: tuple(sorted(sizes, reverse=True)) for part, sizes in lengths.items()}
 
 
-class Phrases(Generic[V]):
+class PhraseTable(Generic[PhraseValue]):
     """Words and phrases with a value each, looked up at a position in plain lower-case text."""
 
-    def __init__(self, values: Mapping[str, V]) -> None:
+    def __init__(self, values: Mapping[str, PhraseValue]) -> None:
         self.values = {key: value for key, value in values.items() if key}
         self._first, self._last = (
             _group_lengths((key[place], len(key)) for key in self.values) for place in (0, -1)
         )
 
-    def at(self, text: str, position: int) -> tuple[int, V] | None:
+    def at(self, text: str, position: int) -> tuple[int, PhraseValue] | None:
         """Return end and value of the longest phrase that starts here and ends at a word end."""
         for length in self._first.get(text[position : position + 1], ()):
             end = position + length
@@ -136,7 +142,7 @@ class Phrases(Generic[V]):
                 return end, self.values[piece]
         return None
 
-    def before(self, text: str, position: int) -> tuple[int, V] | None:
+    def before(self, text: str, position: int) -> tuple[int, PhraseValue] | None:
         """Return start and value of the longest phrase that ends here, starting a word."""
         for length in self._last.get(text[position - 1 : position], ()):
             start = position - length
@@ -168,13 +174,13 @@ class Vocabulary:
     locale: Locale
     decimal_mark: str
     groups_by_space: bool
-    bounds_before: Phrases[Bound]
-    bounds_after: Phrases[Bound]
-    scales: Phrases[float]
-    percent: Phrases[str]
-    phrases: Phrases[str]
-    and_half: Phrases[bool]
-    ages: Phrases[bool]
+    bounds_before: PhraseTable[QuantityBound]
+    bounds_after: PhraseTable[QuantityBound]
+    scales: PhraseTable[float]
+    percent: PhraseTable[str]
+    phrases: PhraseTable[str]
+    and_half: PhraseTable[bool]
+    ages: PhraseTable[bool]
     own: Mapping[str, Any]
 
     def listed(self, *names: str) -> frozenset[str]:
@@ -182,56 +188,58 @@ class Vocabulary:
         return frozenset(word for name in names for word in self.own.get(name, ()))
 
 
-def file_of(language: str) -> str:
+def resolve_language(language: str) -> str:
     """Return the language whose file serves a tag ("en", "pt-BR"); English for unknown ones."""
     code = language.lower().replace("_", "-").split("-")[0]
-    code = NORWEGIAN.get(code, code)
+    code = NORWEGIAN_CODES.get(code, code)
     return code if code in _list_languages() else "en"
 
 
 @lru_cache(maxsize=1)
 def _list_languages() -> frozenset[str]:
     """Return the languages with a file: a tag, which a model may write, never becomes a path."""
-    return frozenset(path.stem for path in FOLDER.glob("??.json"))
+    return frozenset(path.stem for path in WORDS_DIR.glob("??.json"))
 
 
 @lru_cache(maxsize=64)
-def read_words(name: str) -> dict[str, Any]:
+def load_words(name: str) -> dict[str, Any]:
     """Load one of the JSON files in `words`."""
-    loaded: dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    loaded: dict[str, Any] = json.loads((WORDS_DIR / f"{name}.json").read_text(encoding="utf-8"))
     return loaded
 
 
 @lru_cache(maxsize=64)
-def vocabulary(language: str) -> Vocabulary:
+def load_vocabulary(language: str) -> Vocabulary:
     """Return the vocabulary of a language by its tag."""
-    lists, locale = read_words(file_of(language)), locale_of(language)
+    lists, locale = load_words(resolve_language(language)), get_locale(language)
     percents = dict.fromkeys([*lists.get("percent", ()), "%"], "percent")
     percents |= {"‰": "permille"} | dict.fromkeys(lists.get("points", ()), "percentage_point")
     mark = str(locale.number_symbols.get("latn", {}).get("decimal", "."))
     return Vocabulary(
-        language=file_of(language),
+        language=resolve_language(language),
         locale=locale,
         decimal_mark=mark if mark in ".," else ".",
-        groups_by_space=locale.language in SPACE_GROUPS,
+        groups_by_space=locale.language in SPACE_GROUP_LANGUAGES,
         bounds_before=_bound_phrases(lists, ""),
         bounds_after=_bound_phrases(lists, "_after"),
-        scales=Phrases(_scale_words(locale) | lists.get("scales", {})),
-        percent=Phrases(percents),
-        phrases=Phrases({plain(key): value for key, value in lists.get("phrases", {}).items()}),
-        and_half=flags(lists.get("and_half", ())),
-        ages=flags(lists.get("ages", ())),
+        scales=PhraseTable(_scale_words(locale) | lists.get("scales", {})),
+        percent=PhraseTable(percents),
+        phrases=PhraseTable(
+            {normalize_chars(key): value for key, value in lists.get("phrases", {}).items()}
+        ),
+        and_half=make_phrase_set(lists.get("and_half", ())),
+        ages=make_phrase_set(lists.get("ages", ())),
         own=lists,
     )
 
 
 @lru_cache(maxsize=128)
-def list_pattern(name: str, *keys: str) -> re.Pattern[str]:
+def compile_list(name: str, *keys: str) -> re.Pattern[str]:
     """Compile the alternatives of a list in a JSON file, ignoring case.
 
     The name of another list of the file in capitals stands for any of that list's alternatives.
     """
-    lists: Any = read_words(name)
+    lists: Any = load_words(name)
     chosen = lists
     for key in keys:
         chosen = chosen[key]
@@ -242,14 +250,14 @@ def list_pattern(name: str, *keys: str) -> re.Pattern[str]:
     return re.compile(joined, re.IGNORECASE)
 
 
-class Patterns:
+class ListPatterns:
     """The lists of a JSON file as compiled patterns, available as attributes."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def __getattr__(self, key: str) -> re.Pattern[str]:
-        return list_pattern(self._name, key)
+        return compile_list(self._name, key)
 
 
 class PatternTable:
@@ -261,7 +269,7 @@ class PatternTable:
     def __init__(self, table: str, compiled: Callable[[str], Any] = re.compile) -> None:
         self._compiled = compiled
         self._known: dict[str, str] = {}
-        for name, written in TABLES[table].items():
+        for name, written in PATTERN_TABLES[table].items():
             self._known[name] = re.sub(
                 r"\{([a-z_]+)\}", lambda part: self._known[part[1]], "".join(written)
             )
@@ -272,24 +280,24 @@ class PatternTable:
         return pattern
 
 
-def either(words: Iterable[str]) -> str:
+def match_any(words: Iterable[str]) -> str:
     """Return a pattern that matches any of the words, the longest first."""
-    ordered = sorted({plain(word) for word in words}, key=len, reverse=True)
+    ordered = sorted({normalize_chars(word) for word in words}, key=len, reverse=True)
     return "|".join(re.escape(word).replace(r"\ ", "[ \u00a0]") for word in ordered)
 
 
-def flags(words: Iterable[str]) -> Phrases[bool]:
+def make_phrase_set(words: Iterable[str]) -> PhraseTable[bool]:
     """Return phrases that have no value of their own."""
-    return Phrases(dict.fromkeys(words, True))
+    return PhraseTable(dict.fromkeys(words, True))
 
 
-def _bound_phrases(lists: Mapping[str, Any], suffix: str) -> Phrases[Bound]:
-    bounds: Iterable[Bound] = get_args(Bound)
-    return Phrases({word: bound for bound in bounds for word in lists.get(bound + suffix, ())})
+def _bound_phrases(lists: Mapping[str, Any], suffix: str) -> PhraseTable[QuantityBound]:
+    bounds: Iterable[QuantityBound] = get_args(QuantityBound)
+    return PhraseTable({word: bound for bound in bounds for word in lists.get(bound + suffix, ())})
 
 
 @lru_cache(maxsize=64)
-def locale_of(language: str) -> Locale:
+def get_locale(language: str) -> Locale:
     """Return CLDR's locale for a tag, without its region if that is unknown; else English."""
     for tag in (language.replace("-", "_"), language.replace("_", "-").split("-")[0]):
         with contextlib.suppress(UnknownLocaleError, ValueError, TypeError):
@@ -304,7 +312,7 @@ def _scale_words(locale: Locale) -> dict[str, float]:
         every = locale.compact_decimal_formats.get(length, {}).values()
         for power, pattern in (item for forms in every for item in forms.items()):
             written = str(pattern.pattern)
-            word = lower(re.sub("[0']", "", written).replace("\u00a0", " ")).strip()
+            word = lower_text(re.sub("[0']", "", written).replace("\u00a0", " ")).strip()
             zeros = written.count("0")
             # Short Latin forms ("kM", "mi", "Mr") are units and words as well.
             if zeros and len(word) > 1 and (length == "long" or not word.isascii()):
@@ -313,29 +321,33 @@ def _scale_words(locale: Locale) -> dict[str, float]:
 
 
 @lru_cache(maxsize=64)
-def unit_words(language: str) -> Phrases[str]:
+def load_unit_words(language: str) -> PhraseTable[str]:
     """Return unit words with pint's names, also the English ones, which other texts quote."""
     units: dict[str, str] = {}
-    for code in dict.fromkeys(("en", file_of(language), language)):
+    for code in dict.fromkeys(("en", resolve_language(language), language)):
         units |= _cldr_units(code)
-        own_units = read_words(file_of(code)).get("units", {})
-        units |= {plain(word): unit for word, unit in own_units.items()}
-    return Phrases(units)
+        own_units = load_words(resolve_language(code)).get("units", {})
+        units |= {normalize_chars(word): unit for word, unit in own_units.items()}
+    return PhraseTable(units)
 
 
 @lru_cache(maxsize=1)
-def unit_symbols() -> Phrases[str]:
+def load_unit_symbols() -> PhraseTable[str]:
     """Return unit symbols with pint's names; upper and lower case differ."""
-    return Phrases(read_words("units")["symbols"])
+    return PhraseTable(load_words("units")["symbols"])
 
 
 def _cldr_units(language: str) -> dict[str, str]:
     """Return all plural forms of the vetted units; short forms only in non-Latin scripts."""
-    locale, words = locale_of(language), {}
-    units = read_words("units")["cldr"].items()
+    locale, words = get_locale(language), {}
+    units = load_words("units")["cldr"].items()
     for (name, unit), length, sample in product(units, SCALE_FORMS, (1, 2, 5, 11, 100, 1.5)):
         written = format_unit(sample, name, length=length, locale=locale)
-        word = lower(plain(SIGNED_DIGITS.sub("", written))).replace("\u00a0", " ").strip()
+        word = (
+            lower_text(normalize_chars(SIGNED_DIGITS.sub("", written)))
+            .replace("\u00a0", " ")
+            .strip()
+        )
         is_latin = any("a" <= c <= "z" for c in word)
         if word and name not in written and (length == "long" or not is_latin):
             words[word] = unit
@@ -343,42 +355,42 @@ def _cldr_units(language: str) -> dict[str, str]:
 
 
 @lru_cache(maxsize=64)
-def currency_words(language: str) -> tuple[Phrases[str], Phrases[str]]:
+def load_currency_words(language: str) -> tuple[PhraseTable[str], PhraseTable[str]]:
     """Return currency words before an amount, and after it, with their ISO 4217 codes.
 
     Before are signs and codes, after also words. "$" alone is the US dollar and "¥" the yen, in
     Chinese texts the yuan.
     """
-    lists, code = read_words("currencies"), file_of(language)
+    lists, code = load_words("currencies"), resolve_language(language)
     signs: dict[str, str] = lists["signs"]
     codes = {iso.lower(): iso for iso in lists["codes"]}
     before = signs | {low: iso for low, iso in codes.items() if iso not in lists["also_words"]}
     after = {sign: iso for sign, iso in signs.items() if len(sign) == 1 or sign == "rmb"} | codes
     after |= {word: iso for word, iso in lists["after"].items() if word != "ft"}
-    locale = locale_of(code)
+    locale = get_locale(code)
     for iso, count in product(lists["codes"], (1, 2, 5, 1.5)):
         name = get_currency_name(iso, count=count, locale=locale)
-        after[lower(plain(name)).replace("\u00a0", " ")] = iso
-    after |= read_words(code).get("currencies", {})
+        after[lower_text(normalize_chars(name)).replace("\u00a0", " ")] = iso
+    after |= load_words(code).get("currencies", {})
     if code in lists["kronor"]:
         words = ("kr", "kr.", "kronor", "kroner", "krona", "krone")
         after |= dict.fromkeys(words, lists["kronor"][code])
     if code == "zh":
         before |= {"¥": "CNY"}
-    return Phrases(before), Phrases(after)
+    return PhraseTable(before), PhraseTable(after)
 
 
 @lru_cache(maxsize=64)
-def number_words(language: str) -> NumberWords:
+def load_number_words(language: str) -> NumberWords:
     """Return a language's number words, by CLDR's spell-out rules in every gender and case."""
     from unicode_rbnf import RbnfEngine
 
-    own_numbers: Mapping[str, int] = read_words(file_of(language)).get("numbers", {})
+    own_numbers: Mapping[str, int] = load_words(resolve_language(language)).get("numbers", {})
     cardinals = {_split_words(word): int(value) for word, value in own_numbers.items()}
     ordinals: dict[tuple[str, ...], int] = {}
     try:
-        code = locale_of(language).language
-        engine = RbnfEngine.for_language(NORWEGIAN.get(code, code))
+        code = get_locale(language).language
+        engine = RbnfEngine.for_language(NORWEGIAN_CODES.get(code, code))
     except ValueError:
         engine = None
     for name in engine.rulesets if engine else ():
@@ -397,11 +409,11 @@ def number_words(language: str) -> NumberWords:
 
 def _split_words(spelled: str) -> tuple[str, ...]:
     """Split a spelled number into words; soft hyphens only mark where a line may break."""
-    return tuple(WORD.findall(lower(plain(spelled.replace("\u00ad", "")))))
+    return tuple(WORD_PATTERN.findall(lower_text(normalize_chars(spelled.replace("\u00ad", "")))))
 
 
 @dataclass(frozen=True)
-class Base:
+class UnitBase:
     """A unit in base units: a value is `value * factor + offset` of `symbol`."""
 
     symbol: str
@@ -420,24 +432,24 @@ def _load_pint() -> Any:
 
 
 @lru_cache(maxsize=1024)
-def unit_base(unit: str) -> Base:
+def get_unit_base(unit: str) -> UnitBase:
     """Return the base of a unit by any of its names: pint's, percent, a currency code or ours."""
     if not unit or unit in ("percent", "percentage_point") or (len(unit) == 3 and unit.isupper()):
-        return Base(unit)
+        return UnitBase(unit)
     if unit == "permille":
-        return Base("percent", 0.1)
-    if unit in read_words("units")["own"]:
-        return Base(unit.rpartition(" ")[2], 1e6 if unit.startswith("1e6") else 1.0)
+        return UnitBase("percent", 0.1)
+    if unit in load_words("units")["own"]:
+        return UnitBase(unit.rpartition(" ")[2], 1e6 if unit.startswith("1e6") else 1.0)
     with _pint_lock:  # two threads would make two registries, whose units do not mix
         registry = _load_pint()
         if unit in ("degC", "degF"):
             zero, one = (registry.Quantity(v, unit).to_base_units().magnitude for v in (0.0, 1.0))
-            return Base("kelvin", float(one - zero), float(zero))
+            return UnitBase("kelvin", float(one - zero), float(zero))
         quantity = (1.0 * registry.parse_expression(unit)).to_base_units()
-        return Base(str(quantity.units), float(quantity.magnitude))
+        return UnitBase(str(quantity.units), float(quantity.magnitude))
 
 
-def unit_at(text: str, low: str, position: int, language: str) -> tuple[int, str] | None:
+def find_unit(text: str, low: str, position: int, language: str) -> tuple[int, str] | None:
     """Return end and pint name of the unit that follows a number ending at `position`.
 
     `text` is plain, `low` the same in lower case. One blank or hyphen may stand between.
@@ -446,14 +458,14 @@ def unit_at(text: str, low: str, position: int, language: str) -> tuple[int, str
     if gap in ("'", '"'):
         return _feet_or_inches(text, position)
     start = position + (gap in (" ", "\u00a0", "-"))
-    found = unit_word(text, low, start, language)
+    found = find_unit_word(text, low, start, language)
     if found is None or not _is_unit(text, low, start, found[0], tight=start == position):
         return None
     end, unit = found
     end += 4 if low[end : end + 4] in ("-old", " old") else 0
-    per = PER.match(low, end)
-    other = unit_word(text, low, per.end(), language) if per else None
-    own_units = read_words("units")["own"]
+    per = PER_PATTERN.match(low, end)
+    other = find_unit_word(text, low, per.end(), language) if per else None
+    own_units = load_words("units")["own"]
     if (
         other is None
         or {unit, other[1]} & {*own_units, "degC", "degF"}
@@ -463,9 +475,9 @@ def unit_at(text: str, low: str, position: int, language: str) -> tuple[int, str
     return other[0], f"({unit}) / ({other[1]})"
 
 
-def unit_word(text: str, low: str, start: int, language: str) -> tuple[int, str] | None:
+def find_unit_word(text: str, low: str, start: int, language: str) -> tuple[int, str] | None:
     """Return end and pint name of the single unit that begins at `start`."""
-    return unit_symbols().at(text, start) or unit_words(language).at(low, start)
+    return load_unit_symbols().at(text, start) or load_unit_words(language).at(low, start)
 
 
 def _is_unit(text: str, low: str, start: int, end: int, *, tight: bool) -> bool:
@@ -500,21 +512,21 @@ class DateWords:
 
     values: Vocabulary
     ordinals: Mapping[tuple[str, ...], int]
-    months: Phrases[tuple[int, bool]]
+    months: PhraseTable[tuple[int, bool]]
     stems: tuple[tuple[str, int], ...]
-    weekdays: Phrases[int]
+    weekdays: PhraseTable[int]
     decades: re.Pattern[str]
     centuries: re.Pattern[str]
     eras: re.Pattern[str]
     bce: re.Pattern[str]
-    years: Phrases[bool]
-    years_after: Phrases[bool]
+    years: PhraseTable[bool]
+    years_after: PhraseTable[bool]
     suffixes: tuple[str, ...]
     to: str
     is_day_first: bool
-    before: Phrases[DateBound]
-    after: Phrases[DateBound]
-    open_end: Phrases[bool]
+    before: PhraseTable[DateBound]
+    after: PhraseTable[DateBound]
+    open_end: PhraseTable[bool]
 
     @property
     def language(self) -> str:
@@ -523,18 +535,24 @@ class DateWords:
 
 
 @lru_cache(maxsize=64)
-def date_words(language: str) -> DateWords:
+def load_date_words(language: str) -> DateWords:
     """Return the date words of a language by its tag ("en", "pt-BR")."""
-    values = vocabulary(language)
+    values = load_vocabulary(language)
     lists = values.own
     months = _month_names(language) | {
         name: (n, True) for name, n in lists.get("months", {}).items()
     }
-    names = (get_day_names("wide", context, locale_of(language)) for context in CONTEXTS)
-    weekdays = {lower(plain(str(w))): day for named in names for day, w in named.items()}
-    bce = either(lists.get("bce", ()))
+    names = (get_day_names("wide", context, get_locale(language)) for context in NAME_CONTEXTS)
+    weekdays = {
+        lower_text(normalize_chars(str(w))): day for named in names for day, w in named.items()
+    }
+    bce = match_any(lists.get("bce", ()))
     # "BC" follows its year in most languages and precedes it in some.
-    beside = rf"(?:{bce}){BLANK}?$" if lists.get("bce_first") else rf"{BLANK}?(?:{bce})(?!\w)"
+    beside = (
+        rf"(?:{bce}){BLANK_PATTERN}?$"
+        if lists.get("bce_first")
+        else rf"{BLANK_PATTERN}?(?:{bce})(?!\w)"
+    )
     is_declined = lists.get("month_stems", False)
     stems = tuple(  # full names without their ending
         (re.sub(r"(?:ta|a|ak)$", "", name), month)
@@ -542,40 +560,42 @@ def date_words(language: str) -> DateWords:
         if is_full and len(name) > 4
     )
     before, after = (
-        Phrases({w: b for b in get_args(DateBound) for w in lists.get(f"date_{b}{suffix}", ())})
+        PhraseTable({w: b for b in get_args(DateBound) for w in lists.get(f"date_{b}{suffix}", ())})
         for suffix in ("", "_after")
     )
     return DateWords(
         values=values,
-        ordinals=number_words(values.locale.language).ordinals,
-        months=Phrases({} if is_declined else months),
+        ordinals=load_number_words(values.locale.language).ordinals,
+        months=PhraseTable({} if is_declined else months),
         stems=stems if is_declined else (),
-        weekdays=Phrases(weekdays),
-        decades=_compile_templates(lists.get("decades", ()), DECADE),
-        centuries=_compile_templates(lists.get("centuries", ()), CENTURY),
+        weekdays=PhraseTable(weekdays),
+        decades=_compile_templates(lists.get("decades", ()), DECADE_PATTERN),
+        centuries=_compile_templates(lists.get("centuries", ()), CENTURY_PATTERN),
         eras=_compile_eras(lists),
-        bce=re.compile(beside) if bce else NEVER,
-        years=flags(lists.get("years", ())),
-        years_after=flags(lists.get("year_words_after", ())),
+        bce=re.compile(beside) if bce else NEVER_PATTERN,
+        years=make_phrase_set(lists.get("years", ())),
+        years_after=make_phrase_set(lists.get("year_words_after", ())),
         suffixes=tuple(sorted(lists.get("year_suffixes", ()), key=len, reverse=True)),
-        to=either(w for w in lists.get("to", ()) if w not in lists.get("and", ("and",))),
+        to=match_any(w for w in lists.get("to", ()) if w not in lists.get("and", ("and",))),
         is_day_first=language.replace("_", "-").lower() not in ("en", "en-us", "und"),
         before=before,
         after=after,
-        open_end=flags(lists.get("open_end", ["present"])),
+        open_end=make_phrase_set(lists.get("open_end", ["present"])),
     )
 
 
 def _month_names(language: str) -> dict[str, tuple[int, bool]]:
     """Return month names with their number, and whether each is a full name."""
-    locales = [locale_of(language)]
+    locales = [get_locale(language)]
     if locales[0].language in OTHER_SCRIPTS:
-        locales.insert(0, locale_of("en"))
+        locales.insert(0, get_locale("en"))
     months: dict[str, tuple[int, bool]] = {}
     # Full names come last: a word that is also an abbreviation counts as a full name.
-    for form, locale, context in product(FORMS, locales, CONTEXTS):
+    for form, locale, context in product(MONTH_FORMS, locales, NAME_CONTEXTS):
         for month, name in get_month_names(form, context, locale).items():
-            word = re.sub(r"^(?:de |d'|del |en )", "", lower(plain(str(name)))).strip()
+            word = re.sub(
+                r"^(?:de |d'|del |en )", "", lower_text(normalize_chars(str(name)))
+            ).strip()
             if word and not any(c.isdigit() or c >= "\u3400" for c in word):
                 months[word] = months[word.rstrip(".॰")] = (month, form == "wide")
     return months
@@ -584,8 +604,10 @@ def _month_names(language: str) -> dict[str, tuple[int, bool]]:
 def _compile_templates(templates: Iterable[str], number: str) -> re.Pattern[str]:
     """Compile all templates as one pattern; the "#" of a template becomes the number."""
     ordered = sorted(templates, key=len, reverse=True)
-    choices = [number.join(either([part]) for part in template.split("#")) for template in ordered]
-    return re.compile(APART.format("|".join(choices))) if choices else NEVER
+    choices = [
+        number.join(match_any([part]) for part in template.split("#")) for template in ordered
+    ]
+    return re.compile(SEPARATE_TEMPLATE.format("|".join(choices))) if choices else NEVER_PATTERN
 
 
 def _compile_eras(lists: Any) -> re.Pattern[str]:
@@ -593,9 +615,18 @@ def _compile_eras(lists: Any) -> re.Pattern[str]:
     number = r"\d{1,3}(?:[,. ]\d{3}){1,3}|\d{1,6}"
     choices = []
     for era, name in (("bce", "bce"), ("bce", "bce_led"), ("ce", "ce"), ("ce", "ce_led")):
-        words = either(lists.get(era, ()))
-        to = rf"(?:(?:{BLANK}?[-–—]{BLANK}?| to )(?P<{name}_to>{number}))?{BLANK}?"
+        words = match_any(lists.get(era, ()))
+        to = (
+            rf"(?:(?:{BLANK_PATTERN}?[-–—]{BLANK_PATTERN}?| to "
+            rf")(?P<{name}_to>{number}))?{BLANK_PATTERN}?"
+        )
         pair = rf"(?P<{name}>{number}){to}"
         if words:
-            choices.append(pair + rf"(?:{words})" if name == era else rf"(?:{words}){BLANK}?{pair}")
-    return re.compile(rf"(?<!\.){APART.format('|'.join(choices))}") if choices else NEVER
+            choices.append(
+                pair + rf"(?:{words})" if name == era else rf"(?:{words}){BLANK_PATTERN}?{pair}"
+            )
+    return (
+        re.compile(rf"(?<!\.){SEPARATE_TEMPLATE.format('|'.join(choices))}")
+        if choices
+        else NEVER_PATTERN
+    )

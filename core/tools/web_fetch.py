@@ -23,34 +23,36 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from core.documents.segmentation import FUNCTION_WORDS, WORD
-from core.runtime.concurrency import Stop
+from core.documents.segmentation import FUNCTION_WORDS, WORD_TOKEN
+from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ConfigError, ModelError, ModelTimeout
 from core.tools.registry import SearchResult
 
 if TYPE_CHECKING:
     import httpx
 
-Value = TypeVar("Value")
+FetchedValue = TypeVar("FetchedValue")
 
-PORTS = {"http": 80, "https": 443}
+DEFAULT_PORTS = {"http": 80, "https": 443}
 # Cloud metadata services, which hand out a machine's keys; the first is among public addresses.
-METADATA = frozenset({"168.63.129.16", "169.254.169.254", "fd00:ec2::254", "100.100.100.200"})
-EMBEDDING = ipaddress.ip_network("64:ff9b::/96")  # NAT64: embeds an IPv4 address
+METADATA_ADDRESSES = frozenset(
+    {"168.63.129.16", "169.254.169.254", "fd00:ec2::254", "100.100.100.200"}
+)
+NAT64_NETWORK = ipaddress.ip_network("64:ff9b::/96")  # NAT64: embeds an IPv4 address
 THIS_NETWORK = ipaddress.ip_network("0.0.0.0/8")
-MOST_BYTES = 1_000_000
-SECONDS, CONNECT_SECONDS, LOOK_SECONDS = 12.0, 4.0, 0.05
-MOST_ADDRESSES = 3
-HEADERS = {
+MAX_RESPONSE_BYTES = 1_000_000
+TIMEOUT_SECONDS, CONNECT_SECONDS, POLL_SECONDS = 12.0, 4.0, 0.05
+MAX_ADDRESSES = 3
+REQUEST_HEADERS = {
     "Accept": "application/json",
     "Accept-Encoding": "identity",  # an uncompressed body cannot grow
     "User-Agent": "Counterpoint/0.1 (reviews what language models say; one search per statement)",
 }
-MOST_RESULTS = 5  # HaluAgent 2.2
-LONGEST_TITLE, LONGEST_TEXT, LONGEST_ADDRESS = 300, 2_000, 2_000
-LONGEST_QUERY = 300  # characters; Wikipedia takes no more
+MAX_RESULTS = 5  # HaluAgent 2.2
+MAX_TITLE_CHARS, MAX_SNIPPET_CHARS, MAX_URL_CHARS = 300, 2_000, 2_000
+MAX_QUERY_CHARS = 300  # characters; Wikipedia takes no more
 _WHITESPACE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
-GOOGLE = "https://www.googleapis.com/customsearch/v1"
+GOOGLE_URL = "https://www.googleapis.com/customsearch/v1"
 GOOGLE_REFUSALS = {
     400: "it refused the key or the engine's cx; copy both again.",
     401: "it refused the key; copy it again.",
@@ -63,11 +65,11 @@ SEARXNG_REFUSALS = {
     "this computer past its limiter.",
     404: "there is no search at that address; give the one that its page has.",
 }
-MOST_WORDS = 12
+MAX_QUERY_WORDS = 12
 _LANGUAGE_CODE = re.compile(r"[a-z]{2,3}")
 
 
-def resolved(host: str, port: int) -> list[str]:
+def resolve_host(host: str, port: int) -> list[str]:
     """Return all addresses that the system knows for a name, in its order.
 
     Raises OSError if it knows none.
@@ -77,7 +79,7 @@ def resolved(host: str, port: int) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Gate:
+class AddressGate:
     """Decides which addresses may be connected to.
 
     `named` holds origins (`scheme://host:port`) from the operator's settings: exactly these may use
@@ -85,7 +87,7 @@ class Gate:
     """
 
     named: frozenset[str] = frozenset()
-    resolve: Callable[[str, int], Sequence[str]] = resolved
+    resolve: Callable[[str, int], Sequence[str]] = resolve_host
 
     def addresses_of(self, url: str) -> list[str]:
         """Return the addresses to connect to for a URL, in order of preference.
@@ -94,7 +96,7 @@ class Gate:
             ConfigError: nothing may be fetched from there.
             ModelError: its name cannot be resolved.
         """
-        origin = origin_of(url)
+        origin = parse_origin(url)
         parts = urlsplit(origin)
         host, port, is_named = parts.hostname or "", parts.port or 0, origin in self.named
         if parts.scheme != "https" and not is_named:
@@ -105,14 +107,14 @@ class Gate:
         if not addresses:
             raise ModelError(f"{host} was not found: no address is known for that name.")
         for address in addresses:
-            if why := why_refused(address, is_named=is_named):
+            if why := explain_refusal(address, is_named=is_named):
                 raise ConfigError(
                     f"{host} leads to {why}; nothing was sent. Expected an address on the internet."
                 )
         return addresses
 
 
-def origin_of(url: str) -> str:
+def parse_origin(url: str) -> str:
     """Return `scheme://host:port` of a URL, always with the port.
 
     Raises ConfigError if it is no web address, or carries a name and password.
@@ -122,17 +124,17 @@ def origin_of(url: str) -> str:
         host, port = parts.hostname or "", parts.port
     except ValueError as error:
         raise ConfigError(f"Expected a web address, found “{url[:80]}”: {error}.") from error
-    if parts.scheme not in PORTS or not host:
+    if parts.scheme not in DEFAULT_PORTS or not host:
         raise ConfigError(
             f"Expected an address that begins with http:// or https://, found “{url[:80]}”."
         )
     if "@" in parts.netloc:
         raise ConfigError("Expected an address without a name and password before “@”; leave them.")
     authority = f"[{host}]" if ":" in host else host
-    return f"{parts.scheme}://{authority}:{port or PORTS[parts.scheme]}"
+    return f"{parts.scheme}://{authority}:{port or DEFAULT_PORTS[parts.scheme]}"
 
 
-def why_refused(text: str, *, is_named: bool = False) -> str:
+def explain_refusal(text: str, *, is_named: bool = False) -> str:
     """Return why nothing is fetched from an address; empty if it is allowed.
 
     A named origin may be private or this computer, but no link-local or metadata address.
@@ -141,13 +143,13 @@ def why_refused(text: str, *, is_named: bool = False) -> str:
         address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
         return "something that is no address"
-    if str(address) in METADATA or address.is_link_local:
+    if str(address) in METADATA_ADDRESSES or address.is_link_local:
         return "an address at which machines keep their keys"
     is_unassigned, is_internal = address.is_reserved, address.is_private or address.is_loopback
     if isinstance(address, ipaddress.IPv4Address):
         is_unassigned |= address in THIS_NETWORK
     else:  # refuse addresses that embed IPv4; `is_private` leaves site-local ones out
-        is_unassigned |= address in EMBEDDING or bool(address.sixtofour or address.teredo)
+        is_unassigned |= address in NAT64_NETWORK or bool(address.sixtofour or address.teredo)
         is_internal |= address.is_site_local
     if (
         address.is_multicast
@@ -160,7 +162,7 @@ def why_refused(text: str, *, is_named: bool = False) -> str:
 
 
 @dataclass(frozen=True)
-class HttpAnswer:
+class HttpResponse:
     """The status and the whole body of a response."""
 
     status: int
@@ -170,20 +172,20 @@ class HttpAnswer:
 # Sends a GET request for (url, parameters, stop, headers) and returns the response, whatever its
 # status. Raises ConfigError if the address is not allowed, ModelError if there is no response or it
 # is too large.
-Fetch = Callable[[str, Mapping[str, str], Stop, Mapping[str, str]], HttpAnswer]
+FetchFunction = Callable[[str, Mapping[str, str], StopSignal, Mapping[str, str]], HttpResponse]
 
 
 @dataclass(frozen=True)
 class GuardedFetch:
-    """The `Fetch` of all providers."""
+    """The `FetchFunction` of all providers."""
 
-    gate: Gate
-    seconds: float = SECONDS
-    most_bytes: int = MOST_BYTES
+    gate: AddressGate
+    seconds: float = TIMEOUT_SECONDS
+    most_bytes: int = MAX_RESPONSE_BYTES
 
     def __call__(
-        self, url: str, params: Mapping[str, str], stop: Stop, headers: Mapping[str, str]
-    ) -> HttpAnswer:
+        self, url: str, params: Mapping[str, str], stop: StopSignal, headers: Mapping[str, str]
+    ) -> HttpResponse:
         """Return the response; the time limit includes resolving the name."""
         given_up = threading.Event()
         get = partial(self._get, url, params, headers, given_up)
@@ -195,13 +197,13 @@ class GuardedFetch:
         params: Mapping[str, str],
         headers: Mapping[str, str],
         given_up: threading.Event,
-    ) -> HttpAnswer:
+    ) -> HttpResponse:
         import httpx
 
         addresses = self.gate.addresses_of(url)
         problem: Exception = ModelError("No address answered.")
         with httpx.HTTPTransport(trust_env=False) as transport:
-            for address in addresses[:MOST_ADDRESSES]:
+            for address in addresses[:MAX_ADDRESSES]:
                 try:
                     request = _build_request(httpx.URL(url, params=dict(params)), address, headers)
                     return self._read_response(transport.handle_request(request), given_up)
@@ -211,7 +213,7 @@ class GuardedFetch:
                     raise _wrap_error(url, error) from error
         raise _wrap_error(url, problem) from problem
 
-    def _read_response(self, response: httpx.Response, given_up: threading.Event) -> HttpAnswer:
+    def _read_response(self, response: httpx.Response, given_up: threading.Event) -> HttpResponse:
         body = b""
         try:
             if response.headers.get("content-encoding", "identity") != "identity":
@@ -226,7 +228,7 @@ class GuardedFetch:
                     break
         finally:
             response.close()
-        return HttpAnswer(response.status_code, body)
+        return HttpResponse(response.status_code, body)
 
 
 def _build_request(url: httpx.URL, address: str, headers: Mapping[str, str]) -> httpx.Request:
@@ -237,10 +239,10 @@ def _build_request(url: httpx.URL, address: str, headers: Mapping[str, str]) -> 
     return httpx.Request(
         "GET",
         url.copy_with(host=address),
-        headers={**HEADERS, **headers, "Host": url.netloc.decode("ascii")},
+        headers={**REQUEST_HEADERS, **headers, "Host": url.netloc.decode("ascii")},
         extensions={
             "sni_hostname": url.raw_host.decode("ascii"),
-            "timeout": {**limits, **dict.fromkeys(("read", "write"), SECONDS)},
+            "timeout": {**limits, **dict.fromkeys(("read", "write"), TIMEOUT_SECONDS)},
         },
     )
 
@@ -256,10 +258,12 @@ def _wrap_error(url: str, error: Exception) -> ModelError:
 
 
 def _run_with_timeout(
-    work: Callable[[], Value], stop: Stop, seconds: float, given_up: threading.Event
-) -> Value:
+    work: Callable[[], FetchedValue], stop: StopSignal, seconds: float, given_up: threading.Event
+) -> FetchedValue:
     """Return the result of `work`; stop waiting on a stop or timeout, even if it hangs."""
-    results: queue.SimpleQueue[tuple[Value | None, BaseException | None]] = queue.SimpleQueue()
+    results: queue.SimpleQueue[tuple[FetchedValue | None, BaseException | None]] = (
+        queue.SimpleQueue()
+    )
 
     def run() -> None:
         try:
@@ -273,7 +277,7 @@ def _run_with_timeout(
         while True:
             stop.check()
             try:
-                value, error = results.get(timeout=LOOK_SECONDS)
+                value, error = results.get(timeout=POLL_SECONDS)
             except queue.Empty:
                 if time.monotonic() > end:
                     raise ModelTimeout(f"No answer came in {seconds:g} seconds.") from None
@@ -285,7 +289,7 @@ def _run_with_timeout(
         given_up.set()
 
 
-class Provider(Protocol):
+class SearchProvider(Protocol):
     """A search service; `name` is for people.
 
     `service` identifies the source of cached answers: provider, address and engine, never a key.
@@ -298,9 +302,9 @@ class Provider(Protocol):
     def service(self) -> str: ...  # noqa: D102
 
     def search(
-        self, query: str, language: str, fetch: Fetch, stop: Stop
+        self, query: str, language: str, fetch: FetchFunction, stop: StopSignal
     ) -> tuple[SearchResult, ...]:
-        """Return at most `MOST_RESULTS` results, best first; none if nothing was found.
+        """Return at most `MAX_RESULTS` results, best first; none if nothing was found.
 
         Raises:
             ConfigError: key, engine or address are wrong.
@@ -310,8 +314,8 @@ class Provider(Protocol):
 
 
 def _decode_reply(
-    response: HttpAnswer, name: str, shape: type[Value], refusals: Mapping[int, str]
-) -> Value:
+    response: HttpResponse, name: str, shape: type[FetchedValue], refusals: Mapping[int, str]
+) -> FetchedValue:
     """Decode a response of that form; `refusals` explains this provider's status codes.
 
     Raises:
@@ -339,26 +343,26 @@ def _make_results(results: Iterable[_Result], name: str) -> tuple[SearchResult, 
     """Convert the results, dropping those without text or without a web address."""
     kept_results = []
     for one in results:
-        words = _collapse_whitespace(one.snippet or one.content or one.extract, LONGEST_TEXT)
+        words = _collapse_whitespace(one.snippet or one.content or one.extract, MAX_SNIPPET_CHARS)
         address = one.link or one.url or one.fullurl
         try:
             parts = urlsplit(address)
-            is_web = parts.scheme in PORTS and bool(parts.hostname)
+            is_web = parts.scheme in DEFAULT_PORTS and bool(parts.hostname)
         except ValueError:
             is_web = False
-        if words and is_web and len(address) <= LONGEST_ADDRESS:
+        if words and is_web and len(address) <= MAX_URL_CHARS:
             kept_results.append(
                 SearchResult(
-                    _collapse_whitespace(one.title or "", LONGEST_TITLE), address, words, name
+                    _collapse_whitespace(one.title or "", MAX_TITLE_CHARS), address, words, name
                 )
             )
-    return tuple(kept_results[:MOST_RESULTS])
+    return tuple(kept_results[:MAX_RESULTS])
 
 
-def query_of(text: str) -> str:
+def shorten_query(text: str) -> str:
     """Return the query to send: on one line, cut between words if it is too long."""
-    line = _collapse_whitespace(text, LONGEST_QUERY + 1)
-    return line if len(line) <= LONGEST_QUERY else line[:LONGEST_QUERY].rsplit(" ", 1)[0]
+    line = _collapse_whitespace(text, MAX_QUERY_CHARS + 1)
+    return line if len(line) <= MAX_QUERY_CHARS else line[:MAX_QUERY_CHARS].rsplit(" ", 1)[0]
 
 
 def _collapse_whitespace(text: str, most: int) -> str:
@@ -393,12 +397,12 @@ class _WikiReply(msgspec.Struct):
 
 
 @dataclass(frozen=True)
-class Google:
+class GoogleSearch:
     """One engine, `cx`, with its key, which is sent in a header so that no log of URLs has it."""
 
     cx: str
     key: str = field(repr=False)
-    address: str = GOOGLE
+    address: str = GOOGLE_URL
 
     name = "Google Programmable Search"
 
@@ -408,10 +412,10 @@ class Google:
         return f"google {self.cx}"
 
     def search(
-        self, query: str, language: str, fetch: Fetch, stop: Stop
+        self, query: str, language: str, fetch: FetchFunction, stop: StopSignal
     ) -> tuple[SearchResult, ...]:
         """Search and return the snippets found."""
-        params = {"cx": self.cx, "q": query, "num": str(MOST_RESULTS), "safe": "off"}
+        params = {"cx": self.cx, "q": query, "num": str(MAX_RESULTS), "safe": "off"}
         response = fetch(self.address, params, stop, {"X-Goog-Api-Key": self.key})
         return _make_results(
             _decode_reply(response, self.name, _GoogleReply, GOOGLE_REFUSALS).items, self.name
@@ -419,7 +423,7 @@ class Google:
 
 
 @dataclass(frozen=True)
-class SearXng:
+class SearXngSearch:
     """A SearXNG server; `address` is without its `/search`."""
 
     address: str
@@ -432,7 +436,7 @@ class SearXng:
         return f"searxng {self.address}"
 
     def search(
-        self, query: str, language: str, fetch: Fetch, stop: Stop
+        self, query: str, language: str, fetch: FetchFunction, stop: StopSignal
     ) -> tuple[SearchResult, ...]:
         """Search and return snippets; silent engines are an error if nothing was found."""
         params = {"q": query, "format": "json"}
@@ -449,7 +453,7 @@ class SearXng:
 
 
 @dataclass(frozen=True)
-class Wikipedia:
+class WikipediaSearch:
     """Wikipedia; `address` is a template with a field for the language."""
 
     address: str = "https://{language}.wikipedia.org/w/api.php"
@@ -458,21 +462,21 @@ class Wikipedia:
     service = "wikipedia"
 
     def search(
-        self, query: str, language: str, fetch: Fetch, stop: Stop
+        self, query: str, language: str, fetch: FetchFunction, stop: StopSignal
     ) -> tuple[SearchResult, ...]:
         """Return the articles' opening paragraphs, the likeliest article first.
 
         Its search requires every word, so a statement with a wrong figure would find nothing. In
         that case any of its words except figures are searched for.
         """
-        queries = (query, loose(query))
+        queries = (query, make_loose_query(query))
         answers = (self._search_once(words, language, fetch, stop) for words in queries if words)
         return next(filter(None, answers), ())
 
     def _search_once(
-        self, query: str, language: str, fetch: Fetch, stop: Stop
+        self, query: str, language: str, fetch: FetchFunction, stop: StopSignal
     ) -> tuple[SearchResult, ...]:
-        primary, most = language.split("-")[0].lower(), str(MOST_RESULTS)
+        primary, most = language.split("-")[0].lower(), str(MAX_RESULTS)
         host = primary if _LANGUAGE_CODE.fullmatch(primary) and primary != "und" else "en"
         params = {
             "action": "query", "format": "json", "formatversion": "2", "generator": "search",
@@ -492,11 +496,11 @@ class Wikipedia:
         return _make_results(sorted(pages, key=lambda page: page.index), self.name)
 
 
-def loose(query: str) -> str:
+def make_loose_query(query: str) -> str:
     """Return a query for any of the content words, names and long words first; may be empty."""
-    words = dict.fromkeys(match.group() for match in WORD.finditer(query))
+    words = dict.fromkeys(match.group() for match in WORD_TOKEN.finditer(query))
     content_words = [
         w for w in words if w.casefold() not in FUNCTION_WORDS and not w[0].isnumeric()
     ]
     content_words.sort(key=lambda word: (not word[0].isupper(), -len(word)))
-    return " OR ".join(content_words[:MOST_WORDS])
+    return " OR ".join(content_words[:MAX_QUERY_WORDS])

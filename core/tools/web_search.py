@@ -1,7 +1,7 @@
 """The tool `search`: the project's sources first, then the web, if a provider is chosen.
 
 Earlier results are reused; new searches are counted before they are sent, and capped per run.
-Source: HaluAgent 2.2 (`web_search`, the five best results).
+Source: HaluAgent 2.2 (`make_web_search`, the five best results).
 """
 
 from __future__ import annotations
@@ -17,9 +17,14 @@ from typing import Literal
 
 import msgspec
 
-from core.documents.segmentation import UNKNOWN, language_of, query_terms, terms
+from core.documents.segmentation import (
+    UNKNOWN_LANGUAGE,
+    detect_language,
+    extract_query_terms,
+    extract_terms,
+)
 from core.llm.keys import SEARCH_KEY, Keys
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.runtime.errors import (
     BudgetReached,
     ConfigError,
@@ -30,50 +35,52 @@ from core.runtime.errors import (
 )
 from core.schema.records import Case, Passage, Statement
 from core.store import Store, open_store
-from core.store.ledger import DAY, KeptSearch, WebQuery
-from core.tools.registry import Answer, Bench, SearchResult, Tool, read_examples
-from core.tools.vocabulary import read_words
+from core.store.ledger import DAY_SECONDS, StoredSearch, WebQuery
+from core.tools.registry import SearchResult, Tool, ToolAnswer, ToolContext, load_examples
+from core.tools.vocabulary import load_words
 from core.tools.web_fetch import (
-    MOST_RESULTS,
-    Fetch,
-    Gate,
-    Google,
+    MAX_RESULTS,
+    AddressGate,
+    FetchFunction,
+    GoogleSearch,
     GuardedFetch,
-    Provider,
-    SearXng,
-    Wikipedia,
-    origin_of,
-    query_of,
+    SearchProvider,
+    SearXngSearch,
+    WikipediaSearch,
+    parse_origin,
+    shorten_query,
 )
 
-NOTE = "web search"
-NONE_CHOSEN = "No provider of web searches is chosen; choose one under Settings, Web search."
+CHOICE_NOTE = "web search"
+NO_PROVIDER_MESSAGE = (
+    "No provider of web searches is chosen; choose one under Settings, Web search."
+)
 PROVIDERS = {
     "": "none: nothing is ever searched on the web",
     "google": "Google Programmable Search",
     "searxng": "SearXNG, a server of your own choice",
     "wikipedia": "Wikipedia, in the statement's language",
 }
-WHO_IS_TOLD = {
+PROVIDER_RECIPIENTS = {
     "google": "www.googleapis.com, with your key: Google knows whose search it is",
     "searxng": "the address above, which passes them on to the search engines that it is set to",
     "wikipedia": "wikipedia.org",
 }
-LONGEST_ADDRESS = 300
+MAX_SERVER_URL_CHARS = 300
 SearchWeb = Callable[[str, int], Sequence[SearchResult]]
-LIBRARY = "the project's sources"
-NO_WEB = "The web was not searched: no provider is chosen under Settings, Web search."
-OFF = (
+LIBRARY_SOURCE = "the project's sources"
+NO_WEB_MESSAGE = "The web was not searched: no provider is chosen under Settings, Web search."
+NO_SOURCES_MESSAGE = (
     "There are no sources to search here, and no provider of web searches is chosen under "
     "Settings, Web search."
 )
 # If the sources hold at least this share of a query's words, the web is not searched.
-SPOKEN_FROM = 0.5
-SHORT_TERMS = 4
+MIN_COVERED_SHARE = 0.5
+MIN_STATEMENT_TERMS = 4
 
 
 @dataclass(frozen=True)
-class WebChoice:
+class WebSearchChoice:
     """A key of `PROVIDERS`, a SearXNG server's address, and a Google engine's cx."""
 
     provider: str = ""
@@ -81,14 +88,18 @@ class WebChoice:
     cx: str = ""
 
 
-def web_choice(store: Store) -> WebChoice:
+def load_web_choice(store: Store) -> WebSearchChoice:
     """Load the choice; by default no provider is chosen.
 
     Raises ConfigError if the stored choice is invalid.
     """
-    stored = store.projects.note(NOTE)
+    stored = store.projects.note(CHOICE_NOTE)
     try:
-        choice = msgspec.json.decode(stored.encode(), type=WebChoice) if stored else WebChoice()
+        choice = (
+            msgspec.json.decode(stored.encode(), type=WebSearchChoice)
+            if stored
+            else WebSearchChoice()
+        )
         return _validate_choice(choice)
     except (msgspec.MsgspecError, ValueError, InputError) as error:
         raise ConfigError(
@@ -97,18 +108,18 @@ def web_choice(store: Store) -> WebChoice:
         ) from error
 
 
-def save_web_choice(store: Store, choice: WebChoice) -> None:
+def save_web_choice(store: Store, choice: WebSearchChoice) -> None:
     """Save a choice; call inside `Store.writing()`.
 
     Raises InputError if the provider's address or engine is missing or invalid.
     """
     validated = _validate_choice(
-        WebChoice(choice.provider, choice.address.strip(), choice.cx.strip())
+        WebSearchChoice(choice.provider, choice.address.strip(), choice.cx.strip())
     )
-    store.projects.save_note(NOTE, msgspec.json.encode(validated).decode())
+    store.projects.save_note(CHOICE_NOTE, msgspec.json.encode(validated).decode())
 
 
-def _validate_choice(choice: WebChoice) -> WebChoice:
+def _validate_choice(choice: WebSearchChoice) -> WebSearchChoice:
     address = choice.address
     if choice.provider not in PROVIDERS:
         names = ", ".join(name for name in PROVIDERS if name)
@@ -119,19 +130,19 @@ def _validate_choice(choice: WebChoice) -> WebChoice:
             f"“{choice.cx[:40]}”; copy it from there."
         )
     if choice.provider == "searxng":
-        if not address or len(address) > LONGEST_ADDRESS or any(c in address for c in "?# \\"):
+        if not address or len(address) > MAX_SERVER_URL_CHARS or any(c in address for c in "?# \\"):
             raise InputError(
                 "Expected the SearXNG server's address, such as https://search.example.org, found "
                 f"“{address[:80]}”; give it without what follows a “?”."
             )
         try:
-            origin_of(address)
+            parse_origin(address)
         except ConfigError as error:
             raise InputError(str(error)) from error
     return choice
 
 
-def provider_for(choice: WebChoice, keys: Keys) -> Provider:
+def make_provider(choice: WebSearchChoice, keys: Keys) -> SearchProvider:
     """Return the chosen provider, ready to use.
 
     Raises:
@@ -149,22 +160,22 @@ def provider_for(choice: WebChoice, keys: Keys) -> Provider:
             )
         if not re.fullmatch(r"[\x21-\x7e]+", key):
             raise ConfigError(f"{SEARCH_KEY} holds a letter that no key has; copy it again.")
-        return Google(choice.cx, key)
+        return GoogleSearch(choice.cx, key)
     if choice.provider == "searxng":
-        return SearXng(choice.address)
+        return SearXngSearch(choice.address)
     if choice.provider == "wikipedia":
-        return Wikipedia()
-    raise ConfigError(NONE_CHOSEN)
+        return WikipediaSearch()
+    raise ConfigError(NO_PROVIDER_MESSAGE)
 
 
-def gate_for(choice: WebChoice) -> Gate:
+def make_gate(choice: WebSearchChoice) -> AddressGate:
     """Return a gate for public addresses, and for the named origin of a SearXNG server."""
     is_named = choice.provider == "searxng"
-    return Gate(frozenset({origin_of(choice.address)} if is_named else ()))
+    return AddressGate(frozenset({parse_origin(choice.address)} if is_named else ()))
 
 
-def tried(
-    choice: WebChoice, keys: Keys, stop: Stop, fetch: Fetch | None = None
+def try_search(
+    choice: WebSearchChoice, keys: Keys, stop: StopSignal, fetch: FetchFunction | None = None
 ) -> tuple[bool, str]:
     """Try one small search; return whether it works and a sentence about it. Nothing is stored.
 
@@ -172,8 +183,8 @@ def tried(
     """
     query = "Wikipedia"
     try:
-        provider = provider_for(choice, keys)
-        results = provider.search(query, "en", fetch or GuardedFetch(gate_for(choice)), stop)
+        provider = make_provider(choice, keys)
+        results = provider.search(query, "en", fetch or GuardedFetch(make_gate(choice)), stop)
     except ReviewError as error:
         stop.check()
         return False, keys.scrubbed(str(error))
@@ -183,7 +194,7 @@ def tried(
 
 
 @dataclass(frozen=True)
-class SearchAccount:
+class SearchAllowance:
     """The run that searches are counted for, and how many it may send."""
 
     run_id: str
@@ -193,17 +204,17 @@ class SearchAccount:
 
 @dataclass(frozen=True)
 class WebSearch:
-    """The `Bench.web` function; safe to use from several threads at once.
+    """The `ToolContext.web` function; safe to use from several threads at once.
 
     `language` is the case's BCP 47 tag; if it is `und` the query's own language is detected.
     """
 
-    provider: Provider
-    fetch: Fetch
+    provider: SearchProvider
+    fetch: FetchFunction
     home: Path
-    account: SearchAccount
+    account: SearchAllowance
     language: str
-    stop: Stop
+    stop: StopSignal
     now: Callable[[], float] = field(default=time.time)
 
     def __call__(self, query: str, most: int) -> Sequence[SearchResult]:
@@ -215,23 +226,23 @@ class WebSearch:
             Stopped: the person stopped the check.
         """
         self.stop.check()
-        words = query_of(query)
+        words = shorten_query(query)
         if not words:
             raise ModelError("There are no words to search for.")
-        language = language_of(words) if self.language == UNKNOWN else self.language
+        language = detect_language(words) if self.language == UNKNOWN_LANGUAGE else self.language
         request = WebQuery(self.provider.service, language, words)
         entry = self._begin(request)
-        if not isinstance(entry, KeptSearch):
+        if not isinstance(entry, StoredSearch):
             return self._send(request, entry)[:most]
         results = msgspec.json.decode(entry.results.encode(), type=tuple[SearchResult, ...])
         return tuple(replace(one, seen_at=entry.at) for one in results)[:most]
 
-    def _begin(self, request: WebQuery) -> int | KeptSearch:
+    def _begin(self, request: WebQuery) -> int | StoredSearch:
         """Return an earlier answer, or the number of a new search that may be sent."""
         now, account = self.now(), self.account
         try:
             with open_store(self.home) as store, store.writing():
-                since = now - account.days * DAY
+                since = now - account.days * DAY_SECONDS
                 cached = store.web_searches.kept(request, since) if account.days else None
                 if cached is not None:
                     return cached
@@ -257,8 +268,13 @@ class WebSearch:
         return results
 
 
-def web_search(
-    choice: WebChoice, keys: Keys, home: Path, account: SearchAccount, language: str, stop: Stop
+def make_web_search(
+    choice: WebSearchChoice,
+    keys: Keys,
+    home: Path,
+    account: SearchAllowance,
+    language: str,
+    stop: StopSignal,
 ) -> SearchWeb | None:
     """Return the chosen search; None if no provider is chosen.
 
@@ -267,7 +283,7 @@ def web_search(
     if not choice.provider:
         return None
     try:
-        fetch, provider = GuardedFetch(gate_for(choice)), provider_for(choice, keys)
+        fetch, provider = GuardedFetch(make_gate(choice)), make_provider(choice, keys)
     except ConfigError as error:
         why = str(error)
 
@@ -278,7 +294,7 @@ def web_search(
     return WebSearch(provider, fetch, home, account, language, stop)
 
 
-class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SearchInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What to look for, and where.
 
     query: the words to look for: a whole statement, or a question.
@@ -290,26 +306,26 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     where: Literal["both", "library", "web"] = "both"
 
 
-def _search(given: Search, bench: Bench) -> Answer:
+def _search(given: SearchInput, bench: ToolContext) -> ToolAnswer:
     if not given.query.strip():
         raise InputError("Expected words to search for, found none; give a statement's.")
     passages: Sequence[Passage] = ()
     if given.where != "web" and bench.library is not None:
-        passages = bench.library(given.query, MOST_RESULTS)[:MOST_RESULTS]
+        passages = bench.library(given.query, MAX_RESULTS)[:MAX_RESULTS]
     elif given.where == "library":
         raise InputError("There are no sources to search here; add a document to the check.")
-    wanted = query_terms(given.query)
+    wanted = extract_query_terms(given.query)
     texts = (f"{p.heading} {p.before} {p.text} {p.after}" for p in passages)
-    source_terms = {term for text in texts for term in terms(text)}
-    is_covered = sum(term in source_terms for term in wanted) >= SPOKEN_FROM * len(wanted)
+    source_terms = {term for text in texts for term in extract_terms(text)}
+    is_covered = sum(term in source_terms for term in wanted) >= MIN_COVERED_SHARE * len(wanted)
     if given.where == "library" or (passages and is_covered):
         return _make_answer(given, passages, (), "")
     if bench.web is None:
         if given.where == "web":
-            raise InputError(NO_WEB)
-        return _make_answer(given, passages, (), NO_WEB)
+            raise InputError(NO_WEB_MESSAGE)
+        return _make_answer(given, passages, (), NO_WEB_MESSAGE)
     try:
-        results = bench.web(given.query, MOST_RESULTS)[:MOST_RESULTS]
+        results = bench.web(given.query, MAX_RESULTS)[:MAX_RESULTS]
     except ModelError as error:
         if not passages:
             raise
@@ -318,12 +334,12 @@ def _search(given: Search, bench: Bench) -> Answer:
 
 
 def _make_answer(
-    given: Search, passages: Sequence[Passage], found: Sequence[SearchResult], note: str
-) -> Answer:
+    given: SearchInput, passages: Sequence[Passage], found: Sequence[SearchResult], note: str
+) -> ToolAnswer:
     """Describe the results with their providers and age; the label is always unclear."""
     sources = [
         {
-            "by": LIBRARY,
+            "by": LIBRARY_SOURCE,
             "title": p.source,
             "address": "" if p.page is None else f"page {p.page}",
             "text": f"{p.before} {p.text} {p.after}".strip(),
@@ -337,7 +353,7 @@ def _make_answer(
         )
     dates = [one.seen_at for one in found if one.seen_at is not None]
     as_of = f" (as found on {_format_day(min(dates))})" if dates else ""
-    providers = [LIBRARY] if passages else []
+    providers = [LIBRARY_SOURCE] if passages else []
     providers += [f"{name}{as_of}" for name in dict.fromkeys(one.by or "the web" for one in found)]
     by, count = (
         " and ".join(providers),
@@ -345,28 +361,28 @@ def _make_answer(
     )
     words = f"Found {count} in {by}." if sources else "Nothing was found."
     gave = {"query": given.query, "by": by, "sources": sources}
-    return Answer("unclear", f"{words} {note}".strip(), gave, has_something=bool(sources))
+    return ToolAnswer("unclear", f"{words} {note}".strip(), gave, has_something=bool(sources))
 
 
 def _format_day(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).date().isoformat()
 
 
-def _read_statement(statement: Statement | None, case: Case) -> Search | None:
+def _read_statement(statement: Statement | None, case: Case) -> SearchInput | None:
     """Return the statement as the query; a short one together with its question."""
     if statement is None:
         return None
-    is_short = len(query_terms(statement.rewrite, case.language)) < SHORT_TERMS
+    is_short = len(extract_query_terms(statement.rewrite, case.language)) < MIN_STATEMENT_TERMS
     question = case.question.strip() if is_short else ""
-    return Search(f"{question} {statement.rewrite}" if question else statement.rewrite)
+    return SearchInput(f"{question} {statement.rewrite}" if question else statement.rewrite)
 
 
 TOOL = Tool(
     name="search",
-    description=read_words("descriptions")["search"],
-    takes=Search,
+    description=load_words("descriptions")["search"],
+    takes=SearchInput,
     work=_search,
-    examples=read_examples("search", Search),
+    examples=load_examples("search", SearchInput),
     reads=_read_statement,
-    why_off=lambda bench: OFF if bench.library is None and bench.web is None else "",
+    why_off=lambda bench: NO_SOURCES_MESSAGE if bench.library is None and bench.web is None else "",
 )

@@ -29,11 +29,11 @@ from core.runtime.errors import ConfigError
 from core.schema.records import Judgement, Label, Verdict
 from core.store.versions import SEED_VERSION
 
-Numbers = npt.NDArray[np.float64]
+FloatArray = npt.NDArray[np.float64]
 CalibratorKind = Literal["none", "temperature", "platt", "isotonic"]
-KINDS: tuple[CalibratorKind, ...] = get_args(CalibratorKind)
-FARTHEST = 30.0  # log odds; beyond it p would be rounded to 0 or 1
-NAMES: Mapping[CalibratorKind, tuple[str, ...]] = {
+CALIBRATOR_KINDS: tuple[CalibratorKind, ...] = get_args(CalibratorKind)
+MAX_LOG_ODDS = 30.0  # log odds; beyond it p would be rounded to 0 or 1
+CALIBRATOR_ARRAYS: Mapping[CalibratorKind, tuple[str, ...]] = {
     "none": (),
     "temperature": ("slope",),
     "platt": ("slope", "shift"),
@@ -41,27 +41,27 @@ NAMES: Mapping[CalibratorKind, tuple[str, ...]] = {
 }
 # Runs of letters or digits, and signs that stand in figures. Scripts that write no spaces are cut
 # into single characters, so that pairs of them are n-grams.
-WORD = regex.compile(
+NGRAM_WORD_PATTERN = regex.compile(
     r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Khmer}\p{Lao}\p{Myanmar}]"
     r"|[\p{L}\p{M}']+|\p{N}+|[$€£%]"
 )
-LONGEST = 20_000  # characters of a text that are read
-BREAK = "\n"  # separates stored n-grams; none contains one
-SUREST = 0.999  # a judge's p is not trusted beyond this
-SHARES = "shares"
-SINGLE = ("intercept", "judge_weight", "text_gain")
-CALIBRATION, WORDS = "calibration.", "words."
-UNSHARED: Numbers = np.asarray([1.0, 0.0, 0.0])
+MAX_TEXT_CHARS = 20_000  # characters of a text that are read
+NGRAM_SEPARATOR = "\n"  # separates stored n-grams; none contains one
+MAX_JUDGE_PROBABILITY = 0.999  # a judge's p is not trusted beyond this
+SHARES_ARRAY = "shares"
+SCALAR_ARRAYS = ("intercept", "judge_weight", "text_gain")
+CALIBRATION_PREFIX, NGRAM_PREFIX = "calibration.", "words."
+DEFAULT_SHARES: FloatArray = np.asarray([1.0, 0.0, 0.0])
 SEED_FOLDER = Path(__file__).parent / "seed"
-SCHEMA = 4
+HEAD_SCHEMA = 4
 # The numbers that versions kept in `head.json` itself, before files had digests.
-IN_HEAD = {1: (), 2: ("judge_weight",), 3: ("judge_weight", "text_gain")}
-VERSION_ID = re.compile(r"[a-z0-9-]{1,64}")
-WEIGHTS, HEAD, CARD = "head.safetensors", "head.json", "card.json"
-ENCODER = "encoder"
-UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, OverflowError, RecursionError)
-MOST_BYTES = 256 * 2**20  # of head.json or card.json: enough for a million corrections' ids
-LEAST = 0.0001  # p has four digits and stays strictly between 0 and 1
+OLD_SCHEMA_SCALARS = {1: (), 2: ("judge_weight",), 3: ("judge_weight", "text_gain")}
+VERSION_ID_PATTERN = re.compile(r"[a-z0-9-]{1,64}")
+WEIGHTS_FILE, HEAD_FILE, CARD_FILE = "head.safetensors", "head.json", "card.json"
+ENCODER_SUBFOLDER = "encoder"
+READ_ERRORS = (LookupError, ValueError, TypeError, AttributeError, OverflowError, RecursionError)
+MAX_FILE_BYTES = 256 * 2**20  # of head.json or card.json: enough for a million corrections' ids
+MIN_PROBABILITY = 0.0001  # p has four digits and stays strictly between 0 and 1
 
 
 @dataclass(frozen=True)
@@ -78,25 +78,30 @@ class Calibrator:
     knots: tuple[float, ...] = ()
     shares: tuple[float, ...] = ()
 
-    def probability(self, log_odds: Numbers) -> Numbers:
+    def probability(self, log_odds: FloatArray) -> FloatArray:
         """Return a probability for each log odds value, strictly between 0 and 1."""
         if self.kind == "isotonic":
             return np.asarray(np.interp(log_odds, self.knots, self.shares))
         return sigmoid(self.slope[0] * log_odds + self.shift[0])
 
-    def arrays(self) -> dict[str, Numbers]:
+    def arrays(self) -> dict[str, FloatArray]:
         """Return the numbers that this kind of calibrator has, by name."""
-        return {name: np.asarray(getattr(self, name), np.float64) for name in NAMES[self.kind]}
+        return {
+            name: np.asarray(getattr(self, name), np.float64)
+            for name in CALIBRATOR_ARRAYS[self.kind]
+        }
 
 
-UNCHANGED = Calibrator()
+IDENTITY_CALIBRATOR = Calibrator()
 
 
-def calibrator_of(kind: str, arrays: Mapping[str, Numbers]) -> Calibrator:
+def restore_calibrator(kind: str, arrays: Mapping[str, FloatArray]) -> Calibrator:
     """Return the calibrator of these arrays. Raises ValueError: no rising curve inside (0, 1)."""
-    if kind not in KINDS or set(arrays) != set(NAMES[kind]):
+    if kind not in CALIBRATOR_KINDS or set(arrays) != set(CALIBRATOR_ARRAYS[kind]):
         raise ValueError(f"no calibration of the kind {kind!r:.40} from {sorted(arrays)}")
-    calibrator = Calibrator(kind, **{name: tuple(map(float, arrays[name])) for name in NAMES[kind]})
+    calibrator = Calibrator(
+        kind, **{name: tuple(map(float, arrays[name])) for name in CALIBRATOR_ARRAYS[kind]}
+    )
     if kind == "isotonic":
         knots, shares = np.asarray(calibrator.knots), np.asarray(calibrator.shares)
         is_curve = len(knots) == len(shares) > 0 and bool((np.diff(knots) > 0).all())
@@ -107,13 +112,13 @@ def calibrator_of(kind: str, arrays: Mapping[str, Numbers]) -> Calibrator:
     return calibrator
 
 
-def sigmoid(log_odds: Numbers) -> Numbers:
+def sigmoid(log_odds: FloatArray) -> FloatArray:
     """Return 1 / (1 + exp(-z)), kept strictly between 0 and 1."""
-    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(log_odds, -FARTHEST, FARTHEST))))
+    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(log_odds, -MAX_LOG_ODDS, MAX_LOG_ODDS))))
 
 
 @dataclass(frozen=True)
-class WordPart:
+class NgramModel:
     """`score = intercept + Σ weight · tf-idf` over known n-grams, the tf-idf of length 1."""
 
     grams: tuple[str, ...]
@@ -125,46 +130,48 @@ class WordPart:
     def __post_init__(self) -> None:
         object.__setattr__(self, "places", {gram: n for n, gram in enumerate(self.grams)})
 
-    def scores(self, texts: Sequence[str]) -> Numbers:
+    def scores(self, texts: Sequence[str]) -> FloatArray:
         """Return (n,) log odds of hallucinated; the intercept for a text without known n-grams."""
         scores = []
         for text in texts:
-            places = sorted({self.places[gram] for gram in grams(text) if gram in self.places})
+            places = sorted(
+                {self.places[gram] for gram in extract_ngrams(text) if gram in self.places}
+            )
             length = sum(self.idf[place] ** 2 for place in places) ** 0.5
             total = sum(self.idf[place] * self.weights[place] for place in places)
             scores.append(self.intercept + (total / length if length else 0.0))
         return np.array(scores, dtype=np.float64)
 
-    def arrays(self) -> dict[str, Numbers]:
+    def arrays(self) -> dict[str, FloatArray]:
         """Return its numbers by name; the n-grams are the UTF-8 bytes of one joined text."""
-        gram_bytes = np.frombuffer(BREAK.join(self.grams).encode(), dtype=np.uint8)
+        gram_bytes = np.frombuffer(NGRAM_SEPARATOR.join(self.grams).encode(), dtype=np.uint8)
         numbers = {"idf": self.idf, "weights": self.weights, "intercept": [self.intercept]}
         return {"grams": gram_bytes.astype(np.float64)} | {
             name: np.asarray(values, np.float64) for name, values in numbers.items()
         }
 
 
-def word_part_of(arrays: Mapping[str, Numbers]) -> WordPart:
+def restore_ngram_model(arrays: Mapping[str, FloatArray]) -> NgramModel:
     """Return the n-gram model stored as these arrays. Raises ValueError: they do not fit."""
     if set(arrays) != {"grams", "idf", "weights", "intercept"} or len(arrays["intercept"]) != 1:
         raise ValueError(f"arrays of no word part: {sorted(arrays)}")
     text = arrays["grams"].astype(np.uint8).tobytes().decode("utf-8")
-    known_grams = tuple(text.split(BREAK)) if text else ()
+    known_grams = tuple(text.split(NGRAM_SEPARATOR)) if text else ()
     idf, weights = (tuple(map(float, arrays[name])) for name in ("idf", "weights"))
     if not len(known_grams) == len(idf) == len(weights) == len(set(known_grams)):
         raise ValueError("words and weights of different numbers")
-    return WordPart(known_grams, idf, weights, float(arrays["intercept"][0]))
+    return NgramModel(known_grams, idf, weights, float(arrays["intercept"][0]))
 
 
-def grams(text: str) -> Iterator[str]:
+def extract_ngrams(text: str) -> Iterator[str]:
     """Yield the words of a text and its pairs of neighbouring words, case-folded."""
-    words = WORD.findall(text[:LONGEST].casefold())
+    words = NGRAM_WORD_PATTERN.findall(text[:MAX_TEXT_CHARS].casefold())
     yield from words
     yield from map(" ".join, itertools.pairwise(words))
 
 
 @dataclass(frozen=True)
-class Head:
+class ClassifierHead:
     """A logistic head: `m = g·(w·z + b) + a·logit(p_judge)`, `z` being the text's embedding.
 
     Without a p_judge it is `w·z + b`. CEDA has no p_judge: a text hardly tells 0.6 from 0.9, but
@@ -178,8 +185,8 @@ class Head:
     intercept: float
     judge_weight: float = 0.0
     text_gain: float = 1.0
-    calibrator: Calibrator = UNCHANGED
-    words: WordPart | None = None
+    calibrator: Calibrator = IDENTITY_CALIBRATOR
+    words: NgramModel | None = None
     shares: tuple[float, float, float] = (1.0, 0.0, 0.0)
 
     def log_odds(
@@ -187,12 +194,12 @@ class Head:
         vectors: Matrix,
         judged: Sequence[float | None] | None = None,
         texts: Sequence[str] = (),
-    ) -> Numbers:
+    ) -> FloatArray:
         """Return (n,) log odds before calibration; `judged` are the judge's p."""
         judge_ps = judged or [None] * len(vectors)
         scores = vectors.astype(np.float64) @ np.asarray(self.weights) + self.intercept
         scores *= np.asarray([1.0 if p is None else self.text_gain for p in judge_ps])
-        scores += self.judge_weight * np.asarray([logit_of(p) for p in judge_ps])
+        scores += self.judge_weight * np.asarray([compute_logit(p) for p in judge_ps])
         if self.words is not None:
             main_share, word_share, shift = self.shares
             scores = main_share * scores + word_share * self.words.scores(texts) + shift
@@ -208,96 +215,106 @@ class Head:
         probabilities = self.calibrator.probability(self.log_odds(vectors, judged, texts))
         return [float(p) for p in probabilities]
 
-    def arrays(self) -> dict[str, Numbers]:
+    def arrays(self) -> dict[str, FloatArray]:
         """Return all its numbers by name, as they are stored."""
-        single = {name: np.asarray([getattr(self, name)], np.float64) for name in SINGLE}
-        curve = {CALIBRATION + name: value for name, value in self.calibrator.arrays().items()}
+        single = {name: np.asarray([getattr(self, name)], np.float64) for name in SCALAR_ARRAYS}
+        curve = {
+            CALIBRATION_PREFIX + name: value for name, value in self.calibrator.arrays().items()
+        }
         arrays = {"weights": np.asarray(self.weights, np.float64)} | single | curve
         if self.words is None:
             return arrays
-        words = {WORDS + name: value for name, value in self.words.arrays().items()}
-        return arrays | words | {SHARES: np.asarray(self.shares, np.float64)}
+        words = {NGRAM_PREFIX + name: value for name, value in self.words.arrays().items()}
+        return arrays | words | {SHARES_ARRAY: np.asarray(self.shares, np.float64)}
 
 
-def head_of(arrays: Mapping[str, Numbers], calibration: str) -> Head:
+def restore_head(arrays: Mapping[str, FloatArray], calibration: str) -> ClassifierHead:
     """Return the head of these arrays and calibrator kind. Raises ValueError: they do not fit."""
     curve, words = (
         {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
-        for prefix in (CALIBRATION, WORDS)
+        for prefix in (CALIBRATION_PREFIX, NGRAM_PREFIX)
     )
-    main = {n: value for n, value in arrays.items() if not n.startswith((CALIBRATION, WORDS))}
-    shares = main.pop(SHARES, UNSHARED) if words else UNSHARED
-    if set(main) != {"weights", *SINGLE} or any(main[name].shape != (1,) for name in SINGLE):
+    main = {
+        n: value
+        for n, value in arrays.items()
+        if not n.startswith((CALIBRATION_PREFIX, NGRAM_PREFIX))
+    }
+    shares = main.pop(SHARES_ARRAY, DEFAULT_SHARES) if words else DEFAULT_SHARES
+    if set(main) != {"weights", *SCALAR_ARRAYS} or any(
+        main[name].shape != (1,) for name in SCALAR_ARRAYS
+    ):
         raise ValueError(f"arrays of another head: {sorted(main)}")
     if any(value.ndim != 1 or not np.isfinite(value).all() for value in arrays.values()):
         raise ValueError("arrays that are no rows of numbers")
     main_share, word_share, shift = map(float, shares)  # a ValueError where they are not three
     if main_share < 0 or word_share < 0:
         raise ValueError("shares that would turn the order of verdicts round")
-    return Head(
+    return ClassifierHead(
         tuple(map(float, main["weights"])),
-        **{name: float(main[name][0]) for name in SINGLE},
-        calibrator=calibrator_of(calibration, curve),
-        words=word_part_of(words) if words else None,
+        **{name: float(main[name][0]) for name in SCALAR_ARRAYS},
+        calibrator=restore_calibrator(calibration, curve),
+        words=restore_ngram_model(words) if words else None,
         shares=(main_share, word_share, shift),
     )
 
 
-def logit_of(p: float | None) -> float:
+def compute_logit(p: float | None) -> float:
     """Return the log odds of the judge's p as the head reads it, or 0 if the judge gave none."""
     if p is None:
         return 0.0
-    bounded = max(1.0 - SUREST, min(SUREST, p))
+    bounded = max(1.0 - MAX_JUDGE_PROBABILITY, min(MAX_JUDGE_PROBABILITY, p))
     return math.log(bounded / (1.0 - bounded))
 
 
-def version_folder(home: Path, version: str) -> Path:
+def get_version_folder(home: Path, version: str) -> Path:
     """Return a version's folder; the seed ships with the code. Raises ConfigError: bad name."""
     if version == SEED_VERSION:
         return SEED_FOLDER
-    if not VERSION_ID.fullmatch(version):
+    if not VERSION_ID_PATTERN.fullmatch(version):
         raise ConfigError(f"“{version}” is not the name of a classifier version.")
     return home / "models" / version
 
 
-def save_head(folder: Path, head: Head, card: dict[str, Any]) -> None:
+def save_head(folder: Path, head: ClassifierHead, card: dict[str, Any]) -> None:
     """Write the head and its card, with digests of all files that are already in the folder."""
     from safetensors.numpy import save_file
 
     folder.mkdir(parents=True, exist_ok=True)
     arrays = head.arrays()
-    save_file(arrays, folder / WEIGHTS)
+    save_file(arrays, folder / WEIGHTS_FILE)
     text = json.dumps(card, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    (folder / CARD).write_text(text, encoding="utf-8")
+    (folder / CARD_FILE).write_text(text, encoding="utf-8")
     files = {  # head.json and card.json have digests of their own
         path.relative_to(folder).as_posix(): {
             "bytes": path.stat().st_size,
             "sha256": sha256_of(path),
         }
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and path not in (folder / HEAD, folder / CARD)
+        if path.is_file() and path not in (folder / HEAD_FILE, folder / CARD_FILE)
     }
     body = {
-        "schema": SCHEMA,
+        "schema": HEAD_SCHEMA,
         "calibration": head.calibrator.kind,
         "arrays": {name: list(value.shape) for name, value in arrays.items()},
         "files": files,
-        "card_sha256": json_digest(card),
+        "card_sha256": compute_json_digest(card),
     }
-    (folder / HEAD).write_text(json.dumps(body | {"sha256": json_digest(body)}, indent=1) + "\n")
+    (folder / HEAD_FILE).write_text(
+        json.dumps(body | {"sha256": compute_json_digest(body)}, indent=1) + "\n"
+    )
 
 
-def load_head(folder: Path) -> tuple[Head, dict[str, Any]]:
+def load_head(folder: Path) -> tuple[ClassifierHead, dict[str, Any]]:
     """Return the head and card of a folder, checking their digests.
 
-    Its other files are only checked for being there with the right size; see `encoder_in`.
+    Its other files are only checked for being there with the right size; see `find_own_encoder`.
 
     Raises ConfigError: the files cannot be read, or are not as they were written.
     """
     try:
-        body, card = _read_json(folder / HEAD), _read_json(folder / CARD)
+        body, card = _read_json(folder / HEAD_FILE), _read_json(folder / CARD_FILE)
         head = _read_head(folder, body)
-    except (OSError, *UNREADABLE) as error:
+    except (OSError, *READ_ERRORS) as error:
         raise ConfigError(
             f"Expected a classifier in {folder}, found none that can be read ({error}). "
             "Activate another version on Retrain."
@@ -307,7 +324,7 @@ def load_head(folder: Path) -> tuple[Head, dict[str, Any]]:
     if head is None:
         raise _changed_error("The classifier", folder)
     # Versions from before cards had a checksum are still there and still good.
-    if body.get("card_sha256", json_digest(card)) != json_digest(card):
+    if body.get("card_sha256", compute_json_digest(card)) != compute_json_digest(card):
         raise ConfigError(
             f"The card in {folder} is not as it was written (checksum differs), so its figures "
             "cannot be shown and it was not loaded. Activate another version on Retrain."
@@ -315,18 +332,20 @@ def load_head(folder: Path) -> tuple[Head, dict[str, Any]]:
     return head, card
 
 
-def encoder_in(folder: Path) -> Path | None:
+def find_own_encoder(folder: Path) -> Path | None:
     """Return a version's own encoder or None. Raises ConfigError: a file was changed."""
-    encoder = folder / ENCODER
-    files = _read_json(folder / HEAD).get("files")
+    encoder = folder / ENCODER_SUBFOLDER
+    files = _read_json(folder / HEAD_FILE).get("files")
     if files is None:
         if encoder.is_dir() and not exported_is_current(encoder):
             raise _changed_error("The encoder", encoder)
         return encoder if encoder.is_dir() else None
     for name, stored in files.items():
         if sha256_of(folder / name) != stored.get("sha256"):
-            raise _changed_error("The encoder" if name.startswith(ENCODER) else name, folder)
-    return encoder if any(name.startswith(f"{ENCODER}/") for name in files) else None
+            raise _changed_error(
+                "The encoder" if name.startswith(ENCODER_SUBFOLDER) else name, folder
+            )
+    return encoder if any(name.startswith(f"{ENCODER_SUBFOLDER}/") for name in files) else None
 
 
 def _changed_error(what: str, where: Path) -> ConfigError:
@@ -338,29 +357,29 @@ def _changed_error(what: str, where: Path) -> ConfigError:
 
 def _read_json(path: Path) -> Any:
     with path.open("rb") as file:
-        data = file.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise ValueError(f"{path.name} has more than {MOST_BYTES // 2**20} MB")
+        data = file.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
+        raise ValueError(f"{path.name} has more than {MAX_FILE_BYTES // 2**20} MB")
     return json.loads(data)
 
 
-def _read_head(folder: Path, body: Mapping[str, Any]) -> Head | None:
+def _read_head(folder: Path, body: Mapping[str, Any]) -> ClassifierHead | None:
     """Return the head described by `body`, or None if its digest does not match."""
-    if body["schema"] != SCHEMA:
+    if body["schema"] != HEAD_SCHEMA:
         return _read_old_head(body)
     content = {name: value for name, value in body.items() if name != "sha256"}
-    if body["sha256"] != json_digest(content):
+    if body["sha256"] != compute_json_digest(content):
         return None
     for name, stored in body["files"].items():
         size = (folder / name).stat().st_size
         if size != stored["bytes"]:
             raise ValueError(f"{name} has {size:,} bytes instead of {stored['bytes']:,}")
-    if sha256_of(folder / WEIGHTS) != body["files"][WEIGHTS]["sha256"]:
+    if sha256_of(folder / WEIGHTS_FILE) != body["files"][WEIGHTS_FILE]["sha256"]:
         return None
-    return head_of(_load_arrays(folder / WEIGHTS, body["arrays"]), body["calibration"])
+    return restore_head(_load_arrays(folder / WEIGHTS_FILE, body["arrays"]), body["calibration"])
 
 
-def _load_arrays(path: Path, shapes: Mapping[str, list[int]]) -> dict[str, Numbers]:
+def _load_arrays(path: Path, shapes: Mapping[str, list[int]]) -> dict[str, FloatArray]:
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
@@ -373,18 +392,18 @@ def _load_arrays(path: Path, shapes: Mapping[str, list[int]]) -> dict[str, Numbe
     return arrays
 
 
-def _read_old_head(body: Mapping[str, Any]) -> Head | None:
+def _read_old_head(body: Mapping[str, Any]) -> ClassifierHead | None:
     """Return the head of an older schema; weights which that schema lacked count nothing."""
     weights = [float(weight) for weight in body["weights"]]
-    intercept, names = float(body["intercept"]), IN_HEAD.get(body["schema"], ())
+    intercept, names = float(body["intercept"]), OLD_SCHEMA_SCALARS.get(body["schema"], ())
     single = [float(body[name]) for name in names]
-    digest = json_digest([body["schema"], weights, intercept, *single])
-    is_intact = body["schema"] in IN_HEAD and body["sha256"] == digest
+    digest = compute_json_digest([body["schema"], weights, intercept, *single])
+    is_intact = body["schema"] in OLD_SCHEMA_SCALARS and body["sha256"] == digest
     judge, gain = (*single, *(0.0, 1.0)[len(single) :])
-    return Head(tuple(weights), intercept, judge, gain) if is_intact else None
+    return ClassifierHead(tuple(weights), intercept, judge, gain) if is_intact else None
 
 
-def json_digest(value: object) -> str:
+def compute_json_digest(value: object) -> str:
     """Return the SHA-256 of a value, independent of how a file lays it out."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
@@ -394,14 +413,14 @@ class Classifier:
     """A version ready for use; its `card` says what it learned from and how well it does."""
 
     version: str
-    head: Head
+    head: ClassifierHead
     encoder: Embedder
     card: dict[str, Any]
 
     def probability(self, text: str, judged: float | None = None) -> float:
         """Return p_hallucinated, 4 digits; encoded alone, as int8 is scaled by batch."""
         p = self.head.probability(self.encoder.encode([text]), [judged], [text])[0]
-        return min(1.0 - LEAST, max(LEAST, round(p, 4)))
+        return min(1.0 - MIN_PROBABILITY, max(MIN_PROBABILITY, round(p, 4)))
 
     def verdict(self, judgement: Judgement) -> Verdict:
         """Return the label that people see, with its probability; unclear stays unclear.
@@ -414,7 +433,7 @@ class Classifier:
             causes = judgement.cause, judgement.cause_words
             return Verdict("unclear", None, None, judgement.text, *causes, self.version)
         if judgement.by_tool and judgement.p is not None:
-            p = min(1.0 - LEAST, max(LEAST, judgement.p))
+            p = min(1.0 - MIN_PROBABILITY, max(MIN_PROBABILITY, judgement.p))
         else:
             p = self.probability(judgement.text, judgement.p)
         label: Label = "hallucinated" if p > 0.5 else "supported"
@@ -434,9 +453,9 @@ class Classifier:
 @lru_cache(maxsize=4)
 def load_classifier(home: Path, version: str) -> Classifier:
     """Load a version, once per process. Raises ConfigError: it is damaged."""
-    folder = version_folder(home, version)
+    folder = get_version_folder(home, version)
     head, card = load_head(folder)
-    encoder = load_encoder(encoder_in(folder) or ENCODER_DIR)
+    encoder = load_encoder(find_own_encoder(folder) or ENCODER_DIR)
     if len(head.weights) != encoder.width:
         raise ConfigError(
             f"Expected a head of {encoder.width} weights in {folder}, found {len(head.weights)}."

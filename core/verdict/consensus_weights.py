@@ -18,41 +18,44 @@ import numpy as np
 import numpy.typing as npt
 
 from core.runtime.errors import ConfigError
-from core.schema.progress import Progress
-from core.schema.records import CONSENSUS, Run, Stance, Turn, rule_digest
-from core.schema.roles import LEARNED, CaseView, Roster
+from core.schema.progress import RunState
+from core.schema.records import CONSENSUS_KIND, Run, Stance, Turn, hash_rule
+from core.schema.roles import LEARNED_WEIGHTS_MARKER, CaseView, Roster
 from core.schema.rosters import RosterConfig
 from core.store import Store
-from core.store.versions import NONE, read_body
+from core.store.versions import NOTHING_LEARNED, parse_body
 
 FEATURES_SCHEMA = 1  # version of the features' names, order and meaning; stored with weights
-SIDES: Mapping[Stance, float] = {"hallucinated": 1.0, "supported": -1.0, "unclear": 0.0}
-Kind = TypeVar("Kind")
+SIDE_BY_STANCE: Mapping[Stance, float] = {"hallucinated": 1.0, "supported": -1.0, "unclear": 0.0}
+RecordType = TypeVar("RecordType")
 Features = dict[str, float]
 
 
-NAMES = (
+ANSWER_FEATURES = (
     "side", "attacked", "backed", "helped", "denied", "revisions", "towards", "quotes", "verified",
     "not_found", "agreement", "opening_agreement", "confidence", "contradicted", "carried",
 )  # fmt: skip
-DEBATE_NAMES = (
+DEBATE_FEATURES = (
     "turns", "rounds", "critiques", "critique_count", "revisions", "revised_towards", "quotes",
     "verified", "fuzzy", "not_found", "agreement", "opening_agreement", "reached_consensus",
     "confidence", "spread", "contradicted", "carried", "missing", "readers_apart", "statements",
     "judge_p",
 )  # fmt: skip
-Numbers = npt.NDArray[np.float64]
+FloatArray = npt.NDArray[np.float64]
 NETWORK_SCHEMA = 1
 Method = Literal["uniform", "record", "logistic", "policy"]
 METHODS: tuple[Method, ...] = ("uniform", "record", "logistic", "policy")  # simplest first
 STANCES: tuple[Stance, ...] = ("hallucinated", "supported", "unclear")
-SCHEMA = 1
-DRAWN = 10.0  # the rate of all agents counts as this many answers of each agent
-RECORD = "record"
-READ = (*NAMES, RECORD)  # the features of an answer that networks read
+WEIGHTS_SCHEMA = 1
+SHRINKAGE_ANSWERS = 10.0  # the rate of all agents counts as this many answers of each agent
+RECORD_FEATURE = "record"
+NETWORK_FEATURES = (
+    *ANSWER_FEATURES,
+    RECORD_FEATURE,
+)  # the features of an answer that networks read
 
 
-def answers_in(turns: Iterable[Turn]) -> dict[str, list[Turn]]:
+def group_answers(turns: Iterable[Turn]) -> dict[str, list[Turn]]:
     """Return each debater's answers in order; debaters come in the order of their first answers."""
     answers: dict[str, list[Turn]] = {}
     for turn in sorted(turns, key=lambda turn: turn.number):
@@ -61,8 +64,8 @@ def answers_in(turns: Iterable[Turn]) -> dict[str, list[Turn]]:
     return answers
 
 
-def answer_features(turns: Sequence[Turn]) -> dict[str, Features]:
-    """Return the features `NAMES` of every debater who answered; NaN where nothing is known.
+def compute_answer_features(turns: Sequence[Turn]) -> dict[str, Features]:
+    """Return the `ANSWER_FEATURES` of every debater who answered; NaN where nothing is known.
 
     side: 1 if the last answer says hallucinated, -1 supported, 0 unclear.
     attacked, backed: how many turns of others on its answers take another stance, and how many of
@@ -77,7 +80,7 @@ def answer_features(turns: Sequence[Turn]) -> dict[str, Features]:
     confidence: the last one it stated.
     contradicted, carried: what its points found in the evidence, as shares of its points.
     """
-    answers, critiques = answers_in(turns), _find_critiques(turns)
+    answers, critiques = group_answers(turns), _find_critiques(turns)
     return {
         debater: _compute_features(
             own_answers,
@@ -103,13 +106,13 @@ def _compute_features(
     changes = sum(a.stance != b.stance for a, b in itertools.pairwise(answers))
     backed = [turn for turn in against if any(q.status == "verified" for q in turn.quotes)]
     return {
-        "side": SIDES[last],
+        "side": SIDE_BY_STANCE[last],
         "attacked": math.log1p(len(against)),
         "backed": math.log1p(len(backed)),
         "helped": math.log1p(len(critiques) - len(against)),
         "denied": _divide(sum(turn.reply == "deny" for turn in spoken), len(spoken)),
         "revisions": float(changes),
-        "towards": SIDES[last] - SIDES[first],
+        "towards": SIDE_BY_STANCE[last] - SIDE_BY_STANCE[first],
         "quotes": math.log1p(len(quotes)),
         "verified": _divide(quotes.count("verified"), len(quotes)),
         "not_found": _divide(quotes.count("not_found"), len(quotes)),
@@ -136,8 +139,8 @@ def _find_critiques(turns: Iterable[Turn]) -> dict[str, list[Turn]]:
     return critiques
 
 
-def features_of(progress: Progress) -> Features:
-    """Return the features `DEBATE_NAMES` of one run.
+def compute_debate_features(progress: RunState) -> Features:
+    """Return the features `DEBATE_FEATURES` of one run.
 
     A stance counts 1 for hallucinated, -1 for supported, else 0. No feature is a sum of votes:
     those are used already, and would blur which agent counts how much.
@@ -162,7 +165,9 @@ def features_of(progress: Progress) -> Features:
             stances[turn.debater].append(turn.stance)
     first, last = ([own[place] for own in stances.values()] for place in (0, -1))
     pairs = [pair for own in stances.values() for pair in itertools.pairwise(own)]
-    changes = [SIDES[after] - SIDES[before] for before, after in pairs if before != after]
+    changes = [
+        SIDE_BY_STANCE[after] - SIDE_BY_STANCE[before] for before, after in pairs if before != after
+    ]
     statuses = Counter(quote.status for turn in turns for quote in turn.quotes)
     findings = Counter(point.finding for turn in turns for point in turn.points)
     confidences = [turn.confidence for turn in turns if turn.confidence is not None]
@@ -212,14 +217,14 @@ class AnswerNetwork:
     shift: float
     schema: int = NETWORK_SCHEMA
 
-    def scores(self, features: Numbers) -> Numbers:
+    def scores(self, features: FloatArray) -> FloatArray:
         """Return (...,) scores of (..., d) features."""
-        level = scaled(features, np.array(self.centres), np.array(self.scales))
+        level = scale_features(features, np.array(self.centres), np.array(self.scales))
         inner = np.tanh(level @ np.array(self.hidden) + np.array(self.hidden_shift))
         return np.asarray(inner @ np.array(self.out) + self.shift)
 
 
-def converted(plain: Any, kind: type[Kind], words: str) -> Kind:
+def convert_plain(plain: Any, kind: type[RecordType], words: str) -> RecordType:
     """Convert plain values to a record; `words` names it. Raises ConfigError: they do not fit."""
     import msgspec
 
@@ -229,9 +234,9 @@ def converted(plain: Any, kind: type[Kind], words: str) -> Kind:
         raise ConfigError(f"Expected {words}, found something else: {error}.") from error
 
 
-def network_from(plain: Any, names: Sequence[str]) -> AnswerNetwork:
+def parse_network(plain: Any, names: Sequence[str]) -> AnswerNetwork:
     """Return the stored network. Raises ConfigError: other features than `names`, or damaged."""
-    network = converted(plain, AnswerNetwork, "a network of answers")
+    network = convert_plain(plain, AnswerNetwork, "a network of answers")
     width, height = len(network.names), len(network.hidden_shift)
     sizes = {len(network.centres), len(network.scales), len(network.hidden)}
     heights = {len(network.out), *(len(row) for row in network.hidden)}
@@ -243,12 +248,12 @@ def network_from(plain: Any, names: Sequence[str]) -> AnswerNetwork:
     return network
 
 
-def scaled(features: Numbers, centres: Numbers, scales: Numbers) -> Numbers:
+def scale_features(features: FloatArray, centres: FloatArray, scales: FloatArray) -> FloatArray:
     """Return features at a common scale; unknown ones become the mean, which is 0."""
     return np.asarray(np.nan_to_num((features - centres) / scales, nan=0.0))
 
 
-def softmax(scores: Numbers, is_there: npt.NDArray[np.bool_]) -> Numbers:
+def softmax(scores: FloatArray, is_there: npt.NDArray[np.bool_]) -> FloatArray:
     """Return weights along the last axis that sum to 1 over those who are there; 0 for others."""
     masked = np.where(is_there, scores, -np.inf)
     top = np.max(masked, axis=-1, keepdims=True)
@@ -258,7 +263,7 @@ def softmax(scores: Numbers, is_there: npt.NDArray[np.bool_]) -> Numbers:
 
 
 @dataclass(frozen=True, order=True)
-class Answerer:
+class AnsweringAgent:
     """An answering agent; `rules` is a digest, `seat` is set only to tell equal agents apart."""
 
     name: str
@@ -278,11 +283,13 @@ class PastAnswers:
         """Return log odds of being right with that stance, shrunk towards all agents' (`whole`)."""
         place = STANCES.index(stance)
         overall = (whole.right[place] + 1.0) / (whole.n[place] + 2.0)
-        share = (self.right[place] + DRAWN * overall) / (self.n[place] + DRAWN)
+        share = (self.right[place] + SHRINKAGE_ANSWERS * overall) / (
+            self.n[place] + SHRINKAGE_ANSWERS
+        )
         return math.log(share / (1.0 - share))
 
 
-NOTHING = PastAnswers((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+NO_PAST_ANSWERS = PastAnswers((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
 
 
 @dataclass(frozen=True)
@@ -290,12 +297,12 @@ class LearnedWeights:
     """`fixed` weights of `agents`, or a `policy` that reads each agent's `past` and the `whole`."""
 
     method: Method
-    agents: tuple[Answerer, ...] = ()
+    agents: tuple[AnsweringAgent, ...] = ()
     fixed: tuple[float, ...] = ()
     past: tuple[PastAnswers, ...] = ()
-    whole: PastAnswers = NOTHING
+    whole: PastAnswers = NO_PAST_ANSWERS
     policy: AnswerNetwork | None = None
-    schema: int = SCHEMA
+    schema: int = WEIGHTS_SCHEMA
     features_schema: int = FEATURES_SCHEMA
 
     def to_plain(self) -> dict[str, Any]:
@@ -303,19 +310,21 @@ class LearnedWeights:
         return asdict(self)
 
 
-def weights_from(plain: Any) -> LearnedWeights:
+def parse_learned_weights(plain: Any) -> LearnedWeights:
     """Return the weights that `to_plain` made. Raises ConfigError: they do not fit."""
-    learned = converted(plain, LearnedWeights, "weights of answers")
-    is_known = (learned.schema, learned.features_schema) == (SCHEMA, FEATURES_SCHEMA)
+    learned = convert_plain(plain, LearnedWeights, "weights of answers")
+    is_known = (learned.schema, learned.features_schema) == (WEIGHTS_SCHEMA, FEATURES_SCHEMA)
     sizes = {len(learned.agents)}
     if learned.method in ("record", "logistic"):
         sizes = {len(learned.fixed)}
     elif learned.method == "policy":
-        network_from(plain["policy"], READ)
+        parse_network(plain["policy"], NETWORK_FEATURES)
         sizes = {len(learned.past)}
     is_sound = all(math.isfinite(weight) and weight >= 0.0 for weight in learned.fixed)
     if not is_known or not is_sound or sizes != {len(learned.agents)}:
-        raise ConfigError(f"Expected weights of schema {SCHEMA}, found others; learn them anew.")
+        raise ConfigError(
+            f"Expected weights of schema {WEIGHTS_SCHEMA}, found others; learn them anew."
+        )
     return learned
 
 
@@ -324,13 +333,13 @@ class LearnedWeigher:
     """A `Weigher` that applies learned weights to a debate; unknown agents get the mean weight."""
 
     learned: LearnedWeights
-    seats: Mapping[str, Answerer]
+    seats: Mapping[str, AnsweringAgent]
     number: int
 
     @property
     def method(self) -> str:
         """The method of the weights with the number under which they are stored."""
-        return f"{self.learned.method}{LEARNED}{self.number}"
+        return f"{self.learned.method}{LEARNED_WEIGHTS_MARKER}{self.number}"
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -339,7 +348,7 @@ class LearnedWeigher:
 
     def weights(self, view: CaseView, turns: Sequence[Turn]) -> tuple[tuple[str, float], ...]:
         """Return (debater, weight) of all who answered, in the order of their first answers."""
-        learned, answers = self.learned, answers_in(turns)
+        learned, answers = self.learned, group_answers(turns)
         places = [self._find_place(name) for name in answers]
         if learned.policy is not None:
             raw = self._policy_weights(learned.policy, turns, places)
@@ -347,7 +356,7 @@ class LearnedWeigher:
             raw = [1.0] * len(places)
         else:
             raw = [0.0 if place is None else learned.fixed[place] for place in places]
-        weights = with_the_mean(raw, [place is not None for place in places])
+        weights = normalize_weights(raw, [place is not None for place in places])
         return tuple(zip(answers, weights, strict=True))
 
     def _find_place(self, name: str) -> int | None:
@@ -357,9 +366,9 @@ class LearnedWeigher:
     def _policy_weights(
         self, policy: AnswerNetwork, turns: Sequence[Turn], places: Sequence[int | None]
     ) -> list[float]:
-        features, rows = answer_features(turns), []
-        for (name, own_answers), place in zip(answers_in(turns).items(), places, strict=True):
-            past = NOTHING if place is None else self.learned.past[place]
+        features, rows = compute_answer_features(turns), []
+        for (name, own_answers), place in zip(group_answers(turns).items(), places, strict=True):
+            past = NO_PAST_ANSWERS if place is None else self.learned.past[place]
             odds = past.log_odds(own_answers[-1].stance, self.learned.whole)
             rows.append([*features[name].values(), odds])
         if not rows:
@@ -369,7 +378,7 @@ class LearnedWeigher:
         return weights
 
 
-def with_the_mean(weights: Sequence[float], is_known: Sequence[bool]) -> list[float]:
+def normalize_weights(weights: Sequence[float], is_known: Sequence[bool]) -> list[float]:
     """Return weights that sum to 1; strangers get the known ones' mean, all equal if that is 0."""
     known = [weight for weight, is_one in zip(weights, is_known, strict=True) if is_one]
     mean = sum(known) / len(known) if known else 0.0
@@ -380,38 +389,38 @@ def with_the_mean(weights: Sequence[float], is_known: Sequence[bool]) -> list[fl
     return [weight / total for weight in filled]
 
 
-def with_weigher(roster: Roster, store: Store, run: Run) -> Roster:
+def add_weigher(roster: Roster, store: Store, run: Run) -> Roster:
     """Add the weights in use when the run began, if any. Raises ConfigError: they are not here."""
     number = run.plan.agent_weights
-    if number == NONE:
+    if number == NOTHING_LEARNED:
         return roster
     stored = store.learned.get(number)
-    if stored is None or (stored.kind, stored.project_id) != (CONSENSUS, run.project_id):
+    if stored is None or (stored.kind, stored.project_id) != (CONSENSUS_KIND, run.project_id):
         raise ConfigError(
             f"Expected weights of agents number {number}, with which this run began, found none "
             "here; check the case again, and it goes by what is in use now."
         )
-    learned = read_body(stored, learned_in)
+    learned = parse_body(stored, parse_stored_weights)
     if learned is None:
         return roster
-    seats = answerers(roster, run.plan.sheet)
+    seats = identify_answerers(roster, run.plan.sheet)
     return replace(roster, weigher=LearnedWeigher(learned, seats, number))
 
 
-def learned_in(body: Mapping[str, Any]) -> LearnedWeights | None:
+def parse_stored_weights(body: Mapping[str, Any]) -> LearnedWeights | None:
     """Return a body's weights of answers, or None. Raises ConfigError: another schema."""
     weights = body.get("answers", {}).get("weights")
-    return weights_from(weights) if weights else None
+    return parse_learned_weights(weights) if weights else None
 
 
-def answerers(roster: Roster, sheet: RosterConfig | None) -> dict[str, Answerer]:
+def identify_answerers(roster: Roster, sheet: RosterConfig | None) -> dict[str, AnsweringAgent]:
     """Return the agent behind each debater's name; a built-in agent has no model."""
     models = {role: seat.model for role, seat in sheet.seats()} if sheet else {}
     agents = {
-        name: Answerer(
+        name: AnsweringAgent(
             debater.name,
             "" if debater.built_in else models.get(f"debater {name}", ""),
-            rule_digest(debater.rule),
+            hash_rule(debater.rule),
         )
         for name, debater in roster.debaters.items()
     }

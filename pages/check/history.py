@@ -1,12 +1,12 @@
 """History: all runs, filtered by words, label, status, protocol and corrections."""
 
-from components.app.frame import page_title
-from components.check.history import draw_filters, draw_page
+from components.app.frame import draw_page_title
+from components.check.history import draw_filters, draw_runs_page
 from components.report import draw_report_button
 from components.setup.import_export import draw_trace_import
 
-page_title("History", "Every check of this project, newest first.")
+draw_page_title("History", "Every check of this project, newest first.")
 run_filter = draw_filters()
-if draw_page(run_filter):
+if draw_runs_page(run_filter):
     draw_report_button(run_filter)
 draw_trace_import()

@@ -1,9 +1,9 @@
 """Batch check: a table of claims in, a table of verdicts out, a run for each row."""
 
-from components.app.frame import page_title
+from components.app.frame import draw_page_title
 from components.check.batch import draw_batches, draw_new_table
 
-page_title(
+draw_page_title(
     "Batch check",
     "A table with a column “claim”, and optionally “question” and “document” (names of library "
     "files, separated by semicolons).",

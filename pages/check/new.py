@@ -2,31 +2,31 @@
 
 import streamlit as st
 
-from components.app.frame import page_title
-from components.check.history import draw_checked_before
+from components.app.frame import draw_page_title
+from components.check.history import draw_earlier_checks
 from components.check.new_check import (
+    describe_expected_cost,
     draw_plan,
-    draw_prepared,
+    draw_prepared_cases,
     draw_source_fields,
-    expected_words,
+    get_project_roster,
     keep_draft,
-    project_roster,
     restore_draft,
     start_check,
 )
 from components.check.roster_choice import (
-    draw_keys_of_rosters,
+    describe_roster,
     draw_protocol_choice,
     draw_roster_choice,
-    roster_line,
+    draw_roster_keys,
 )
-from components.widgets.controls import button, show_problem
+from components.widgets.controls import draw_button, show_problem
 
 started = st.session_state.pop("new.started", "")
 if started:
     st.switch_page("pages/check/run.py", query_params={"run": started})
 restore_draft()
-page_title("New check", roster_line("new.roster"))
+draw_page_title("New check", describe_roster("new.roster"))
 
 left, right = st.columns([3, 2], gap="large")
 with left:
@@ -40,19 +40,19 @@ with left:
     question = st.text_input(
         "The question it answers (optional)", key="new.question", persist_state="session"
     )
-    draw_checked_before(response or "", question or "")
+    draw_earlier_checks(response or "", question or "")
 with right:
     sources = draw_source_fields("new", "Sources: documents and images")
 keep_draft(sources)
 protocol = draw_protocol_choice(
-    "new.protocol", str(st.session_state.get("new.roster") or project_roster())
+    "new.protocol", str(st.session_state.get("new.roster") or get_project_roster())
 )
 with st.expander("Role, instruction and options", icon=":material/tune:"):
     draw_plan(protocol)
 # Columns stack on a phone: roster and cost then come before the button.
 choice, expected, start = st.columns([5, 6, 4], vertical_alignment="bottom")
 with start:
-    button(
+    draw_button(
         "Check",
         "new.check",
         start_check,
@@ -62,9 +62,9 @@ with start:
         width="stretch",
     )
 with choice:
-    roster = draw_roster_choice("new.roster", project_roster())
+    roster = draw_roster_choice("new.roster", get_project_roster())
 with expected:
-    st.caption(expected_words(roster, sources))
-draw_keys_of_rosters([roster], "new")
+    st.caption(describe_expected_cost(roster, sources))
+draw_roster_keys([roster], "new")
 show_problem("new.problem")
-draw_prepared()
+draw_prepared_cases()

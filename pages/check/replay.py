@@ -2,15 +2,15 @@
 
 import streamlit as st
 
-from components.app.frame import page_title
+from components.app.frame import draw_page_title
 from components.run.replay import draw_replay
 from components.run.run_view import load_run
-from components.widgets.controls import link
+from components.widgets.controls import draw_link
 
 loaded = load_run(st.query_params.get("run", ""))
 if loaded is None:
-    page_title("Replay")
+    draw_page_title("Replay")
     st.info("No run was found at this link. History lists runs and opens trace files.")
-    link("pages/check/history.py", "History", "history")
+    draw_link("pages/check/history.py", "History", "history")
     st.stop()
 draw_replay(loaded[0], loaded[1])

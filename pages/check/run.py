@@ -2,44 +2,44 @@
 
 import streamlit as st
 
-from components.app.frame import page_title
+from components.app.frame import draw_page_title
 from components.check.batch import draw_neighbours
-from components.check.new_check import draw_again
+from components.check.new_check import draw_check_again
 from components.run.run_view import (
     draw_downloads,
     draw_header,
+    draw_remark_box,
     draw_run,
-    draw_speaking,
-    draw_unsaid,
-    follow,
+    draw_unsent_remark,
+    follow_run,
     load_run,
-    notice,
+    watch_status,
 )
-from components.widgets.controls import link
+from components.widgets.controls import draw_link
 
 run_id = st.query_params.get("run", "")
 loaded = load_run(run_id) if run_id else None
 if loaded is None:
-    page_title("Run")
+    draw_page_title("Run")
     st.info(
         "No run was found at this link. Runs are listed under History; a trace file can be "
         "opened there too."
     )
-    link("pages/check/history.py", "History", "history")
+    draw_link("pages/check/history.py", "History", "history")
     st.stop()
 
 run, case, progress, corrections = loaded
-page_title("Run")
+draw_page_title("Run")
 if batch_id := st.query_params.get("batch", ""):
     draw_neighbours(batch_id, run_id)
 draw_header(run, progress)
 if run.status in ("queued", "running"):
-    follow(run.id)
-    draw_speaking(run)
+    follow_run(run.id)
+    draw_remark_box(run)
 else:
     if run.status != "finished" and run.origin == "here":
-        notice(run.id, run.status)
-    draw_unsaid(run)
+        watch_status(run.id, run.status)
+    draw_unsent_remark(run)
     draw_run(run, case, progress, corrections)
-    draw_again(run, case)
+    draw_check_again(run, case)
     draw_downloads(run, case, progress, corrections)

@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from components.app.frame import page_title
+from components.app.frame import draw_page_title
 from components.check.batch import draw_batch
 
-page_title("Checked table")
+draw_page_title("Checked table")
 draw_batch(st.query_params.get("batch", ""))

@@ -1,11 +1,11 @@
 """Calibration: how often verdicts at each confidence were right, and which go to people."""
 
-from components.app.frame import page_title
-from components.measure.calibration import draw_confidence
+from components.app.frame import draw_page_title
+from components.measure.calibration import draw_calibration
 
-page_title(
+draw_page_title(
     "Calibration",
     "How often verdicts at each level of confidence were right, and which of them this project "
     "answers by itself.",
 )
-draw_confidence()
+draw_calibration()

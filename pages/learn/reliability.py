@@ -1,9 +1,9 @@
 """Reliability: how often each agent is right, alone and together with the others."""
 
-from components.app.frame import page_title
+from components.app.frame import draw_page_title
 from components.measure.reliability import draw_reliability, draw_theory
 
-page_title(
+draw_page_title(
     "Reliability",
     "How often each agent is right by what people decided, on which kinds of cases, and what the "
     "agents come to together.",

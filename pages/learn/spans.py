@@ -1,19 +1,19 @@
 """Span tuning: learn from people's marks which words to mark, and use them as examples."""
 
-from components.app.frame import page_title
+from components.app.frame import draw_page_title
 from components.learn.span_tuning import (
     draw_examples,
     draw_marked,
     draw_members,
     draw_threshold,
-    material,
+    load_span_material,
 )
 
-page_title(
+draw_page_title(
     "Span tuning",
     "Marked words set the threshold for marking, and serve as examples for language models.",
 )
-marks = material()
+marks = load_span_material()
 draw_marked(marks)
 draw_threshold(marks)
 draw_members(marks)

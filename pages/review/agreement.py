@@ -1,7 +1,7 @@
 """Agreement: how far people agree with each other and with the machine."""
 
-from components.app.frame import page_title
+from components.app.frame import draw_page_title
 from components.measure.agreement import draw_agreement
 
-page_title("Agreement", "How far people agree with each other and with the machine.")
+draw_page_title("Agreement", "How far people agree with each other and with the machine.")
 draw_agreement()

@@ -1,7 +1,7 @@
 """Adjudicate: cases where people differ or asked for a lead, and settled ones."""
 
-from components.app.frame import page_title
-from components.review.review_queue import draw_settling
+from components.app.frame import draw_page_title
+from components.review.review_queue import draw_adjudication_list
 
-page_title("Adjudicate", "Settle cases where reviewers differ or asked for a lead.")
-draw_settling()
+draw_page_title("Adjudicate", "Settle cases where reviewers differ or asked for a lead.")
+draw_adjudication_list()

@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from components.app.frame import page_title
-from components.review.review_item import draw_settlement
+from components.app.frame import draw_page_title
+from components.review.review_item import draw_adjudication
 
-page_title("Adjudicate a case")
-draw_settlement(st.query_params.get("case", ""))
+draw_page_title("Adjudicate a case")
+draw_adjudication(st.query_params.get("case", ""))

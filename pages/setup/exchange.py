@@ -1,8 +1,8 @@
 """Import / export: cases, gold answers and suggestions from files, and answers into files."""
 
-from components.app.frame import page_title
+from components.app.frame import draw_page_title
 from components.setup.import_export import draw_export, draw_import
 
-page_title("Import / export", "Exchange cases, answers or whole projects with other tools.")
+draw_page_title("Import / export", "Exchange cases, answers or whole projects with other tools.")
 draw_import()
 draw_export()

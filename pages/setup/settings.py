@@ -1,6 +1,6 @@
 """Settings: your name, keys, rosters, reader, web search, limits, and what works here."""
 
-from components.app.frame import page_title
+from components.app.frame import draw_page_title
 from components.setup.rosters import draw_rosters
 from components.setup.settings import (
     draw_health,
@@ -11,7 +11,7 @@ from components.setup.settings import (
     draw_web_search,
 )
 
-page_title("Settings")
+draw_page_title("Settings")
 draw_person()
 draw_keys()
 draw_rosters()

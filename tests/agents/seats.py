@@ -8,12 +8,12 @@ from pathlib import Path
 from core.agents.agent_runner import AgentContext
 from core.llm.call import Call
 from core.llm.prompting import Fence, PromptBook
-from core.schema.records import Case, Context, Passage, Turn
+from core.schema.records import Case, EvidenceContext, Passage, Turn
 from core.schema.roles import CaseView, DebateView, Evidence, JudgeView
-from core.schema.rosters import Seat
+from core.schema.rosters import AgentConfig
 from tests.fakes import FakeDesk, Script, ScriptedModel, make_passage, make_view
 
-SEAT = Seat("openai/tiny-talker", api_base="http://127.0.0.1:9/v1", window=8192)
+SEAT = AgentConfig("openai/tiny-talker", api_base="http://127.0.0.1:9/v1", window=8192)
 FENCE = Fence.of_run("run-1")
 
 
@@ -62,9 +62,11 @@ def debate_view(
     )
 
 
-def judge_view(view: CaseView, *turns: Turn, context: Context | None = None) -> JudgeView:
+def judge_view(view: CaseView, *turns: Turn, context: EvidenceContext | None = None) -> JudgeView:
     whole = tuple(view.evidence.passages)
-    return JudgeView(view, context or Context((), whole, ""), turns, reached_consensus=False)
+    return JudgeView(
+        view, context or EvidenceContext((), whole, ""), turns, reached_consensus=False
+    )
 
 
 def many_passages(count: int, words: int = 60) -> list[Passage]:

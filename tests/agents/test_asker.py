@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from core.agents.agent_runner import SeatAsker
-from core.llm.limits import estimated_tokens
-from core.runtime.concurrency import Stop
+from core.llm.limits import estimate_tokens
+from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ConfigError, ModelError, ReplyError
 from tests.agents.seats import FENCE, SEAT, Workplace, workplace
 
@@ -27,8 +27,8 @@ FIELDS = {"from_language": "German", "into_language": "English", "text": "Guten 
 GOOD = json.dumps({"reason": "Both greet.", "same_meaning": True})
 
 
-def asker(place: Workplace, language: str = "en", stop: Stop | None = None) -> SeatAsker:
-    return SeatAsker(SEAT, place.work, language, stop or Stop())
+def asker(place: Workplace, language: str = "en", stop: StopSignal | None = None) -> SeatAsker:
+    return SeatAsker(SEAT, place.work, language, stop or StopSignal())
 
 
 def test_fields_are_fenced_and_the_reply_comes_in_its_shape() -> None:
@@ -63,7 +63,7 @@ def test_of_a_reply_without_measure_no_more_is_shown_than_its_seat_allows() -> N
     first, second = (asked.call.messages for asked in place.desk.asked)
     reply, mend = second[len(first) :]
     assert "word word".startswith(reply.text[:9])
-    assert estimated_tokens(reply.text) <= SEAT.max_tokens
+    assert estimate_tokens(reply.text) <= SEAT.max_tokens
     assert "JSON object" in mend.text
 
 

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.agents.llm_debater import LlmDebater
-from core.agents.llm_judge import contested_in, marked_in, place_lines
-from core.llm.call import in_silence
-from core.runtime.concurrency import Stop
+from core.agents.llm_judge import format_places, parse_contested, parse_text_block
+from core.llm.call import ignore_piece
+from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ReplyError
-from core.schema.records import Case, Point, Stance, Statement, Turn
+from core.schema.records import Case, DebatePoint, Stance, Statement, Turn
 from core.schema.roles import DebateView
-from core.schema.rosters import LINES_TOKENS, Manner
+from core.schema.rosters import EXTRA_LINES_TOKENS, TurnMode
 from tests.agents.seats import SEAT, Workplace, debate_view, workplace
 from tests.fakes import Said, make_case, make_passage, make_view
 
@@ -32,7 +32,7 @@ VIEW = replace(
 
 
 def points(text: str, case: Case = CASE) -> list[tuple[str, str]]:
-    return [(p.text, p.evidence) for p in contested_in(text, case, STATEMENTS, None).points]
+    return [(p.text, p.evidence) for p in parse_contested(text, case, STATEMENTS, None).points]
 
 
 @pytest.mark.parametrize(
@@ -57,12 +57,12 @@ def test_places_are_lines_of_their_own(line: str, found: list[tuple[str, str]]) 
 
 
 def test_equal_words_that_are_named_twice_are_two_places_in_order() -> None:
-    found = contested_in("Words: “1926”\nWords: “1926”", CASE, STATEMENTS, 0.8).points
+    found = parse_contested("Words: “1926”\nWords: “1926”", CASE, STATEMENTS, 0.8).points
     assert [(p.start, p.statement, p.weight) for p in found] == [(21, 0, 0.8), (49, 1, 0.8)]
 
 
 def test_words_that_stand_nowhere_are_counted_not_placed() -> None:
-    found = contested_in("Words: “a ferry to Moss”", CASE, STATEMENTS, None)
+    found = parse_contested("Words: “a ferry to Moss”", CASE, STATEMENTS, None)
     assert (found.points, found.nowhere) == ((), ("a ferry to Moss",))
 
 
@@ -93,22 +93,24 @@ def test_an_arrow_within_quoted_words_parts_nothing(
     ],
 )
 def test_half_of_a_text_that_holds_the_marks_itself_is_not_taken_for_the_whole(text: str) -> None:
-    assert marked_in(text) is None
+    assert parse_text_block(text) is None
 
 
 @given(st.text(max_size=60), st.text(max_size=30))
 def test_every_place_reads_as_its_point_says(before: str, instead: str) -> None:
     case = make_case(f"{before} 塔高412米 🗼 {before}")
-    found = contested_in(f"Words: “塔高412米 🗼” -> “{instead}”\nWords: “{before}”", case, (), None)
+    found = parse_contested(
+        f"Words: “塔高412米 🗼” -> “{instead}”\nWords: “{before}”", case, (), None
+    )
     for point in found.points:
         assert case.response[point.start : point.end] == point.text
     assert found.points or found.nowhere
 
 
 def test_lines_for_a_prompt_name_each_place_once() -> None:
-    one = Point(0, "contradicted", 21, 25, "1926", "number_or_date", "1931", "", 0.9)
+    one = DebatePoint(0, "contradicted", 21, 25, "1926", "number_or_date", "1931", "", 0.9)
     carried = replace(one, finding="carried")
-    assert place_lines([one, one, replace(one, text="x", evidence=""), carried]) == (
+    assert format_places([one, one, replace(one, text="x", evidence=""), carried]) == (
         "“1926” -> “1931”\n“x”"
     )
 
@@ -125,16 +127,16 @@ def test_lines_for_a_prompt_name_each_place_once() -> None:
     ],
 )
 def test_a_mended_text_stands_between_marks(reply: str, text: str | None) -> None:
-    assert marked_in(reply) == text
+    assert parse_text_block(reply) == text
 
 
-def asked(manner: Manner, *turns: Turn) -> DebateView:
+def asked(manner: TurnMode, *turns: Turn) -> DebateView:
     return replace(debate_view(VIEW, turns), manner=manner)
 
 
 def said(reply: str | Said, view: DebateView) -> tuple[Turn, Workplace]:
     place = workplace([reply])
-    return LlmDebater(SEAT, place.work).argue(view, in_silence, Stop()), place
+    return LlmDebater(SEAT, place.work).argue(view, ignore_piece, StopSignal()), place
 
 
 def test_who_detects_names_places_and_quotes_the_evidence_alone() -> None:
@@ -157,7 +159,7 @@ def test_who_calls_it_correct_contests_nothing() -> None:
 
 
 def test_who_criticises_is_shown_what_was_found_and_says_what_should_stand_there() -> None:
-    point = Point(0, "contradicted", 21, 25, "1926", "number_or_date", "", "", 0.9)
+    point = DebatePoint(0, "contradicted", 21, 25, "1926", "number_or_date", "", "", 0.9)
     found = Turn("Ben", "m", 2, 1, "deny", "hallucinated", "WRONG. I doubt it.", points=(point,))
     reply = "AGREE, WRONG. It was later.\nWords: “1926” -> “1931”\nConfidence: 70"
     turn, place = said(reply, asked("critique", found))
@@ -200,9 +202,9 @@ def test_a_seats_tokens_are_enough_for_lines_of_their_own_and_for_the_whole_text
     place = workplace(["CORRECT.", "AGREE.", "<<<TEXT\nx\nTEXT>>>"])
     short = LlmDebater(replace(SEAT, max_tokens=100), place.work)
     long = replace(VIEW, case=make_case("The bridge opened in 1926. " * 200))
-    short.argue(asked("detect"), in_silence, Stop())
-    short.argue(asked("debate"), in_silence, Stop())
-    short.argue(replace(asked("revise"), view=long), in_silence, Stop())
+    short.argue(asked("detect"), ignore_piece, StopSignal())
+    short.argue(asked("debate"), ignore_piece, StopSignal())
+    short.argue(replace(asked("revise"), view=long), ignore_piece, StopSignal())
     tokens = [call.seat.max_tokens for call in place.model.calls]
-    assert tokens[:2] == [100 + LINES_TOKENS, 100]
+    assert tokens[:2] == [100 + EXTRA_LINES_TOKENS, 100]
     assert tokens[2] > 1000

@@ -11,9 +11,9 @@ from core.agents.llm_audit import LlmSegmenter
 from core.agents.llm_debater import LlmContextWriter, LlmDebater
 from core.agents.llm_judge import LlmJudge
 from core.agents.llm_panel import LlmSpanAdjudicator, LlmSpanExtractor
-from core.llm.call import in_silence
-from core.runtime.concurrency import Stop
-from core.schema.records import Context, Fact, Judgement, Quote, Span, Turn
+from core.llm.call import ignore_piece
+from core.runtime.concurrency import StopSignal
+from core.schema.records import ContextFact, EvidenceContext, Judgement, Quote, Span, Turn
 from tests.agents.seats import FENCE, SEAT, debate_view, judge_view, text_of, workplace
 from tests.fakes import make_case, make_passage, make_view
 from tests.llm.hostile import HOSTILE
@@ -39,10 +39,12 @@ def test_no_text_leaves_its_fence_in_any_prompt(evil: str) -> None:
     view = make_view(case, [make_passage(evil, number=1, source=evil), make_passage("Fact.")])
     ids = tuple(view.evidence.passages)
     turn = Turn("Ben", "m", 1, 1, "deny", "hallucinated", evil, (Quote(evil, "not_found", 0.0),))
-    seen = judge_view(view, turn, context=Context((), ids, evil, (evil,), (Fact(evil, ids),)))
+    seen = judge_view(
+        view, turn, context=EvidenceContext((), ids, evil, (evil,), (ContextFact(evil, ids),))
+    )
     judged = Judgement("m", "hallucinated", evil)
     span = Span(0, 2, "It", 0.9, "contradicted", "m", instead=evil)
-    stop = Stop()
+    stop = StopSignal()
     shares = {"facts": [], "conflicts": [], "shares": {}, "summary": ""}
     place = workplace(
         [
@@ -57,7 +59,7 @@ def test_no_text_leaves_its_fence_in_any_prompt(evil: str) -> None:
     LlmSegmenter(SEAT, place.work).segment(case, stop)
     LlmContextWriter(SEAT, place.work).write(view, ["Ada", "Ben"], stop)
     debating = debate_view(view, (turn,), conflicts=(evil,))
-    LlmDebater(SEAT, place.work).argue(debating, in_silence, stop)
+    LlmDebater(SEAT, place.work).argue(debating, ignore_piece, stop)
     LlmJudge(SEAT, place.work).decide(seen, stop)
     LlmSpanExtractor(SEAT, place.work).propose(seen, judged, stop)
     LlmSpanAdjudicator(SEAT, place.work).adjudicate(seen, span, "hallucinated", stop)

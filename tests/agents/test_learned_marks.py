@@ -7,18 +7,18 @@ from dataclasses import replace
 
 import pytest
 
-from core.agents.llm_panel import LlmSpanAdjudicator, LlmSpanExtractor, example_shown
-from core.baseline.panel import READER, PointSpanExtractor, ThresholdSpanAdjudicator
+from core.agents.llm_panel import LlmSpanAdjudicator, LlmSpanExtractor, format_example
+from core.baseline.panel import SPAN_READER_NAME, PointSpanExtractor, ThresholdSpanAdjudicator
 from core.llm.prompting import Fence
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.schema.records import (
     Case,
     Judgement,
     LearnedMarks,
-    Levels,
+    MarkingLevels,
     Span,
     SpanExample,
-    SpanThreshold,
+    SpanThresholds,
 )
 from tests.agents.seats import FENCE, SEAT, Workplace, judge_view, workplace
 from tests.fakes import make_case, make_passage, make_view
@@ -34,8 +34,8 @@ EXAMPLE = SpanExample(
 )  # fmt: skip
 
 
-def taught(*examples: SpanExample, votes: Levels = Levels()) -> LearnedMarks:  # noqa: B008
-    return LearnedMarks(SpanThreshold(2 if votes.words else 0, votes=votes), examples, 5)
+def taught(*examples: SpanExample, votes: MarkingLevels = MarkingLevels()) -> LearnedMarks:  # noqa: B008
+    return LearnedMarks(SpanThresholds(2 if votes.words else 0, votes=votes), examples, 5)
 
 
 def place_with(learned: LearnedMarks, *replies: str) -> Workplace:
@@ -45,7 +45,7 @@ def place_with(learned: LearnedMarks, *replies: str) -> Workplace:
 
 def proposed(learned: LearnedMarks, language: str = "en") -> Workplace:
     place = place_with(learned, '{"spans": []}')
-    LlmSpanExtractor(SEAT, place.work).propose(view_of(language), WRONG, Stop())
+    LlmSpanExtractor(SEAT, place.work).propose(view_of(language), WRONG, StopSignal())
     return place
 
 
@@ -73,7 +73,7 @@ def test_a_chinese_case_is_told_in_chinese() -> None:
 
 def test_without_examples_nothing_changes() -> None:
     place = workplace(['{"spans": []}'])
-    LlmSpanExtractor(SEAT, place.work).propose(view_of("en"), WRONG, Stop())
+    LlmSpanExtractor(SEAT, place.work).propose(view_of("en"), WRONG, StopSignal())
     assert proposed(taught()).prompt == place.prompt
     assert "example" not in place.prompt
     none = workplace([]).work
@@ -86,7 +86,7 @@ def test_without_examples_nothing_changes() -> None:
 def test_examples_never_take_a_passages_place() -> None:
     room = place_with(taught(EXAMPLE), '{"spans": []}')
     narrow = replace(SEAT, window=1100, max_tokens=64)
-    LlmSpanExtractor(narrow, room.work).propose(view_of("en"), WRONG, Stop())
+    LlmSpanExtractor(narrow, room.work).propose(view_of("en"), WRONG, StopSignal())
     assert "512 m" not in room.prompt
     assert REPORT.text in room.prompt
     (note,) = room.work.notes.drain()
@@ -105,7 +105,7 @@ def test_the_trace_names_the_examples_that_were_shown() -> None:
 def test_a_hostile_example_stays_in_its_fence(text: str) -> None:
     spans = (Span(0, len(text), text, 1.0, "contradicted", "people", text),)
     hostile = replace(EXAMPLE, question=text, response=text, spans=spans, reason=text)
-    shown = example_shown(hostile, FENCE)
+    shown = format_example(hostile, FENCE)
     lines = [line for line in shown.split("\n") if FENCE.token in line]
     kinds = ("example question", "example response", "example marks")
     assert lines == [
@@ -116,13 +116,13 @@ def test_a_hostile_example_stays_in_its_fence(text: str) -> None:
 
 def test_a_vote_goes_by_the_level_that_people_taught() -> None:
     span = Span(21, 25, "1926", 0.9, "number_or_date", "tiny-talker")
-    levels = Levels((("de", 0.95),), 0.7)
+    levels = MarkingLevels((("de", 0.95),), 0.7)
 
     def ruled(p: float, language: str = "en", learned: LearnedMarks | None = None) -> bool:
         reply = json.dumps({"reason": "So.", "hallucinated": p > 0.5, "p": p})
         place = place_with(learned or taught(votes=levels), reply)
         agent = LlmSpanAdjudicator(SEAT, place.work)
-        return agent.adjudicate(view_of(language), span, "hallucinated", Stop()).kept
+        return agent.adjudicate(view_of(language), span, "hallucinated", StopSignal()).kept
 
     assert [ruled(p) for p in (0.69, 0.7)] == [False, True]
     assert [ruled(p, "de") for p in (0.9, 0.95)] == [False, True]
@@ -132,16 +132,16 @@ def test_a_vote_goes_by_the_level_that_people_taught() -> None:
 
 
 def test_the_built_in_agents_go_by_the_level_of_the_language() -> None:
-    reads, learned = word_assessor(), SpanThreshold(3, reader=Levels((("de", 0.2),), 0.6))
+    reads, learned = word_assessor(), SpanThresholds(3, reader=MarkingLevels((("de", 0.2),), 0.6))
     extractor, plain = PointSpanExtractor(reads, learned), PointSpanExtractor(reads)
     assert (extractor.threshold("de"), extractor.threshold("en")) == (0.2, 0.6)
     assert plain.threshold("de") == plain.threshold("en") != 0.6
     assert "(no. 3): de 0.20, else 0.60." in extractor.rule
-    span = Span(0, 3, "The", 0.5, "wrong_entity", READER)
+    span = Span(0, 3, "The", 0.5, "wrong_entity", SPAN_READER_NAME)
 
     def kept(language: str, label: str = "hallucinated") -> bool:
         agent = ThresholdSpanAdjudicator(reads, learned)
-        return agent.adjudicate(view_of(language), span, label, Stop()).kept  # type: ignore[arg-type]
+        return agent.adjudicate(view_of(language), span, label, StopSignal()).kept  # type: ignore[arg-type]
 
     assert kept("de")
     assert not kept("en")
@@ -150,4 +150,4 @@ def test_the_built_in_agents_go_by_the_level_of_the_language() -> None:
 
 def test_a_fence_of_another_run_cannot_be_guessed_from_an_example() -> None:
     other = Fence.of_run("run-2")
-    assert other.token not in example_shown(EXAMPLE, FENCE)
+    assert other.token not in format_example(EXAMPLE, FENCE)

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.agents.llm_judge import IN_WORDS, LlmJudge, verdict_of, verdict_text
-from core.llm.call import Completion, Unusable
-from core.runtime.concurrency import Stop
+from core.agents.llm_judge import LlmJudge, parse_verdict
+from core.baseline.wording import SEED_VERDICTS, frame_verdict
+from core.llm.call import Completion, UnusableReply
+from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ReplyError
-from core.schema.records import Context, Fact, Judgement, Label, Quote, Turn
+from core.schema.records import ContextFact, EvidenceContext, Judgement, Label, Quote, Turn
 from core.schema.roles import JudgeView
 from core.verdict.classifier import load_classifier
 from tests.agents.seats import FENCE, SEAT, judge_view, workplace
@@ -27,7 +28,7 @@ TURN = Turn("Ada", "m", 1, 1, "deny", "hallucinated", "DENY, WRONG. It opened la
 
 def decided(*replies: str, view: JudgeView | None = None) -> Judgement:
     place = workplace(replies)
-    judgement = LlmJudge(SEAT, place.work).decide(view or judge_view(VIEW, TURN), Stop())
+    judgement = LlmJudge(SEAT, place.work).decide(view or judge_view(VIEW, TURN), StopSignal())
     place.model.finished()
     return judgement
 
@@ -52,7 +53,7 @@ def test_the_last_line_is_the_verdict(line: str, label: Label) -> None:
     judgement = decided(f"{PROSE}\n\n{line}")
     assert judgement.label == label
     assert PROSE in judgement.text
-    assert judgement.text.startswith(IN_WORDS[label])
+    assert judgement.text.startswith(SEED_VERDICTS[label])
     assert "Verdict: 1" not in judgement.text
     assert "Verdict: 0" not in judgement.text
 
@@ -83,14 +84,14 @@ def test_anything_else_is_asked_again_and_then_no_answer(reply: str) -> None:
 @given(st.text(), st.sampled_from(["0", "1"]), st.sampled_from(["", "**", "> ", "  "]))
 def test_whatever_stands_before_it_the_last_line_counts(prose: str, number: str, mark: str) -> None:
     said = Completion(f"{prose}\n{mark}Verdict: {number}{mark}\n", "stop", 1, 1, True, None, 0.1)
-    assert verdict_of(said)[0] == {"0": "hallucinated", "1": "supported"}[number]
+    assert parse_verdict(said)[0] == {"0": "hallucinated", "1": "supported"}[number]
 
 
 @given(st.text(alphabet="Verdict: 01()*correct wrong\n", max_size=40))
 def test_a_label_comes_of_a_verdict_line_alone(text: str) -> None:
     try:
-        label, prose = verdict_of(Completion(text, "stop", 1, 1, True, None, 0.1))
-    except Unusable:
+        label, prose = parse_verdict(Completion(text, "stop", 1, 1, True, None, 0.1))
+    except UnusableReply:
         return
     last = [line for line in text.splitlines() if any(c.isalnum() for c in line)][-1]
     assert ("1" in last) == (label == "supported")
@@ -100,7 +101,7 @@ def test_a_label_comes_of_a_verdict_line_alone(text: str) -> None:
 
 def test_the_retry_shows_the_error_and_has_a_slot_of_its_own() -> None:
     place = workplace([PROSE, f"{PROSE}\nVerdict: 1"])
-    LlmJudge(SEAT, place.work).decide(judge_view(VIEW, TURN), Stop())
+    LlmJudge(SEAT, place.work).decide(judge_view(VIEW, TURN), StopSignal())
     assert [asked.slot for asked in place.desk.asked] == ["judge", "judge again"]
     first, second = place.model.calls
     assert second.messages[: len(first.messages)] == first.messages
@@ -118,15 +119,15 @@ def test_it_sees_everything_with_our_marks_behind_the_quotes() -> None:
         Quote("built by giants", "not_found", 0.0),
     )
     turn = replace(TURN, text=said, quotes=quotes)
-    context = Context(
+    context = EvidenceContext(
         shares=(),
         whole=tuple(view.evidence.passages),
         summary="",
         conflicts=("The year is in doubt.",),
-        facts=(Fact("The report says 1931.", (REPORT.id,)),),
+        facts=(ContextFact("The report says 1931.", (REPORT.id,)),),
     )
     place = workplace([f"{PROSE}\nVerdict: 0"])
-    LlmJudge(SEAT, place.work).decide(judge_view(view, turn, context=context), Stop())
+    LlmJudge(SEAT, place.work).decide(judge_view(view, turn, context=context), StopSignal())
     assert "[P1] (report.pdf) The bridge was opened in 1931." in place.prompt
     assert "[P2] (leaflet.txt)" in place.prompt
     assert "- The report says 1931. [P1]" in place.prompt
@@ -143,7 +144,7 @@ def test_a_debater_cannot_write_our_marks() -> None:
     quote = Quote("The bridge opened in 1926", "not_found", 0.0)
     turn = replace(TURN, text=forged, quotes=(quote,))
     place = workplace([f"{PROSE}\nVerdict: 0"])
-    LlmJudge(SEAT, place.work).decide(judge_view(VIEW, turn), Stop())
+    LlmJudge(SEAT, place.work).decide(judge_view(VIEW, turn), StopSignal())
     transcript = place.prompt.split(f"⟦transcript {FENCE.token}⟧\n")[1].split("\n⟦/")[0]
     assert "✓" not in transcript
     assert "“The bridge opened in 1926” ✗" in transcript
@@ -153,14 +154,14 @@ def test_a_debater_cannot_write_our_marks() -> None:
 def test_an_image_that_nobody_could_read_is_not_judged_on_the_text_alone() -> None:
     place = workplace([])
     view = judge_view(replace(VIEW, unreadable_images=("dog.jpg",)), TURN)
-    judgement = LlmJudge(SEAT, place.work).decide(view, Stop())
+    judgement = LlmJudge(SEAT, place.work).decide(view, StopSignal())
     assert (judgement.label, judgement.cause) == ("unclear", "image_not_readable")
     assert "dog.jpg" in judgement.cause_words
 
 
 def test_with_neither_evidence_nor_debate_there_is_no_verdict() -> None:
     view = judge_view(make_view(VIEW.case, []))
-    judgement = LlmJudge(SEAT, workplace([]).work).decide(view, Stop())
+    judgement = LlmJudge(SEAT, workplace([]).work).decide(view, StopSignal())
     assert (judgement.label, judgement.cause) == ("unclear", "no_evidence")
 
 
@@ -227,5 +228,5 @@ CLEAR: list[tuple[Label, str]] = [
 
 @pytest.mark.parametrize(("label", "prose"), CLEAR)
 def test_the_seed_head_is_on_the_judges_side(label: Label, prose: str, tmp_path: Path) -> None:
-    p = load_classifier(tmp_path, "seed").probability(verdict_text(label, prose))
+    p = load_classifier(tmp_path, "seed").probability(frame_verdict(label, prose))
     assert (p >= 0.5) == (label == "hallucinated")

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from core.agents.llm_panel import NOT_VOTED, LlmPanelist
-from core.runtime.concurrency import Stop
+from core.agents.llm_panel import MISSING_VOTE, LlmPanelist
+from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ReplyError
 from core.schema.events import SpanVote
 from core.schema.records import LearnedMarks, Span, SpanExample
@@ -47,7 +47,7 @@ def votes(*found: tuple[int, float]) -> str:
 
 def extracted(*replies: str, sees: bool = False) -> tuple[tuple[Span, ...], Workplace]:
     place = workplace(replies)
-    spans = LlmPanelist(SEAT, place.work, 2, sees_evidence=sees).extract(VIEW, Stop())
+    spans = LlmPanelist(SEAT, place.work, 2, sees_evidence=sees).extract(VIEW, StopSignal())
     place.model.finished()
     for span in spans:
         assert RESPONSE[span.start : span.end] == span.text
@@ -56,7 +56,7 @@ def extracted(*replies: str, sees: bool = False) -> tuple[tuple[Span, ...], Work
 
 def voted(*replies: str, sees: bool = False) -> tuple[tuple[SpanVote, ...], Workplace]:
     place = workplace(replies)
-    found = LlmPanelist(SEAT, place.work, 2, sees_evidence=sees).vote(VIEW, SPANS, Stop())
+    found = LlmPanelist(SEAT, place.work, 2, sees_evidence=sees).vote(VIEW, SPANS, StopSignal())
     place.model.finished()
     return found, place
 
@@ -103,7 +103,7 @@ def test_corrected_cases_stand_before_the_case() -> None:
     example = SpanExample("x", "case-7", "en", "Colour?", "Blue it is.", (span,), tokens=40)
     work = replace(place.work, learned=LearnedMarks(examples=(example,), examples_number=3))
     panelist = LlmPanelist(SEAT, work, 1, sees_evidence=False)
-    panelist.extract(VIEW, Stop())
+    panelist.extract(VIEW, StopSignal())
     assert "Blue it is." in place.prompt
     assert place.prompt.index("Blue it is.") < place.prompt.index(RESPONSE)
     assert "case-7" in panelist.rule
@@ -121,7 +121,7 @@ def test_all_spans_are_voted_on_in_one_call_each_with_what_stands_before_it() ->
 
 def test_who_is_passed_over_has_no_vote() -> None:
     found, place = voted(votes((2, 0.3)))
-    assert found == (NOT_VOTED, SpanVote(0.3, "So."))
+    assert found == (MISSING_VOTE, SpanVote(0.3, "So."))
     assert place.work.notes.drain() == ()
 
 
@@ -147,5 +147,5 @@ def test_words_cannot_pass_for_a_number_of_their_own() -> None:
     start = text.index('"2')
     span = Span(start, len(text) - 1, text[start:-1], 0.9, "contradicted", "other")
     place = workplace([votes((1, 0.4))])
-    LlmPanelist(SEAT, place.work, 1, sees_evidence=False).vote(view, [span], Stop())
+    LlmPanelist(SEAT, place.work, 1, sees_evidence=False).vote(view, [span], StopSignal())
     assert '\\"2, p: 0\\"\\n2. done in 1926"' in place.prompt

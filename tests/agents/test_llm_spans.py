@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from core.agents.llm_panel import LlmSpanAdjudicator, LlmSpanExtractor, category_of
-from core.runtime.concurrency import Stop
+from core.agents.llm_panel import LlmSpanAdjudicator, LlmSpanExtractor, match_category
+from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ReplyError
 from core.schema.records import Category, Judgement, Span, Turn
 from core.schema.roles import SpanRuling
@@ -38,7 +38,7 @@ def marks(*found: dict[str, object]) -> str:
 
 def proposed(*replies: str) -> tuple[tuple[Span, ...], Workplace]:
     place = workplace(replies)
-    spans = LlmSpanExtractor(SEAT, place.work).propose(VIEW, WRONG, Stop())
+    spans = LlmSpanExtractor(SEAT, place.work).propose(VIEW, WRONG, StopSignal())
     place.model.finished()
     for span in spans:
         assert RESPONSE[span.start : span.end] == span.text
@@ -63,7 +63,7 @@ def test_words_are_marked_where_they_stand() -> None:
 def test_the_extractor_reads_what_the_judge_wrote_not_what_the_classifier_reads() -> None:
     place = workplace([marks(mark("1926"))])
     told = replace(WRONG, text="Verdict: INCORRECT.", prose="The report has 1931.")
-    LlmSpanExtractor(SEAT, place.work).propose(VIEW, told, Stop())
+    LlmSpanExtractor(SEAT, place.work).propose(VIEW, told, StopSignal())
     assert "⟧\nThe report has 1931.\n⟦" in place.prompt
     assert "INCORRECT" not in place.prompt
 
@@ -116,7 +116,7 @@ def test_what_is_not_hallucinated_has_no_wrong_words() -> None:
     place = workplace([])
     for label in ("supported", "unclear"):
         judged = replace(WRONG, label=label)
-        assert LlmSpanExtractor(SEAT, place.work).propose(VIEW, judged, Stop()) == ()
+        assert LlmSpanExtractor(SEAT, place.work).propose(VIEW, judged, StopSignal()) == ()
     assert place.model.calls == []
 
 
@@ -125,7 +125,9 @@ SPAN = Span(24, 28, "1926", 0.9, "number_or_date", "tiny-talker", "1931")
 
 def ruled(reply: str) -> tuple[SpanRuling, Workplace]:
     place = workplace([reply])
-    ruling = LlmSpanAdjudicator(SEAT, place.work).adjudicate(VIEW, SPAN, "hallucinated", Stop())
+    ruling = LlmSpanAdjudicator(SEAT, place.work).adjudicate(
+        VIEW, SPAN, "hallucinated", StopSignal()
+    )
     return ruling, place
 
 
@@ -145,14 +147,14 @@ def test_a_vote_is_told_how_the_debate_ended() -> None:
         VIEW.view,
         *(Turn("Ada", "m", n, 1, "deny", "hallucinated", f"Word {n}.") for n in (1, 2, 3)),
     )
-    LlmSpanAdjudicator(SEAT, place.work).adjudicate(view, SPAN, "hallucinated", Stop())
+    LlmSpanAdjudicator(SEAT, place.work).adjudicate(view, SPAN, "hallucinated", StopSignal())
     heading = f"The last words of the debate:\n⟦last turns {FENCE.token}⟧\n"
     assert f"{heading}Ada: Word 2.\nAda: Word 3.\n⟦" in place.prompt
 
 
 def test_under_another_verdict_nobody_is_asked() -> None:
     place = workplace([])
-    ruling = LlmSpanAdjudicator(SEAT, place.work).adjudicate(VIEW, SPAN, "supported", Stop())
+    ruling = LlmSpanAdjudicator(SEAT, place.work).adjudicate(VIEW, SPAN, "supported", StopSignal())
     assert ruling == SpanRuling(SPAN, False, "The verdict is supported.")
     assert place.model.calls == []
 
@@ -169,4 +171,4 @@ def test_under_another_verdict_nobody_is_asked() -> None:
     ],
 )
 def test_a_category_in_other_words_costs_no_mark(words: str, category: Category) -> None:
-    assert category_of(words) == category
+    assert match_category(words) == category

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
-from core.documents.quotes import LIKE_FROM, placed
+from core.documents.quotes import MIN_SIMILARITY, locate_quote
 
 TEXTS = (
     "The Orne bridge opened in 1931, and Otto Falk, who built it, died in 1957.",
@@ -22,7 +22,7 @@ TEXTS = (
 
 
 def found(quote: str, text: str) -> str | None:
-    place = placed(quote, text)
+    place = locate_quote(quote, text)
     return text[slice(*place)] if place else None
 
 
@@ -49,7 +49,7 @@ def test_a_slip_of_typing_marks_a_stretch_that_is_as_like_as_was_asked(
 ) -> None:
     at = data.draw(st.integers(0, len(text) - 1))
     slip = data.draw(st.sampled_from(["", "x", "##"]))
-    place = placed(text[:at] + slip + text[at + 1 :], text)
+    place = locate_quote(text[:at] + slip + text[at + 1 :], text)
     assert place is not None
     start, end = place
     assert text[start:end] == text[start:end].strip()
@@ -57,12 +57,12 @@ def test_a_slip_of_typing_marks_a_stretch_that_is_as_like_as_was_asked(
         unicodedata.normalize("NFKD", text[start:end]).casefold(),
         unicodedata.normalize("NFKD", text[:at] + slip + text[at + 1 :].strip()).casefold(),
     )
-    assert likeness >= LIKE_FROM - 0.06  # unseen letters and blanks are left out of ours
+    assert likeness >= MIN_SIMILARITY - 0.06  # unseen letters and blanks are left out of ours
 
 
 @given(st.text(max_size=60), st.text(max_size=30))
 def test_what_is_found_lies_in_the_text(text: str, quote: str) -> None:
-    place = placed(quote, text)
+    place = locate_quote(quote, text)
     if place:
         assert 0 <= place[0] < place[1] <= len(text)
 
@@ -114,22 +114,22 @@ def test_below_nine_tenths_is_nowhere() -> None:
 )
 def test_of_the_same_words_those_after_the_right_ones_are_meant(before: str, start: int) -> None:
     text = "Of: 1926 it says, built in 1926; 1926 again."
-    assert placed("1926", text, before=before) == (start, start + 4)
+    assert locate_quote("1926", text, before=before) == (start, start + 4)
 
 
 def test_a_place_that_is_taken_is_given_again_only_when_no_other_is_left() -> None:
     text = "1926 and 1926"
-    assert placed("1926", text, [(0, 4)]) == (9, 13)
-    assert placed("1926", text, [(0, 4), (9, 13)], before="and") == (9, 13)
+    assert locate_quote("1926", text, [(0, 4)]) == (9, 13)
+    assert locate_quote("1926", text, [(0, 4), (9, 13)], before="and") == (9, 13)
     text = "Built by Otto Falkner. Built by Otto Falkner."
     quote = "Built by Oto Falkner"
-    assert placed(quote, text) == (0, 21)
-    assert placed(quote, text, [(0, 21)]) == (23, 44)
+    assert locate_quote(quote, text) == (0, 21)
+    assert locate_quote(quote, text, [(0, 21)]) == (23, 44)
 
 
 def test_a_family_is_not_parted() -> None:
     text = "👩‍👩‍👧 and 👩 came"
-    place = placed("👩", text)
+    place = locate_quote("👩", text)
     assert place
     assert place[0] == text.rindex("👩")
 
@@ -138,7 +138,7 @@ def test_a_long_quote_with_slips_is_found_soon() -> None:
     text = " ".join(f"word{n} of the long response" for n in range(2000))
     quote = text[20_000:24_000].strip().replace("long response", "long respnse", 20)
     began = time.monotonic()
-    place = placed(quote, text)
+    place = locate_quote(quote, text)
     assert time.monotonic() - began < 10.0  # half a minute where every stretch is compared
     assert place
     assert abs(place[0] - 20_000) < 20

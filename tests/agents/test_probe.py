@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from core.agents.roster_files import Probe, probe
-from core.agents.rosters import SHIPPED, one_model
+from core.agents.roster_files import RoleTest, probe_models
+from core.agents.rosters import SHIPPED_ROSTERS, make_single_model_roster
 from core.llm.keys import Keys
-from core.llm.metering import Account
-from core.runtime.concurrency import Stop
+from core.llm.metering import CallAccount
+from core.runtime.concurrency import StopSignal
 from core.runtime.errors import Stopped
-from core.schema.rosters import RosterConfig, Seat
+from core.schema.rosters import AgentConfig, RosterConfig
 from core.store import open_store
 from tests.llm.loopback import Asked, Loopback, Reply, loopback
 
@@ -27,12 +27,12 @@ numbers = itertools.count()
 
 
 def probed(
-    home: Path, sheet: RosterConfig, keys: Keys | None = None, stop: Stop | None = None
-) -> dict[str, Probe]:
+    home: Path, sheet: RosterConfig, keys: Keys | None = None, stop: StopSignal | None = None
+) -> dict[str, RoleTest]:
     """The results by role."""
-    account = Account(f"test{next(numbers)}", "Mira", "project")
-    found = probe(
-        sheet, keys or Keys({}), stop or Stop(), home=home, account=account, clock=time.time
+    account = CallAccount(f"test{next(numbers)}", "Mira", "project")
+    found = probe_models(
+        sheet, keys or Keys({}), stop or StopSignal(), home=home, account=account, clock=time.time
     )
     results = list(found)
     assert len({result.role for result in results}) == len(results)
@@ -44,14 +44,14 @@ def answer(asked: Asked) -> Reply:
 
 
 def sheet_at(server: Loopback, **fields: object) -> RosterConfig:
-    sheet = one_model("openai/loopback", server.base)
+    sheet = make_single_model_roster("openai/loopback", server.base)
     for role, seat in list(sheet.seats()):
         if not seat.is_built_in:
             sheet = sheet.with_seat(role, replace(seat, **fields))  # type: ignore[arg-type]
     return sheet
 
 
-def one_seat(seat: Seat) -> RosterConfig:
+def one_seat(seat: AgentConfig) -> RosterConfig:
     return RosterConfig("one", judge=seat)
 
 
@@ -75,7 +75,7 @@ def test_the_calls_are_in_the_ledger_and_nothing_answers_for_a_model_that_is_awa
     home: Path,
 ) -> None:
     with loopback(answer) as server:
-        sheet = one_seat(Seat("openai/loopback", server.base))
+        sheet = one_seat(AgentConfig("openai/loopback", server.base))
         first = probed(home, sheet)["judge"]
         assert probed(home, sheet)["judge"].works
         assert len(server.asked) == 2, "a test is never answered from the ledger"
@@ -89,7 +89,7 @@ def test_the_calls_are_in_the_ledger_and_nothing_answers_for_a_model_that_is_awa
 def test_a_cap_that_is_used_up_sends_nothing(home: Path) -> None:
     with open_store(home) as store:
         store.projects.save_setting("run_tokens", 1000)
-    long = Seat("openai/loopback", max_tokens=20)
+    long = AgentConfig("openai/loopback", max_tokens=20)
     with loopback(answer) as server:
         roles = [f"Model {n}" for n in range(40)]
         sheet = RosterConfig(
@@ -115,7 +115,9 @@ def test_results_come_as_they_arrive_and_all_are_asked_at_once(home: Path) -> No
         return Reply("OK", pause=0.1 if asked.body["temperature"] == 0.6 else 0.6)
 
     with loopback(answer) as server:
-        probed(home, one_seat(Seat("openai/loopback", server.base)))  # litellm is loaded by now
+        probed(
+            home, one_seat(AgentConfig("openai/loopback", server.base))
+        )  # litellm is loaded by now
     with loopback(slow) as server:
         began = time.monotonic()
         found = probed(home, sheet_at(server))
@@ -139,7 +141,7 @@ WRONG: list[tuple[Reply, str]] = [
 def test_what_is_wrong_is_said_in_words(home: Path, reply: Reply, words: str) -> None:
     keys = Keys({"COUNTERPOINT_API_KEY": SECRET})
     with loopback(reply) as server:
-        found = probed(home, one_seat(Seat("openai/loopback", server.base, seconds=1)), keys)
+        found = probed(home, one_seat(AgentConfig("openai/loopback", server.base, seconds=1)), keys)
     result = found["judge"]
     assert not result.works
     assert words in result.words
@@ -152,13 +154,13 @@ def test_nobody_listens_there(home: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    result = probed(home, one_seat(Seat("openai/x", f"http://127.0.0.1:{port}/v1")))["judge"]
+    result = probed(home, one_seat(AgentConfig("openai/x", f"http://127.0.0.1:{port}/v1")))["judge"]
     assert not result.works
     assert str(port) in result.words
 
 
 def test_a_missing_key_is_named_and_nothing_is_sent(home: Path) -> None:
-    found = probed(home, SHIPPED["ceda"])
+    found = probed(home, SHIPPED_ROSTERS["ceda"])
     assert set(found) >= {"retriever", "judge", "debater Ada"}
     for result in found.values():
         assert not result.works
@@ -170,24 +172,24 @@ def test_a_model_that_thinks_first_is_given_the_seats_whole_limit(home: Path) ->
         return Reply("OK") if asked.body["max_tokens"] > 100 else Reply("", finish="length")
 
     with loopback(thinking) as server:
-        found = probed(home, one_seat(Seat("openai/loopback", server.base, max_tokens=800)))
+        found = probed(home, one_seat(AgentConfig("openai/loopback", server.base, max_tokens=800)))
         assert found["judge"].works
         assert len(found["judge"].calls) == 2
-        short = probed(home, one_seat(Seat("openai/loopback", server.base, max_tokens=100)))
+        short = probed(home, one_seat(AgentConfig("openai/loopback", server.base, max_tokens=100)))
     assert not short["judge"].works
     assert "100 tokens went by without a word" in short["judge"].words
 
 
 def test_a_model_that_does_not_see_is_doubted(home: Path) -> None:
     with loopback(Reply("OK")) as server:
-        sheet = RosterConfig("sees", image_reader=Seat("openai/loopback", server.base))
+        sheet = RosterConfig("sees", image_reader=AgentConfig("openai/loopback", server.base))
         result = probed(home, sheet)["image reader"]
     assert "make sure that this model takes images" in result.words
 
 
 def test_the_retriever_gives_numbers(home: Path) -> None:
     with loopback(answer) as server:
-        sheet = RosterConfig("embeds", retriever=Seat("openai/loopback", server.base))
+        sheet = RosterConfig("embeds", retriever=AgentConfig("openai/loopback", server.base))
         result = probed(home, sheet)["retriever"]
     assert (result.works, result.words) == (True, "Answered with 8 numbers for a text.")
     assert server.asked[0].path.endswith("/embeddings")
@@ -195,7 +197,7 @@ def test_the_retriever_gives_numbers(home: Path) -> None:
 
 
 def test_a_stop_ends_the_test(home: Path) -> None:
-    stop = Stop()
+    stop = StopSignal()
     with loopback(Reply("OK", pause=20.0)) as server:
         wait_then(lambda: len(server.asked) == 4, stop.set)
         began = time.monotonic()
@@ -217,4 +219,4 @@ def wait_then(is_so: Callable[[], bool], act: Callable[[], None]) -> None:
 
 
 def test_the_built_in_engine_has_nobody_to_ask(home: Path) -> None:
-    assert probed(home, SHIPPED["builtin"]) == {}
+    assert probed(home, SHIPPED_ROSTERS["builtin"]) == {}

@@ -16,13 +16,13 @@ from core.agents.qualification import (
     qualify_deciding_models,
     trust_model,
 )
-from core.agents.rosters import one_model
+from core.agents.rosters import make_single_model_roster
 from core.llm.keys import Keys
-from core.llm.metering import Account
+from core.llm.metering import CallAccount
 from core.llm.prompting import PromptBook
-from core.pipeline.streaming_input import Request, check_once
-from core.review.people import first_project
-from core.runtime.concurrency import Stop
+from core.pipeline.streaming_input import CheckRequest, check_once
+from core.review.people import ensure_project
+from core.runtime.concurrency import StopSignal
 from core.store import open_store
 from tests.llm.loopback import Asked, Loopback, Reply, loopback
 
@@ -46,11 +46,11 @@ def silly(asked: Asked) -> Reply:
 
 def qualified(home: Path, server: Loopback) -> list[Qualification]:
     with open_store(home) as store:
-        project = first_project(store, "Mira", time.time())
-    account = Account("test1", "Mira", project.id)
-    sheet = one_model("openai/loopback", server.base)
+        project = ensure_project(store, "Mira", time.time())
+    account = CallAccount("test1", "Mira", project.id)
+    sheet = make_single_model_roster("openai/loopback", server.base)
     found = qualify_deciding_models(
-        sheet, Keys({}), Stop(), home=home, account=account, clock=time.time
+        sheet, Keys({}), StopSignal(), home=home, account=account, clock=time.time
     )
     return list(found)
 
@@ -58,7 +58,7 @@ def qualified(home: Path, server: Loopback) -> list[Qualification]:
 def checked(home: Path, server: Loopback) -> dict[str, object]:
     path = home.parent / "fact.txt"
     path.write_text(FACT)
-    request = Request(
+    request = CheckRequest(
         CLAIM, documents=(path,), protocol="single", model="openai/loopback", api_base=server.base
     )
     outcome, _ = check_once(home, request, time.time, Keys({}))
@@ -78,7 +78,9 @@ def test_each_model_is_asked_about_all_cases_once(
 ) -> None:
     with loopback(answer) as server:  # type: ignore[arg-type]
         (result,) = qualified(home, server)
-        key = qualification_key(one_model("openai/loopback", server.base).judge, PromptBook())
+        key = qualification_key(
+            make_single_model_roster("openai/loopback", server.base).judge, PromptBook()
+        )
     assert (result.right, result.unreadable, result.of) == (right, unreadable, 12)
     assert result.has_passed == (right == 12)
     assert len(server.asked) == 12 * (2 if unreadable else 1), "an unreadable reply is mended once"
@@ -90,7 +92,9 @@ def test_a_service_that_fails_leaves_no_result(home: Path) -> None:
     with loopback(lambda asked: Reply(status=404, message="no such model")) as server:
         with pytest.raises(Exception, match="does not know that model"):
             qualified(home, server)
-        key = qualification_key(one_model("openai/loopback", server.base).judge, PromptBook())
+        key = qualification_key(
+            make_single_model_roster("openai/loopback", server.base).judge, PromptBook()
+        )
     with open_store(home) as store:
         assert load_qualification(store, key) is None
 
@@ -106,9 +110,11 @@ def test_a_judge_that_failed_speaks_and_its_verdict_is_unclear_until_a_lead_trus
         assert outcome["cause"] == "model_not_fit"
         assert "6 of 12 right" in str(outcome)
         assert "It is true." in str(outcome), "what it said is shown all the same"
-        key = qualification_key(one_model("openai/loopback", server.base).judge, PromptBook())
+        key = qualification_key(
+            make_single_model_roster("openai/loopback", server.base).judge, PromptBook()
+        )
         with open_store(home) as store, store.writing():
-            project = first_project(store, "Mira", time.time())
+            project = ensure_project(store, "Mira", time.time())
             trust_model(store, project.id, key, "Mira lets its verdicts count.")
         assert checked(home, server)["label"] == "supported"
 
@@ -120,6 +126,6 @@ def test_a_judge_that_passed_decides(home: Path) -> None:
 
 
 def test_an_edited_prompt_or_another_address_has_to_be_tested_anew() -> None:
-    seat = one_model("openai/loopback", "http://127.0.0.1:9/v1").judge
-    other = one_model("openai/loopback", "http://127.0.0.1:8/v1").judge
+    seat = make_single_model_roster("openai/loopback", "http://127.0.0.1:9/v1").judge
+    other = make_single_model_roster("openai/loopback", "http://127.0.0.1:8/v1").judge
     assert qualification_key(seat, PromptBook()) != qualification_key(other, PromptBook())

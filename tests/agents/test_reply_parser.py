@@ -9,19 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.agents.reply_parser import (
-    confidence_in,
+    cut_to_sentences,
+    infer_stance,
     is_refusal,
-    quotes_in,
-    reply_of,
-    stance_of,
-    stated_in,
-    whole_sentences,
-    without_name,
+    parse_confidence,
+    parse_quotes,
+    parse_reply,
+    parse_stated_verdict,
+    strip_speaker_name,
 )
-from core.llm.prompting import FIELDS, shipped
+from core.llm.prompting import FIELDS, load_shipped_prompt
 from core.runtime.errors import ReplyError
-from core.schema.records import Reply, Stance
-from core.schema.rosters import Manner
+from core.schema.records import Stance, TurnReply
+from core.schema.rosters import TurnMode
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ from core.schema.rosters import Manner
         ("No agreement here: I deny it.", "deny"),
     ],
 )
-def test_the_first_word_is_the_reply(text: str, reply: Reply) -> None:
-    assert reply_of(text)[0] == reply
+def test_the_first_word_is_the_reply(text: str, reply: TurnReply) -> None:
+    assert parse_reply(text)[0] == reply
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_the_first_word_is_the_reply(text: str, reply: Reply) -> None:
 )
 def test_no_such_word_at_the_beginning_is_no_turn(text: str) -> None:
     with pytest.raises(ReplyError, match="begins with AGREE or DENY, found “") as caught:
-        reply_of(text)
+        parse_reply(text)
     assert caught.value.reply == text
 
 
@@ -103,7 +103,7 @@ def test_no_such_word_at_the_beginning_is_no_turn(text: str) -> None:
     ],
 )
 def test_the_second_word_is_the_stance(text: str, last: Stance, stance: Stance) -> None:
-    assert stance_of(*reply_of(text), last) == stance
+    assert infer_stance(*parse_reply(text), last) == stance
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_the_second_word_is_the_stance(text: str, last: Stance, stance: Stance) 
 def test_without_it_the_stance_follows_from_the_last_message(
     text: str, last: Stance, stance: Stance
 ) -> None:
-    assert stance_of(*reply_of(text), last) == stance
+    assert infer_stance(*parse_reply(text), last) == stance
 
 
 def test_quotes_in_any_marks_long_enough_to_be_citations() -> None:
@@ -133,31 +133,31 @@ def test_quotes_in_any_marks_long_enough_to_be_citations() -> None:
         "eröffnet“ a fifth. The words “right pawed” and 「通车」 are no citations. "
         '"opened in 1931" again.'
     )
-    assert [quote.text for quote in quotes_in(text)] == [
+    assert [quote.text for quote in parse_quotes(text)] == [
         "female cats tend to be right pawed",
         "opened in 1931",
         "le pont fut ouvert",
         "大桥于一九三一年通车",
         "die Brücke wurde 1931 eröffnet",
     ]
-    assert {quote.status for quote in quotes_in(text)} == {"not_found"}
+    assert {quote.status for quote in parse_quotes(text)} == {"not_found"}
 
 
 def test_figures_count_in_a_citation_without_word_gaps() -> None:
     text = "反对。资料写道“塔高412米”，没有“512米”，也没有“1932”或“十米”。"
-    assert [quote.text for quote in quotes_in(text)] == ["塔高412米"]
+    assert [quote.text for quote in parse_quotes(text)] == ["塔高412米"]
 
 
 @pytest.mark.parametrize(
     "text", ["Ada: AGREE.", "**Ada:** AGREE.", "ada： AGREE.", "[Ada]: AGREE.", "AGREE."]
 )
 def test_a_name_before_its_own_turn_is_taken_off(text: str) -> None:
-    assert without_name(text, "Ada") == "AGREE."
+    assert strip_speaker_name(text, "Ada") == "AGREE."
 
 
 def test_anothers_name_is_left() -> None:
-    assert without_name("Ben: AGREE.", "Ada") == "Ben: AGREE."
-    assert without_name("Ada agrees that …", "Ada") == "Ada agrees that …"
+    assert strip_speaker_name("Ben: AGREE.", "Ada") == "Ben: AGREE."
+    assert strip_speaker_name("Ada agrees that …", "Ada") == "Ada agrees that …"
 
 
 @pytest.mark.parametrize(
@@ -173,26 +173,26 @@ def test_anothers_name_is_left() -> None:
     ],
 )
 def test_a_cut_turn_ends_with_its_last_full_sentence(text: str, kept: str) -> None:
-    assert whole_sentences(text, "en") == kept
+    assert cut_to_sentences(text, "en") == kept
 
 
 def test_a_cut_chinese_turn_too() -> None:
     text = "反对，错误。证据写道“1931年通车”。而陈述所说的"
-    assert whole_sentences(text, "zh") == "反对，错误。证据写道“1931年通车”。"
+    assert cut_to_sentences(text, "zh") == "反对，错误。证据写道“1931年通车”。"
 
 
 @given(st.text(), st.text(alphabet='AGREDNYagre 不同意反对/*_：:“”"\n', max_size=40))
 def test_any_text_is_a_turn_or_none(text: str, near: str) -> None:
     for said in (text, near, near + text):
-        quotes_in(said)
-        without_name(said, "Ada")
-        assert said.startswith(whole_sentences(said, "en"))
+        parse_quotes(said)
+        strip_speaker_name(said, "Ada")
+        assert said.startswith(cut_to_sentences(said, "en"))
         try:
-            reply, rest = reply_of(said)
+            reply, rest = parse_reply(said)
         except ReplyError:
             continue
         assert reply in ("agree", "deny")
-        assert stance_of(reply, rest, "supported") in ("supported", "hallucinated", "unclear")
+        assert infer_stance(reply, rest, "supported") in ("supported", "hallucinated", "unclear")
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_any_text_is_a_turn_or_none(text: str, near: str) -> None:
     ],
 )
 def test_the_first_word_is_the_verdict(text: str, stance: Stance) -> None:
-    assert stated_in(text).stance == stance
+    assert parse_stated_verdict(text).stance == stance
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_the_first_word_is_the_verdict(text: str, stance: Stance) -> None:
 )
 def test_of_words_that_are_no_verdict_none_is_made(text: str) -> None:
     with pytest.raises(ReplyError, match="begins with CORRECT, WRONG or OPEN"):
-        stated_in(text)
+        parse_stated_verdict(text)
 
 
 @pytest.mark.parametrize(
@@ -244,8 +244,8 @@ def test_of_words_that_are_no_verdict_none_is_made(text: str) -> None:
 def test_a_verdict_of_somebody_else_is_not_taken_for_the_turn_s_own(
     text: str, stance: Stance
 ) -> None:
-    reply, rest = reply_of(text)
-    assert stance_of(reply, rest, "supported") == stance
+    reply, rest = parse_reply(text)
+    assert infer_stance(reply, rest, "supported") == stance
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ def test_a_verdict_of_somebody_else_is_not_taken_for_the_turn_s_own(
 def test_a_confidence_is_a_share_that_can_be_told_or_none(
     value: str, confidence: float | None
 ) -> None:
-    assert confidence_in(f"CORRECT. It says so.\nConfidence: {value}") == confidence
+    assert parse_confidence(f"CORRECT. It says so.\nConfidence: {value}") == confidence
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,11 @@ def test_every_prompt_that_asks_for_a_confidence_asks_for_a_whole_number_of_a_hu
     language: str, line: str, whole: str
 ) -> None:
     """Otherwise “1” would be read in another way than it was meant."""
-    texts = [shipped(manner, language).text for manner in get_args(Manner) if manner in FIELDS]
+    texts = [
+        load_shipped_prompt(manner, language).text
+        for manner in get_args(TurnMode)
+        if manner in FIELDS
+    ]
     asking = [own for text in texts for own in text.splitlines() if own.startswith(line)]
     assert len(asking) == 5
     assert all(own.startswith((f"{line} {whole}", f"{line}{whole}")) for own in asking)

@@ -15,20 +15,26 @@ from hypothesis import strategies as st
 
 from core.agents.roster_files import (
     MOST_BYTES,
-    check_sheet,
+    check_roster,
     looks_like_a_key,
     read_roster,
-    roster_file,
+    write_roster,
 )
-from core.agents.rosters import SHIPPED, chosen_roster, one_model
+from core.agents.rosters import SHIPPED_ROSTERS, load_chosen_roster, make_single_model_roster
 from core.runtime.errors import InputError
-from core.schema.rosters import PANEL_READERS, READERS, DebaterSeat, RosterConfig, Seat
+from core.schema.rosters import (
+    BUILT_IN_READERS,
+    PANEL_READERS,
+    AgentConfig,
+    DebaterConfig,
+    RosterConfig,
+)
 
 Body = dict[str, Any]
 PLAIN = string.ascii_letters + "äöü中文, .-"
 names = st.text(PLAIN, min_size=1, max_size=40).filter(lambda text: text == text.strip())
 models = st.builds(
-    Seat,
+    AgentConfig,
     model=st.sampled_from(["openai/x", "bedrock/a.b-c-v1:0", "ollama_chat/llama3.1", "gpt"]),
     api_base=st.sampled_from(["", "http://127.0.0.1:8000/v1", "https://[::1]:1/v1", "http://ö.se"]),
     key_name=st.sampled_from(["", "MY_KEY", "_k2"]),
@@ -43,17 +49,19 @@ priced = st.builds(
     models,
     prices,
 )
-seats = st.one_of(st.just(Seat()), priced)
+seats = st.one_of(st.just(AgentConfig()), priced)
 debaters = st.lists(
     st.builds(
-        DebaterSeat, names, st.one_of(seats, st.builds(Seat, reader=st.sampled_from(READERS)))
+        DebaterConfig,
+        names,
+        st.one_of(seats, st.builds(AgentConfig, reader=st.sampled_from(BUILT_IN_READERS))),
     ),
     min_size=2,
     max_size=8,
     unique_by=lambda debater: debater.name.casefold(),
 )
 panels = st.lists(
-    st.one_of(priced, st.builds(Seat, reader=st.sampled_from(PANEL_READERS))),
+    st.one_of(priced, st.builds(AgentConfig, reader=st.sampled_from(PANEL_READERS))),
     min_size=2,
     max_size=8,
 )
@@ -83,13 +91,13 @@ with_panels = st.builds(
 
 @given(st.one_of(sheets, with_panels))
 def test_what_is_written_is_read_back_to_the_last_field(sheet: RosterConfig) -> None:
-    found = read_roster(roster_file(sheet))
+    found = read_roster(write_roster(sheet))
     assert found.sheet == sheet
     assert found.notice == ""
 
 
 def test_a_file_from_before_the_panel_is_read_without_one() -> None:
-    told = json.loads(roster_file(SHIPPED["msa"]))
+    told = json.loads(write_roster(SHIPPED_ROSTERS["msa"]))
     assert len(told.pop("span_panel")) == 4
     assert told.pop("panel_sees_evidence") is False
     sheet = read_roster(json.dumps(told).encode()).sheet
@@ -107,49 +115,53 @@ def test_a_file_from_before_the_panel_is_read_without_one() -> None:
     ],
 )
 def test_a_panel_of_nobody_is_refused(panel: object, message: str) -> None:
-    told = json.loads(roster_file(SHIPPED["msa"])) | {"span_panel": panel}
+    told = json.loads(write_roster(SHIPPED_ROSTERS["msa"])) | {"span_panel": panel}
     with pytest.raises(InputError, match=message):
         read_roster(json.dumps(told).encode())
 
 
 def test_what_a_panel_sees_is_true_or_false() -> None:
-    told = json.loads(roster_file(SHIPPED["msa"])) | {"panel_sees_evidence": "no"}
+    told = json.loads(write_roster(SHIPPED_ROSTERS["msa"])) | {"panel_sees_evidence": "no"}
     with pytest.raises(InputError, match="panel_sees_evidence: expected true or false"):
         read_roster(json.dumps(told).encode())
 
 
 def test_every_shipped_sheet_keeps_the_rules_and_comes_back() -> None:
-    for sheet in SHIPPED.values():
-        assert read_roster(roster_file(sheet)).sheet == sheet
+    for sheet in SHIPPED_ROSTERS.values():
+        assert read_roster(write_roster(sheet)).sheet == sheet
 
 
 def test_a_file_from_before_the_audit_is_read_with_built_in_seats() -> None:
-    body: Body = json.loads(roster_file(one_model("openai/x", "http://127.0.0.1:1/v1")))
+    body: Body = json.loads(
+        write_roster(make_single_model_roster("openai/x", "http://127.0.0.1:1/v1"))
+    )
     del body["tool_picker"], body["reflector"]
     sheet = read_roster(json.dumps(body).encode()).sheet
-    assert sheet.tool_picker == sheet.reflector == Seat()
+    assert sheet.tool_picker == sheet.reflector == AgentConfig()
     assert sheet.judge.model == "openai/x"
 
 
 def test_the_file_is_for_people() -> None:
-    text = roster_file(SHIPPED["ceda"]).decode()
+    text = write_roster(SHIPPED_ROSTERS["ceda"]).decode()
     assert text.startswith('{\n  "counterpoint_roster": 1,\n  "name": "ceda",')
     assert '"segmenter": "built-in"' in text
     assert '"model": "bedrock/mistral.mistral-7b-instruct-v0:2"' in text
 
 
 def test_other_prompts_are_told_and_no_obstacle() -> None:
-    data = roster_file(SHIPPED["ceda"], "aaaa1111")
+    data = write_roster(SHIPPED_ROSTERS["ceda"], "aaaa1111")
     found = read_roster(data, "bbbb2222")
     assert "aaaa1111" in found.notice
     assert "bbbb2222" in found.notice
     assert found.sheet.prompts == "aaaa1111"
     assert read_roster(data, "aaaa1111").notice == ""
-    assert read_roster(roster_file(SHIPPED["ceda"]), "bbbb2222").notice == ""
+    assert read_roster(write_roster(SHIPPED_ROSTERS["ceda"]), "bbbb2222").notice == ""
 
 
 def changed(change: Callable[[Body], object]) -> bytes:
-    body: Body = json.loads(roster_file(one_model("openai/x", "http://127.0.0.1:1/v1")))
+    body: Body = json.loads(
+        write_roster(make_single_model_roster("openai/x", "http://127.0.0.1:1/v1"))
+    )
     change(body)
     return json.dumps(body).encode()
 
@@ -267,7 +279,9 @@ anything = st.recursive(
 def test_whatever_stands_in_a_field_is_taken_as_it_is_or_refused_in_a_line(
     data: st.DataObject,
 ) -> None:
-    body: Body = json.loads(roster_file(one_model("openai/x", "http://127.0.0.1:1/v1")))
+    body: Body = json.loads(
+        write_roster(make_single_model_roster("openai/x", "http://127.0.0.1:1/v1"))
+    )
     place: Body = body
     name = data.draw(st.sampled_from(sorted(body)))
     if name not in ("debaters", "segmenter", "retriever") and isinstance(body[name], dict):
@@ -282,7 +296,7 @@ def test_whatever_stands_in_a_field_is_taken_as_it_is_or_refused_in_a_line(
         assert "\n" not in message
         assert len(message) < 400
     else:
-        assert read_roster(roster_file(sheet)).sheet == sheet
+        assert read_roster(write_roster(sheet)).sheet == sheet
 
 
 @given(st.binary(max_size=300))
@@ -299,22 +313,26 @@ def test_a_key_is_refused_wherever_it_stands_and_never_shown(field: str, secret:
         read_roster(changed(setting("judge", field, value)))
     assert secret not in str(raised.value)
     with pytest.raises(InputError):
-        roster_file(one_model("openai/x", key_name=secret))
+        write_roster(make_single_model_roster("openai/x", key_name=secret))
 
 
 def test_no_shipped_word_or_model_is_taken_for_a_key() -> None:
-    for sheet in SHIPPED.values():
+    for sheet in SHIPPED_ROSTERS.values():
         for text in (sheet.name, sheet.words, *(seat.model for _, seat in sheet.seats())):
             assert not looks_like_a_key(text), text
     for name in ("AZURE_OPENAI_API_KEY_2", "OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY"):
-        check_sheet(one_model("openai/x", key_name=name))
-    check_sheet(one_model("openai/Qwen3-235B-A22B-Instruct-2507-FP8"))
-    check_sheet(one_model("fireworks_ai/accounts/fireworks/models/mixtral-8x22b-instruct-hf"))
+        check_roster(make_single_model_roster("openai/x", key_name=name))
+    check_roster(make_single_model_roster("openai/Qwen3-235B-A22B-Instruct-2507-FP8"))
+    check_roster(
+        make_single_model_roster("fireworks_ai/accounts/fireworks/models/mixtral-8x22b-instruct-hf")
+    )
 
 
 def test_a_file_does_not_pass_for_one_of_ours(tmp_path: Path) -> None:
     path = tmp_path / "evil.json"
-    path.write_bytes(roster_file(replace(one_model("openai/gpt-4o-mini"), name="builtin")))
-    assert chosen_roster(tmp_path, str(path)).sheet.name == "builtin (file)"
-    path.write_bytes(roster_file(SHIPPED["ceda"]))
-    assert chosen_roster(tmp_path, str(path)).sheet.name == "ceda"
+    path.write_bytes(
+        write_roster(replace(make_single_model_roster("openai/gpt-4o-mini"), name="builtin"))
+    )
+    assert load_chosen_roster(tmp_path, str(path)).sheet.name == "builtin (file)"
+    path.write_bytes(write_roster(SHIPPED_ROSTERS["ceda"]))
+    assert load_chosen_roster(tmp_path, str(path)).sheet.name == "ceda"

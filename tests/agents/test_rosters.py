@@ -12,26 +12,26 @@ import pytest
 
 from core.agents.agent_runner import AgentContext
 from core.agents.rosters import (
-    GEMINI,
-    HAIKU,
-    MISTRAL,
-    OLLAMA_VISION,
-    ROSTER_WORDS,
-    SHIPPED,
-    SONNET,
-    TITAN,
-    TO_FILL_IN,
-    one_model,
-    require_filled_in,
-    roster_named,
-    seated,
-    sheet_named,
-    sheets_of,
+    GEMINI_MODEL,
+    HAIKU_MODEL,
+    MISTRAL_MODEL,
+    OLLAMA_VISION_MODEL,
+    PLACEHOLDER_MODEL,
+    ROSTER_DESCRIPTIONS,
+    SHIPPED_ROSTERS,
+    SONNET_MODEL,
+    TITAN_MODEL,
+    build_roster,
+    find_roster,
+    list_rosters,
+    make_built_in_roster,
+    make_single_model_roster,
+    require_model_names,
 )
 from core.llm.local_server import MODEL, PROVIDER
 from core.llm.prompting import Fence, PromptBook
 from core.runtime.errors import InputError
-from core.schema.rosters import READERS, DebaterSeat, RosterConfig, Seat
+from core.schema.rosters import BUILT_IN_READERS, AgentConfig, DebaterConfig, RosterConfig
 from core.store import Store
 from tests.fakes import FakeDesk, ScriptedModel
 from tests.readers import word_assessor
@@ -57,9 +57,14 @@ SMALL = f"{PROVIDER}/{MODEL}"  # of the local model, where it is installed
 
 def test_every_shipped_model_is_on_litellms_list() -> None:
     listed = price_list()
-    for sheet in SHIPPED.values():
+    for sheet in SHIPPED_ROSTERS.values():
         for role, seat in sheet.seats():
-            if seat.is_built_in or seat.model in (TO_FILL_IN, OLLAMA_VISION, GEMINI, SMALL):
+            if seat.is_built_in or seat.model in (
+                PLACEHOLDER_MODEL,
+                OLLAMA_VISION_MODEL,
+                GEMINI_MODEL,
+                SMALL,
+            ):
                 continue
             provider, _, name = seat.model.partition("/")
             key = (
@@ -76,21 +81,23 @@ def test_every_shipped_model_is_on_litellms_list() -> None:
 
 
 def test_the_papers_roster_is_the_papers() -> None:
-    ceda = dict(SHIPPED["ceda"].seats())
-    assert ceda["retriever"].model == TITAN
+    ceda = dict(SHIPPED_ROSTERS["ceda"].seats())
+    assert ceda["retriever"].model == TITAN_MODEL
     for role in ("image reader", "context writer", "judge", "span extractor", "span adjudicator"):
-        assert (ceda[role].model, ceda[role].temperature) == (SONNET, 0.0), role
+        assert (ceda[role].model, ceda[role].temperature) == (SONNET_MODEL, 0.0), role
     ada, ben = ceda["debater Ada"], ceda["debater Ben"]
-    assert (ada.model, ada.temperature, ada.max_tokens) == (MISTRAL, 0.2, 100)
-    assert (ben.model, ben.temperature, ben.max_tokens) == (HAIKU, 0.6, 100)
+    assert (ada.model, ada.temperature, ada.max_tokens) == (MISTRAL_MODEL, 0.2, 100)
+    assert (ben.model, ben.temperature, ben.max_tokens) == (HAIKU_MODEL, 0.6, 100)
     assert ceda["segmenter"].is_built_in
 
 
-@pytest.mark.parametrize(("name", "model"), [("ceda-mistral", MISTRAL), ("ceda-haiku", HAIKU)])
+@pytest.mark.parametrize(
+    ("name", "model"), [("ceda-mistral", MISTRAL_MODEL), ("ceda-haiku", HAIKU_MODEL)]
+)
 def test_table_6_pairs_differ_from_the_papers_roster_in_the_debaters_alone(
     name: str, model: str
 ) -> None:
-    sheet, ceda = SHIPPED[name], SHIPPED["ceda"]
+    sheet, ceda = SHIPPED_ROSTERS[name], SHIPPED_ROSTERS["ceda"]
     assert [d.seat.model for d in sheet.debaters] == [model, model]
     assert [d.seat.temperature for d in sheet.debaters] == [0.2, 0.6]
     same = replace(sheet, name=ceda.name, words=ceda.words, debaters=ceda.debaters)
@@ -98,7 +105,7 @@ def test_table_6_pairs_differ_from_the_papers_roster_in_the_debaters_alone(
 
 
 def test_ollama_needs_no_key_and_never_counts_as_free() -> None:
-    for role, seat in SHIPPED["ollama"].seats():
+    for role, seat in SHIPPED_ROSTERS["ollama"].seats():
         if role in SPEAKING:
             assert seat.api_base == "http://127.0.0.1:11434"
             assert (seat.price_in, seat.price_out) == (None, None)
@@ -108,7 +115,7 @@ def test_ollama_needs_no_key_and_never_counts_as_free() -> None:
 
 
 def test_one_model_plays_every_speaking_role() -> None:
-    sheet = one_model("openai/x", "http://127.0.0.1:9/v1", "MY_KEY")
+    sheet = make_single_model_roster("openai/x", "http://127.0.0.1:9/v1", "MY_KEY")
     assert sheet.name == "openai/x"
     seats = dict(sheet.seats())
     assert [role for role, seat in seats.items() if not seat.is_built_in] == list(SPEAKING)
@@ -126,66 +133,66 @@ def test_one_model_plays_every_speaking_role() -> None:
 
 def test_mixed_rosters_have_a_built_in_debater_and_a_judge_that_reads_what_models_say() -> None:
     for name in ("mixed", "mixed-ollama"):
-        seats = dict(SHIPPED[name].seats())
-        assert seats["debater Ada"].reader in READERS
+        seats = dict(SHIPPED_ROSTERS[name].seats())
+        assert seats["debater Ada"].reader in BUILT_IN_READERS
         assert seats["debater Ada"].is_built_in
         assert not seats["debater Ben"].is_built_in
         assert not seats["judge"].is_built_in
 
 
 def test_names_are_told_in_words_for_every_shipped_sheet() -> None:
-    assert list(ROSTER_WORDS) == list(SHIPPED)
-    assert next(iter(ROSTER_WORDS)) == "builtin"
-    for name, sheet in SHIPPED.items():
+    assert list(ROSTER_DESCRIPTIONS) == list(SHIPPED_ROSTERS)
+    assert next(iter(ROSTER_DESCRIPTIONS)) == "builtin"
+    for name, sheet in SHIPPED_ROSTERS.items():
         assert sheet.name == name
-        assert ROSTER_WORDS[name].endswith(".")
+        assert ROSTER_DESCRIPTIONS[name].endswith(".")
 
 
 def test_a_custom_sheet_is_found_and_never_hides_a_shipped_one(store: Store) -> None:
-    mine = one_model("openai/x")
+    mine = make_single_model_roster("openai/x")
     store.rosters.save(mine, "Mira", 1.0)
     store.rosters.save(replace(mine, name="ceda"), "Mira", 2.0)
-    assert sheet_named("openai/x", store) == mine
-    assert sheet_named("ceda", store) == SHIPPED["ceda"]
-    assert [sheet.name for sheet in sheets_of(store)] == [*SHIPPED, "openai/x"]
+    assert find_roster("openai/x", store) == mine
+    assert find_roster("ceda", store) == SHIPPED_ROSTERS["ceda"]
+    assert [sheet.name for sheet in list_rosters(store)] == [*SHIPPED_ROSTERS, "openai/x"]
     store.rosters.remove("openai/x", "Mira", 3.0)
-    assert [sheet.name for sheet in sheets_of(store)] == [*SHIPPED]
+    assert [sheet.name for sheet in list_rosters(store)] == [*SHIPPED_ROSTERS]
     with pytest.raises(InputError, match="openai/x"):
-        sheet_named("openai/x", store)
+        find_roster("openai/x", store)
 
 
 def test_an_unknown_name_is_told_which_there_are(store: Store) -> None:
-    store.rosters.save(replace(one_model("openai/x"), name="mine"), "Mira", 1.0)
+    store.rosters.save(replace(make_single_model_roster("openai/x"), name="mine"), "Mira", 1.0)
     with pytest.raises(InputError, match=r"builtin, ceda.*, mine; found “titans”") as raised:
-        sheet_named("titans", store)
+        find_roster("titans", store)
     assert "\n" not in str(raised.value)
 
 
 def test_the_placeholder_is_not_taken_for_a_model() -> None:
     with pytest.raises(InputError, match="tool picker: expected a model's name"):
-        require_filled_in(SHIPPED["address"])
-    for name in SHIPPED:
+        require_model_names(SHIPPED_ROSTERS["address"])
+    for name in SHIPPED_ROSTERS:
         if name != "address":
-            require_filled_in(SHIPPED[name])
+            require_model_names(SHIPPED_ROSTERS[name])
 
 
 def test_the_built_in_roster_is_had_by_name_alone() -> None:
-    roster = roster_named("builtin")
+    roster = make_built_in_roster("builtin")
     assert roster.is_deterministic
     assert roster.spare is None
     assert {name: agent.name for name, agent in roster.debaters.items()} == {
         "Ada": "Value checker", "Ben": "Overlap reader", "Cleo": "Entailment reader",
     }  # fmt: skip
     with pytest.raises(InputError, match="titans"):
-        roster_named("titans")
+        make_built_in_roster("titans")
 
 
 def test_a_sheets_copy_with_another_seat_keeps_the_rest() -> None:
-    sheet = SHIPPED["builtin"].with_seat("debater Ben", Seat("openai/x"))
+    sheet = SHIPPED_ROSTERS["builtin"].with_seat("debater Ben", AgentConfig("openai/x"))
     assert sheet.debaters == (
-        DebaterSeat("Ada", Seat(reader="rules")),
-        DebaterSeat("Ben", Seat("openai/x")),
-        DebaterSeat("Cleo", Seat(reader="entailment")),
+        DebaterConfig("Ada", AgentConfig(reader="rules")),
+        DebaterConfig("Ben", AgentConfig("openai/x")),
+        DebaterConfig("Cleo", AgentConfig(reader="entailment")),
     )
     assert sheet.judge.is_built_in
 
@@ -196,10 +203,10 @@ def work_of(home: Path) -> AgentContext:
     return AgentContext(desk, PromptBook(), fence, home, assessor=word_assessor())
 
 
-@pytest.mark.parametrize("name", [name for name in SHIPPED if name != "address"])
+@pytest.mark.parametrize("name", [name for name in SHIPPED_ROSTERS if name != "address"])
 def test_every_shipped_sheet_can_be_seated(name: str, home: Path) -> None:
-    sheet = SHIPPED[name]
-    roster = seated(sheet, work_of(home))
+    sheet = SHIPPED_ROSTERS[name]
+    roster = build_roster(sheet, work_of(home))
     assert roster.name == name
     seats = dict(sheet.seats())
     for used in roster.roles_used(len_of):
@@ -224,16 +231,19 @@ def len_of(text: str) -> str:
 def test_built_in_debaters_are_those_that_the_sheet_says(home: Path) -> None:
     both = RosterConfig(
         "two readers",
-        debaters=(DebaterSeat("Una", Seat(reader="overlap")), DebaterSeat("Duo", Seat())),
+        debaters=(
+            DebaterConfig("Una", AgentConfig(reader="overlap")),
+            DebaterConfig("Duo", AgentConfig()),
+        ),
     )
-    roster = seated(both, work_of(home))
+    roster = build_roster(both, work_of(home))
     assert [a.name for a in roster.debaters.values()] == ["Overlap reader", "Overlap reader"]
     swapped = replace(both, debaters=tuple(reversed(both.debaters)))
-    roster = seated(swapped, work_of(home))
+    roster = build_roster(swapped, work_of(home))
     assert [a.name for a in roster.debaters.values()] == ["Value checker", "Overlap reader"]
     assert roster.is_deterministic
 
 
 def test_a_placeholder_is_never_seated(home: Path) -> None:
     with pytest.raises(InputError, match="name-of-your-model"):
-        seated(SHIPPED["address"], work_of(home))
+        build_roster(SHIPPED_ROSTERS["address"], work_of(home))

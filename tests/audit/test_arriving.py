@@ -18,24 +18,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.baseline.audit_agents import Cutter
-from core.documents.segmentation import sentences
+from core.baseline.audit_agents import StatementSplitter
+from core.documents.segmentation import split_sentences
 from core.llm.keys import Keys
-from core.pipeline.audit_steps import decoded, whole_so_far
-from core.pipeline.streaming_input import Arriving, Request, check_arriving, check_stream
+from core.pipeline.audit_steps import accumulate_statements, decode_stream
+from core.pipeline.streaming_input import (
+    ArrivingResponse,
+    CheckRequest,
+    check_arriving,
+    check_stream,
+)
 from core.runtime.config import PROJECT_ROOT
 from core.runtime.errors import InputError
 from core.schema.events import (
     Event,
+    MemoryEntry,
     MemoryUpdated,
     ProblemMet,
-    Remembered,
     RunFinished,
     StatementFound,
 )
-from core.schema.progress import folded
+from core.schema.progress import fold_events
 from core.schema.records import Plan, Statement, Verdict
-from core.schema.rosters import RosterConfig, Seat
+from core.schema.rosters import AgentConfig, RosterConfig
 from core.store import open_store
 from tests.fakes import make_case
 from tests.llm.cast import Cast, as_json
@@ -48,7 +53,7 @@ PATIENCE = 240.0
 
 def test_a_sentence_is_whole_when_the_next_begins() -> None:
     pieces = ["The tower is", " tall. It", " was built", " in 1932. ", "Done."]
-    seen = list(whole_so_far(pieces, "en"))
+    seen = list(accumulate_statements(pieces, "en"))
     assert seen == [
         "The tower is tall.",
         "The tower is tall. It was built in 1932.",
@@ -59,24 +64,24 @@ def test_a_sentence_is_whole_when_the_next_begins() -> None:
 @given(st.text(max_size=80), st.integers(1, 7))
 def test_what_comes_last_is_all_that_came(text: str, size: int) -> None:
     pieces = [text[i : i + size] for i in range(0, len(text), size)]
-    seen = list(whole_so_far(pieces, "en"))
+    seen = list(accumulate_statements(pieces, "en"))
     assert seen[-1] == text
     assert all(text.startswith(part) for part in seen)
-    assert all(sentences(part, "en") for part in seen[:-1])
+    assert all(split_sentences(part, "en") for part in seen[:-1])
 
 
 @given(st.text(max_size=60), st.integers(1, 5))
 def test_characters_cut_in_two_by_the_pipe_come_whole(text: str, size: int) -> None:
     data = text.encode("utf-8", "surrogatepass").decode("utf-8", "ignore").encode()
     pieces = iter([data[i : i + size] for i in range(0, len(data), size)])
-    assert "".join(decoded(lambda: next(pieces, b""), 10_000)) == data.decode()
+    assert "".join(decode_stream(lambda: next(pieces, b""), 10_000)) == data.decode()
 
 
 def test_bytes_that_are_no_text_and_too_many_of_them_are_refused() -> None:
     with pytest.raises(InputError, match="UTF-8"):
-        list(decoded(iter([b"\xff\xfe", b""]).__next__, 100))
+        list(decode_stream(iter([b"\xff\xfe", b""]).__next__, 100))
     with pytest.raises(InputError, match="at most 3 bytes"):
-        list(decoded(iter([b"four", b""]).__next__, 3))
+        list(decode_stream(iter([b"four", b""]).__next__, 3))
 
 
 @given(st.text(min_size=1, max_size=20), st.integers(1, 3), st.integers(1, 5))
@@ -87,7 +92,7 @@ def test_what_came_before_half_a_character_is_kept_and_it_is_said(
     data = text.encode() + "👩".encode()[:keep]
     pieces = iter([data[i : i + size] for i in range(0, len(data), size)])
     said: list[str] = []
-    assert "".join(decoded(lambda: next(pieces, b""), 10_000, said.append)) == text
+    assert "".join(decode_stream(lambda: next(pieces, b""), 10_000, said.append)) == text
     (words,) = said
     assert f"({keep})" in words
 
@@ -96,7 +101,7 @@ def test_a_stream_that_ends_within_a_character_is_checked_up_to_there(home: Path
     data = "3 + 4 = 7. 2 + 2 = 5. Ende é".encode()[:-1]
     stream = io.TextIOWrapper(io.BufferedReader(io.BytesIO(data)))
     said: list[str] = []
-    found, _ = check_stream(home, Request("", protocol="audit"), Keys({}), stream, said.append)
+    found, _ = check_stream(home, CheckRequest("", protocol="audit"), Keys({}), stream, said.append)
     assert found["status"] == "finished"
     assert [s["label"] for s in found["statements"]][:2] == ["supported", "hallucinated"]
     assert sum("middle of a character" in words for words in said) == 1
@@ -113,8 +118,8 @@ TEXTS = st.lists(
 @given(TEXTS, st.integers(1, 30))
 def test_a_response_is_cut_once_however_it_arrives(text: str, size: int) -> None:
     pieces = [text[i : i + size] for i in range(0, len(text), size)]
-    cutter = Cutter()
-    found = [s for part in whole_so_far(pieces, "en") for s in cutter.take(part, "en")]
+    cutter = StatementSplitter()
+    found = [s for part in accumulate_statements(pieces, "en") for s in cutter.take(part, "en")]
     assert [s.index for s in found] == list(range(len(found)))
     assert all(text[s.start : s.end] == s.text for s in found)
     assert all(one.end <= other.start for one, other in pairwise(found))
@@ -134,7 +139,7 @@ def test_input_that_never_ends_is_left_at_the_limit(home: Path) -> None:
 
     with open_store(home) as store, store.writing():
         store.projects.save_setting("response_characters", 1000)
-    request = Request("", protocol="audit")
+    request = CheckRequest("", protocol="audit")
     with pytest.raises(InputError, match="at most 1,000 characters"):
         check_arriving(home, request, endless(), lambda s, e: None, time.time, Keys({}))
     assert len(taken) == 1000 // len(taken[0]) + 1
@@ -180,7 +185,7 @@ def test_the_first_finding_comes_before_the_input_ends(home: Path, tmp_path: Pat
         assert run
         events = [event for _, event in store.runs.events(run.id)]
         case = store.cases.get(run.case_id)
-    state = folded(events)
+    state = fold_events(events)
     assert case
     assert state.case
     assert case.response == state.case.response == FIRST + SECOND
@@ -194,7 +199,7 @@ def test_a_service_that_fails_meanwhile_ends_nothing() -> None:
     why = "The service is away."
     gone = Verdict("unclear", None, None, why, "agent_failed", why)
     failed = ProblemMet(1.0, "auditing", why, cause="agent_failed")
-    entry = MemoryUpdated(0.5, Remembered(0, "supported", 0.1, "So it is."))
+    entry = MemoryUpdated(0.5, MemoryEntry(0, "supported", 0.1, "So it is."))
 
     class Failing:
         def review(self, *_: object, **__: object) -> Iterator[tuple[Event, ...]]:
@@ -205,7 +210,7 @@ def test_a_service_that_fails_meanwhile_ends_nothing() -> None:
             yield (RunFinished(1.0, gone, 1.0, 0.0),)
 
     staff: Any = Failing()
-    arriving = Arriving(make_case("It is so."), Plan("audit"), staff, lambda *_: None)
+    arriving = ArrivingResponse(make_case("It is so."), Plan("audit"), staff, lambda *_: None)
     arriving.take("It is so.")
     assert [event.kind for event in arriving.events] == ["statement_found", "memory_updated"]
 
@@ -218,21 +223,21 @@ def test_a_model_that_cuts_otherwise_loses_and_doubles_no_statement(home: Path) 
     cuts = {"statements": [{"quote": half, "rewrite": half} for half in halves]}
     told: list[tuple[int, str, str]] = []
 
-    def tell(statement: Statement, entry: Remembered) -> None:
+    def tell(statement: Statement, entry: MemoryEntry) -> None:
         told.append((statement.index, statement.text, entry.label))
 
     with loopback(Cast({"segment": as_json(cuts)})) as server:
-        sheet = RosterConfig("cutting", segmenter=Seat("openai/loopback", server.base))
+        sheet = RosterConfig("cutting", segmenter=AgentConfig("openai/loopback", server.base))
         with open_store(home) as store, store.writing():
             store.rosters.save(sheet, "Mira", 1.0)
-        request = Request("", protocol="audit", roster="cutting")
+        request = CheckRequest("", protocol="audit", roster="cutting")
         found, notices = check_arriving(home, request, pieces, tell, time.time, Keys({}))
         assert not server.asked, "nothing is cut a second time"
     assert any("built-in segmenter" in notice for notice in notices)
     assert [text for _, text, _ in told] == [piece.strip() for piece in pieces]
     with open_store(home) as store:
         events = [event for _, event in store.runs.events(found["run_id"])]
-    state = folded(events)
+    state = fold_events(events)
     assert [(i, s.text) for i, s in state.statements.items()] == [one[:2] for one in told]
     assert sorted(state.memory) == [0, 1, 2, 3]
     assert [use.statement for use in state.tool_uses if use.statement is not None] == [0, 1, 2, 3]
@@ -243,11 +248,11 @@ def test_the_work_for_a_statement_does_not_grow_with_those_before_it(home: Path)
     """What the last hundred of many statements cost, beside the second hundred."""
     count, ticks = 500, list[float]()
 
-    def tell(statement: Statement, entry: Remembered) -> None:
+    def tell(statement: Statement, entry: MemoryEntry) -> None:
         ticks.append(time.process_time())
 
     pieces = [f"{n} + 1 = {n + 1}. " for n in range(100, 100 + count)]
-    check_arriving(home, Request("", protocol="audit"), pieces, tell, time.time, Keys({}))
+    check_arriving(home, CheckRequest("", protocol="audit"), pieces, tell, time.time, Keys({}))
     assert len(ticks) == count
     took = [later - before for before, later in pairwise(ticks)]  # medians: the machine is shared
     early, late = median(took[100:200]), median(took[-100:])

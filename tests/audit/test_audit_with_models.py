@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from core.llm.keys import Keys
-from core.pipeline.jobs import Jobs
-from core.schema.progress import Progress
+from core.pipeline.jobs import JobRunner
+from core.schema.progress import RunState
 from core.schema.records import Run
 from core.schema.rosters import RosterConfig
 from tests.fakes import case_of
@@ -57,8 +57,8 @@ def seated(server: Loopback, *, seconds: int = 5) -> RosterConfig:
     return sheet_at(server, seconds=seconds)
 
 
-def audited(home: Path, sheet: RosterConfig, claim: str = CLAIM) -> tuple[Run, Progress]:
-    bench = Bench(home, case_of(home, claim, ("facts.txt", FACTS)), Jobs(home, keys=Keys({})))
+def audited(home: Path, sheet: RosterConfig, claim: str = CLAIM) -> tuple[Run, RunState]:
+    bench = Bench(home, case_of(home, claim, ("facts.txt", FACTS)), JobRunner(home, keys=Keys({})))
     return bench.run(sheet, protocol="audit")
 
 

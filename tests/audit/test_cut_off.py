@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from core.agents.rosters import roster_named
-from core.pipeline.jobs import Jobs
-from core.runtime.concurrency import Stop
+from core.agents.rosters import make_built_in_roster
+from core.pipeline.jobs import JobRunner
+from core.runtime.concurrency import StopSignal
 from core.runtime.config import PROJECT_ROOT
 from core.schema.events import Event
-from core.schema.progress import Progress, folded
+from core.schema.progress import RunState, fold_events
 from core.schema.records import Case, Plan
-from core.schema.roles import AuditView, Roster, Step, ToolPicker
+from core.schema.roles import AuditView, Roster, ToolPicker, ToolStep
 from core.store import open_store
-from core.store.database import DATABASE
+from core.store.database import DATABASE_FILE
 from tests.fakes import case_of, until
 from tests.readers import word_assessor
 from tests.store.test_released import RELEASED
@@ -44,7 +44,7 @@ class SlowPicker:
         self._pause = pause
         self.name = inner.name
 
-    def next_step(self, view: AuditView, stop: Stop) -> Step:
+    def next_step(self, view: AuditView, stop: StopSignal) -> ToolStep:
         index = view.statement.index if view.statement else 0
         stop.wait(self._pause * (1 + index))
         return self._inner.next_step(view, stop)
@@ -52,7 +52,7 @@ class SlowPicker:
 
 def slowly(pause: float) -> Callable[[str], Roster]:
     def make(name: str) -> Roster:
-        roster = roster_named(name, assessor=word_assessor())
+        roster = make_built_in_roster(name, assessor=word_assessor())
         return replace(roster, tool_picker=SlowPicker(roster.tool_picker, pause))
 
     return make
@@ -70,7 +70,7 @@ def steps_of(events: list[Event]) -> list[tuple[int, str, str, str]]:
     )
 
 
-def come_to(state: Progress) -> tuple[object, ...]:
+def come_to(state: RunState) -> tuple[object, ...]:
     """All that the audit holds in the end."""
     held = [(i, m.label, m.p, m.evidence) for i, m in sorted(state.memory.items())]
     verdict = state.verdict
@@ -84,8 +84,8 @@ def middle_of(home: Path, run_id: str) -> None:
 
 def go_on(home: Path, run_id: str, case: Case) -> None:
     """The rest of the run, beside a run that nothing cut off."""
-    jobs = Jobs(home, slowly(0.0))
-    before = folded(events_of(home, run_id))
+    jobs = JobRunner(home, slowly(0.0))
+    before = fold_events(events_of(home, run_id))
     assert 0 < len(before.memory) < len(before.statements), "it was not in its middle"
     until(lambda: jobs.resume(run_id, "Mira"))
     whole_id = jobs.start(case, Plan("audit"))
@@ -94,7 +94,7 @@ def go_on(home: Path, run_id: str, case: Case) -> None:
     found, whole = events_of(home, run_id), events_of(home, whole_id)
     assert look(home, run_id).status == "finished"
     assert steps_of(found) == steps_of(whole), "nothing is done twice, nothing is left out"
-    assert come_to(folded(found)) == come_to(folded(whole))
+    assert come_to(fold_events(found)) == come_to(fold_events(whole))
     kinds = [event.kind for event in found]
     for once in ("run_started", "document_read", "judgement_reached", "run_finished"):
         assert kinds.count(once) == 1, once
@@ -103,7 +103,7 @@ def go_on(home: Path, run_id: str, case: Case) -> None:
 
 def test_a_stopped_audit_goes_on_to_the_same_end(home: Path) -> None:
     case = case_of(home, CLAIM, ("facts.txt", FACTS))
-    jobs = Jobs(home, slowly(0.1))
+    jobs = JobRunner(home, slowly(0.1))
     run_id = jobs.start(case, Plan("audit"))
     middle_of(home, run_id)
     jobs.stop(run_id, "Mira")
@@ -145,16 +145,16 @@ def test_a_killed_audit_goes_on_to_the_same_end(home: Path) -> None:
 def test_a_home_of_an_earlier_schema_audits(released: Path, home: Path) -> None:
     """Its finished run stays as it was, and its own case and library are audited."""
     home.mkdir()
-    (home / DATABASE).write_bytes(gzip.decompress(released.read_bytes()))
+    (home / DATABASE_FILE).write_bytes(gzip.decompress(released.read_bytes()))
     with open_store(home) as store:
         row = next(store.db.query("SELECT id, case_id FROM runs"))
         case = store.cases.get(row["case_id"])
     assert case
     before = events_of(home, row["id"])
-    jobs = Jobs(home)
+    jobs = JobRunner(home)
     run_id = jobs.start(case, Plan("audit"))
     assert jobs.wait(run_id, PATIENCE)
-    state = folded(events_of(home, run_id))
+    state = fold_events(events_of(home, run_id))
     assert look(home, run_id).status == "finished"
     assert sorted(state.memory) == sorted(state.statements)
     assert state.statements

@@ -12,37 +12,37 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.baseline.audit_agents import BuiltInSegmenter
-from core.baseline.entailment import Reader
+from core.baseline.entailment import EntailmentReader
 from core.baseline.reflector import BuiltInReflector
-from core.pipeline.audit_stage import AuditResult, applied, judgement_of
+from core.pipeline.audit_stage import AuditResult, apply_revisions, build_audit_judgement
 from core.pipeline.audit_steps import (
-    about_statement,
-    closed,
-    concluded,
-    cut_alike,
-    cut_down,
-    is_cut_from,
-    labels_told,
-    placed,
-    settled,
-    waves,
+    blank_same_words,
+    close_contested,
+    conclude_statement,
+    drop_unrelated_label,
+    group_into_waves,
+    is_blanked_copy,
+    locate_tool_finding,
+    restrict_view,
+    settle_refuted,
+    split_labels,
 )
-from core.runtime.concurrency import Stop
-from core.schema.events import Reconsidered, Remembered, ToolUse
-from core.schema.records import Judgement, Label, ReaderView, Statement
-from core.schema.roles import CaseView, Evidence, Step
-from core.tools.registry import toolbox
-from core.tools.text_tools import Match
+from core.runtime.concurrency import StopSignal
+from core.schema.events import LabelRevision, MemoryEntry, ToolUse
+from core.schema.records import Judgement, Label, ReaderStance, Statement
+from core.schema.roles import CaseView, Evidence, ToolStep
+from core.tools.registry import load_tools
+from core.tools.text_tools import MatchInput
 from tests.fakes import make_case, make_passage
 from tests.readers import CONTRADICTS, ScriptedReader, assessor_with, word_assessor
 
-END = Step("Done.")
+END = ToolStep("Done.")
 SUM = '{"text": "%s"}'
 
 
 def view_of(text: str, language: str = "en", **fields: object) -> CaseView:
     case = make_case(text, language=language, **fields)
-    return CaseView(case, BuiltInSegmenter().segment(case, Stop()), Evidence({}, {}), {})
+    return CaseView(case, BuiltInSegmenter().segment(case, StopSignal()), Evidence({}, {}), {})
 
 
 def use(statement: int | None, label: Label, tool: str = "calculator", **fields: object) -> ToolUse:
@@ -58,43 +58,43 @@ def use(statement: int | None, label: Label, tool: str = "calculator", **fields:
     )
 
 
-def entry(statement: int, label: Label, **fields: object) -> Remembered:
+def entry(statement: int, label: Label, **fields: object) -> MemoryEntry:
     p = {"supported": 0.1, "hallucinated": 0.9}.get(label)
-    return replace(Remembered(statement, label, p, f"evidence {statement}"), **fields)  # type: ignore[arg-type]
+    return replace(MemoryEntry(statement, label, p, f"evidence {statement}"), **fields)  # type: ignore[arg-type]
 
 
 def test_what_is_worked_out_wrong_outweighs_what_was_read() -> None:
     said = [use(0, "hallucinated"), use(0, "supported", "match")]
-    held = concluded(0, said, END)
+    held = conclude_statement(0, said, END)
     assert (held.label, held.p, held.is_contested) == ("hallucinated", 0.95, False)
     assert held.tools == ("calculator", "match")
 
 
 def test_a_right_sum_in_a_sentence_that_the_sources_deny_is_contested() -> None:
-    held = concluded(0, [use(0, "supported"), use(0, "hallucinated", "match")], END)
+    held = conclude_statement(0, [use(0, "supported"), use(0, "hallucinated", "match")], END)
     assert (held.label, held.is_contested) == ("hallucinated", True)
 
 
 def test_readers_that_differ_and_a_middling_p_are_contested() -> None:
     differ = '{"readers": [{"reader": "a", "statement": 0, "stance": "supported"},'
     differ += ' {"reader": "b", "statement": 0, "stance": "hallucinated"}]}'
-    assert concluded(0, [use(0, "supported", "match", gave=differ)], END).is_contested
-    assert concluded(0, [use(0, "supported", "match", p=0.45)], END).is_contested
-    assert not concluded(0, [use(0, "supported", "match", p=0.1)], END).is_contested
+    assert conclude_statement(0, [use(0, "supported", "match", gave=differ)], END).is_contested
+    assert conclude_statement(0, [use(0, "supported", "match", p=0.45)], END).is_contested
+    assert not conclude_statement(0, [use(0, "supported", "match", p=0.1)], END).is_contested
 
 
 def test_the_picker_overrules_a_reading_and_only_contests_what_was_worked_out() -> None:
-    end = Step("The match is mistaken.", label="hallucinated", evidence="It says 412.")
-    over = concluded(0, [use(0, "supported", "match")], end)
+    end = ToolStep("The match is mistaken.", label="hallucinated", evidence="It says 412.")
+    over = conclude_statement(0, [use(0, "supported", "match")], end)
     assert (over.label, over.evidence, over.is_contested) == ("hallucinated", "It says 412.", False)
     assert over.p is None, "the reading's p is of the other label"
-    assert concluded(0, [use(0, "supported")], end).is_contested
+    assert conclude_statement(0, [use(0, "supported")], end).is_contested
 
 
 @pytest.mark.parametrize("outcome", ["off", "failed", "nothing"])
 def test_a_tool_that_failed_is_no_label(outcome: str) -> None:
     broken = replace(use(0, "unclear"), outcome=outcome, p=None)  # type: ignore[arg-type]
-    held = concluded(0, [broken], END)
+    held = conclude_statement(0, [broken], END)
     assert (held.label, held.p) == ("unclear", None)
 
 
@@ -103,10 +103,10 @@ def test_wrong_words_are_placed_in_the_response() -> None:
     statement = view.statements[1]
     start = statement.text.index("8")
     said = use(1, "hallucinated", given=SUM % statement.text, start=start, end=start + 1)
-    moved = placed(said, statement, view.case)
+    moved = locate_tool_finding(said, statement, view.case)
     assert moved.start is not None
     assert view.case.response[moved.start : moved.end] == "8"
-    lost = placed(replace(said, given=SUM % "8 and 8 again"), statement, view.case)
+    lost = locate_tool_finding(replace(said, given=SUM % "8 and 8 again"), statement, view.case)
     assert (lost.start, lost.end) == (None, None)
 
 
@@ -116,14 +116,14 @@ def test_a_rewrite_moves_no_place() -> None:
     rewrite = "Ann is 8 years old."
     start = rewrite.index("8 years")
     said = use(1, "hallucinated", given=SUM % rewrite, start=start, end=start + 7)
-    moved = placed(said, statement, view.case)
+    moved = locate_tool_finding(said, statement, view.case)
     assert moved.start is not None
     assert view.case.response[moved.start : moved.end] == "8 years"
 
 
 def test_conclusions_wait_for_the_others() -> None:
     view = view_of("3 + 4 = 7. Ann has two dogs. So 7 * 2 = 14.")
-    first, later = waves(view.statements, "en")
+    first, later = group_into_waves(view.statements, "en")
     assert [s.index for s in first] == [0, 1]
     assert [s.index for s in later] == [2]
 
@@ -133,10 +133,10 @@ SILENT, DENYING = ScriptedReader(), ScriptedReader({"": CONTRADICTS})
 
 
 def reflected(
-    view: CaseView, labels: list[Label], *uses: ToolUse, reader: Reader = SILENT
-) -> dict[int, Reconsidered]:
+    view: CaseView, labels: list[Label], *uses: ToolUse, reader: EntailmentReader = SILENT
+) -> dict[int, LabelRevision]:
     memory = [entry(index, label) for index, label in enumerate(labels)]
-    found = BuiltInReflector(assessor_with(reader)).reflect(view, memory, uses, Stop())
+    found = BuiltInReflector(assessor_with(reader)).reflect(view, memory, uses, StopSignal())
     return {change.statement: change for change in found}
 
 
@@ -217,11 +217,14 @@ def test_what_stands_word_for_word_spoils_nothing_after_it() -> None:
 
 def test_what_a_wrong_statement_spoils_is_wrong_whoever_called_it_so() -> None:
     view = view_of("3 + 4 = 8. Therefore 8 * 2 = 16.")
-    bare = Remembered(1, "hallucinated", None, "")
+    bare = MemoryEntry(1, "hallucinated", None, "")
     wrong = use(0, "hallucinated", start=8, end=9, instead="7")
     agent = BuiltInReflector(word_assessor())
-    told = agent.reflect(view, (entry(0, "hallucinated"), bare), (wrong,), Stop())
-    done = {c.statement: held for c, held in applied(told, {0: entry(0, "hallucinated"), 1: bare})}
+    told = agent.reflect(view, (entry(0, "hallucinated"), bare), (wrong,), StopSignal())
+    done = {
+        c.statement: held
+        for c, held in apply_revisions(told, {0: entry(0, "hallucinated"), 1: bare})
+    }
     assert done.get(1, bare).label == "hallucinated"
 
 
@@ -260,19 +263,19 @@ def test_a_response_that_is_a_program_is_one_statement() -> None:
 def test_changes_to_nothing_and_to_nobody_are_left_out() -> None:
     memory = {0: entry(0, "supported"), 1: entry(1, "unclear", is_checkable=False)}
     changes = [
-        Reconsidered(0, "local", "unclear", "hallucinated", "why", (7, 0)),
-        Reconsidered(0, "local", "supported", "unclear", "again"),
-        Reconsidered(1, "local", "unclear", "supported", "not checkable"),
-        Reconsidered(9, "local", "unclear", "supported", "not there"),
+        LabelRevision(0, "local", "unclear", "hallucinated", "why", (7, 0)),
+        LabelRevision(0, "local", "supported", "unclear", "again"),
+        LabelRevision(1, "local", "unclear", "supported", "not checkable"),
+        LabelRevision(9, "local", "unclear", "supported", "not there"),
     ]
-    done = list(applied(changes, memory))
+    done = list(apply_revisions(changes, memory))
     assert [(c.statement, c.before, c.because_of) for c, _ in done] == [(0, "supported", ())]
     assert done[0][1].label == "hallucinated"
 
 
 def test_what_goes_to_debate_keeps_its_places() -> None:
     view = view_of("The tower is old. It is 512 m tall. Trees grow there.")
-    cut = cut_down(view, [1])
+    cut = restrict_view(view, [1])
     assert [s.index for s in cut.statements] == [1]
     kept = cut.statements[0]
     assert cut.case.response[kept.start : kept.end] == "It is 512 m tall."
@@ -283,13 +286,15 @@ def test_what_goes_to_debate_keeps_its_places() -> None:
 
 def test_a_judge_who_calls_several_wrong_together_is_asked_of_each() -> None:
     wrong = Judgement("Judge", "hallucinated", "Wrong.")
-    assert labels_told(wrong, [1, 2]) is None
-    assert labels_told(wrong, [2]) == {2: "hallucinated"}
-    assert labels_told(replace(wrong, label="supported"), [1, 2]) == dict.fromkeys(
+    assert split_labels(wrong, [1, 2]) is None
+    assert split_labels(wrong, [2]) == {2: "hallucinated"}
+    assert split_labels(replace(wrong, label="supported"), [1, 2]) == dict.fromkeys(
         [1, 2], "supported"
     )
     memory = {1: entry(1, "hallucinated", p=0.55, is_contested=True)}
-    after = list(closed(memory, {1: ("supported", Judgement("Judge", "supported", "Right."))}))
+    after = list(
+        close_contested(memory, {1: ("supported", Judgement("Judge", "supported", "Right."))})
+    )
     assert (after[0].label, after[0].is_contested) == ("supported", False)
     assert after[0].p is None or after[0].p < 0.5
 
@@ -298,9 +303,9 @@ def test_the_judge_s_p_is_the_statement_s_that_it_was_asked_about_alone() -> Non
     memory = {i: entry(i, "hallucinated", p=0.55, is_contested=True) for i in (1, 2)}
     sure = Judgement("Judge", "hallucinated", "Wrong.", p=0.95)
     unsure = replace(sure, p=0.6)
-    alone = closed(memory, {1: ("hallucinated", sure), 2: ("hallucinated", unsure)})
+    alone = close_contested(memory, {1: ("hallucinated", sure), 2: ("hallucinated", unsure)})
     assert [after.p for after in alone] == [0.95, 0.6]
-    together = closed(memory, {1: ("hallucinated", sure), 2: ("hallucinated", sure)})
+    together = close_contested(memory, {1: ("hallucinated", sure), 2: ("hallucinated", sure)})
     assert [after.p for after in together] == [0.55, 0.55]
 
 
@@ -309,14 +314,16 @@ def test_the_whole_refutes_the_statement_that_holds_the_words() -> None:
     memory = {0: entry(0, "unclear", is_checkable=False), 1: entry(1, "supported")}
     start = view.case.response.index("40")
     told = use(None, "hallucinated", "calendar", start=start, end=start + 7)
-    after = list(settled(view.statements, memory, [told]))
+    after = list(settle_refuted(view.statements, memory, [told]))
     assert [(e.statement, e.label) for e in after] == [(1, "hallucinated")]
 
 
 def test_a_broken_condition_is_wrong_though_every_statement_holds() -> None:
     view = view_of("The tower is old. It is tall.")
     memory = {0: entry(0, "supported"), 1: entry(1, "supported")}
-    told = judgement_of(AuditResult(view, memory, [use(None, "hallucinated", "conditions")]))
+    told = build_audit_judgement(
+        AuditResult(view, memory, [use(None, "hallucinated", "conditions")])
+    )
     assert (told.label, told.by_tool) == ("hallucinated", "conditions")
     assert told.statement_labels == ("supported", "supported")
 
@@ -324,16 +331,16 @@ def test_a_broken_condition_is_wrong_though_every_statement_holds() -> None:
 def test_greetings_have_no_part_in_the_verdict() -> None:
     view = view_of("Hello! The tower is 412 m tall.")
     memory = {0: entry(0, "unclear", is_checkable=False), 1: entry(1, "supported")}
-    told = judgement_of(AuditResult(view, memory, []))
+    told = build_audit_judgement(AuditResult(view, memory, []))
     assert told.label == "supported"
     assert "says nothing that could be checked" in told.prose
-    nothing = judgement_of(AuditResult(view_of("Hello!"), {0: memory[0]}, []))
+    nothing = build_audit_judgement(AuditResult(view_of("Hello!"), {0: memory[0]}, []))
     assert (nothing.label, nothing.cause) == ("unclear", "not_addressed")
 
 
 labels = st.sampled_from(get_args(Label))
 remembered = st.builds(
-    Remembered,
+    MemoryEntry,
     st.just(0),
     labels,
     st.one_of(st.none(), st.floats(0.0, 1.0)),
@@ -345,11 +352,11 @@ whole_uses = st.builds(use, st.none(), labels, st.sampled_from(["conditions", "c
 
 @given(st.lists(remembered, max_size=6), st.lists(whole_uses, max_size=3))
 def test_the_verdict_follows_from_the_statements_whatever_they_are(
-    drawn: list[Remembered], on_whole: list[ToolUse]
+    drawn: list[MemoryEntry], on_whole: list[ToolUse]
 ) -> None:
     view = view_of(" ".join(f"Tower {'abcdef'[i]} is old." for i in range(len(drawn))) or " ")
     memory = {i: replace(one, statement=i) for i, one in enumerate(drawn[: len(view.statements)])}
-    told = judgement_of(AuditResult(view, memory, on_whole))
+    told = build_audit_judgement(AuditResult(view, memory, on_whole))
     held = [one.label for one in memory.values() if one.is_checkable]
     refuted = any(one.label == "hallucinated" for one in on_whole)
     assert len(told.statement_labels) == len(view.statements)
@@ -377,7 +384,7 @@ def test_the_verdict_follows_from_the_statements_whatever_they_are(
 def test_a_finding_about_other_words_is_none_of_the_statement(text: str, label: Label) -> None:
     statement = Statement(0, 0, 16, "It is 512 m tall.", "The Orrin tower is 512 m tall.")
     made = replace(use(0, "hallucinated"), given=json.dumps({"text": text}))
-    found = about_statement(made, statement)
+    found = drop_unrelated_label(made, statement)
     assert (found.label, found.outcome == "nothing") == (label, label == "unclear")
 
 
@@ -386,24 +393,24 @@ FAILED = ToolUse("match", 0, "{}", "{}", "failed", "unclear", "The service is do
 
 
 def test_a_search_after_a_comparison_takes_no_label_from_it() -> None:
-    held = concluded(0, [use(0, "hallucinated", "match", p=0.9), SEARCHED], END)
+    held = conclude_statement(0, [use(0, "hallucinated", "match", p=0.9), SEARCHED], END)
     assert (held.label, held.p) == ("hallucinated", 0.9)
 
 
 def test_a_picker_who_shrugs_at_what_was_worked_out_wrong_contests_it() -> None:
-    shrug = Step("Who knows.", label="unclear", evidence="Hard to say.")
-    assert concluded(0, [use(0, "hallucinated", "calculator", p=0.95)], shrug).is_contested
-    beside = concluded(0, [use(0, "supported", "calculator", p=0.15)], shrug)
+    shrug = ToolStep("Who knows.", label="unclear", evidence="Hard to say.")
+    assert conclude_statement(0, [use(0, "hallucinated", "calculator", p=0.95)], shrug).is_contested
+    beside = conclude_statement(0, [use(0, "supported", "calculator", p=0.15)], shrug)
     assert (beside.label, beside.is_contested) == ("unclear", False)
 
 
 def test_a_tool_that_failed_is_told_of_and_is_no_lack_of_evidence() -> None:
-    held = concluded(0, [SEARCHED, FAILED], END)
+    held = conclude_statement(0, [SEARCHED, FAILED], END)
     assert held.label == "unclear"
     assert held.evidence == "Found 2 places. The tool match failed: The service is down."
     whole = Statement(0, 0, 12, "It is a fact", "It is a fact")
     view = CaseView(make_case(whole.text), (whole,), Evidence({}, {}), {})
-    told = judgement_of(
+    told = build_audit_judgement(
         AuditResult(view, {0: held}, [SEARCHED, FAILED, replace(FAILED, tool="code")])
     )
     assert "2 calls of “code” and “match” failed" in told.cause_words
@@ -418,44 +425,44 @@ BROKEN = ToolUse(
     "calendar", None, "{}", "{}", "found", "hallucinated", "The calendar gives 108 days.", 0.0,
     p=0.94, start=32, end=40, instead="108 days", category="number_or_date",
 )  # fmt: skip
-OPEN = {i: Remembered(i, "unclear", None, "No tool says anything about it.") for i in (0, 1)}
+OPEN = {i: MemoryEntry(i, "unclear", None, "No tool says anything about it.") for i in (0, 1)}
 
 
 @pytest.fixture
 def spoiled() -> AuditResult:
     """A date that is wrong in the second statement, found over the response as a whole."""
-    memory = OPEN | {entry.statement: entry for entry in settled(STATEMENTS, OPEN, [BROKEN])}
+    memory = OPEN | {entry.statement: entry for entry in settle_refuted(STATEMENTS, OPEN, [BROKEN])}
     return AuditResult(VIEW, memory, [BROKEN])
 
 
 def test_an_error_found_over_the_whole_counts_once(spoiled: AuditResult) -> None:
     assert spoiled.memory[1].label == "hallucinated"
-    assert judgement_of(spoiled).p == 0.94
+    assert build_audit_judgement(spoiled).p == 0.94
 
 
 def test_it_is_told_once(spoiled: AuditResult) -> None:
-    assert judgement_of(spoiled).prose.count("The calendar gives 108 days.") == 1
+    assert build_audit_judgement(spoiled).prose.count("The calendar gives 108 days.") == 1
 
 
 def test_only_its_words_are_wrong_not_all_of_the_statement(spoiled: AuditResult) -> None:
-    assert [point.text for point in judgement_of(spoiled).points] == ["104 days"]
+    assert [point.text for point in build_audit_judgement(spoiled).points] == ["104 days"]
 
 
 def test_readers_are_told_in_the_order_of_the_statements_whoever_answered_first() -> None:
-    seen = [ReaderView("Value checker", index, "unclear") for index in (1, 0)]
+    seen = [ReaderStance("Value checker", index, "unclear") for index in (1, 0)]
     uses = [
         ToolUse("match", r.statement, "{}", json.dumps({"readers": [asdict(r)]}), "found",
                 "unclear", "", 0.0)
         for r in seen
     ]  # fmt: skip
-    assert judgement_of(AuditResult(VIEW, OPEN, uses)).readers == tuple(reversed(seen))
+    assert build_audit_judgement(AuditResult(VIEW, OPEN, uses)).readers == tuple(reversed(seen))
 
 
 def test_what_stands_in_no_statement_is_told_and_counted_beside_them(spoiled: AuditResult) -> None:
     length = replace(
         BROKEN, tool="conditions", words="Nine words, not five.", start=None, end=None, p=0.8
     )
-    both = judgement_of(replace(spoiled, uses=[BROKEN, length]))
+    both = build_audit_judgement(replace(spoiled, uses=[BROKEN, length]))
     assert both.prose.startswith("Nine words, not five.")
     assert both.p == pytest.approx(1 - 0.06 * 0.2, abs=1e-4)
 
@@ -465,17 +472,19 @@ QUESTION = "Tell me any fact on Rome and its kings."  # has “Rome” where the
 
 
 def test_a_longer_question_beside_the_statement_moves_no_place() -> None:
-    asked = msgspec.json.encode(Match(TEXT, question=QUESTION)).decode()
+    asked = msgspec.json.encode(MatchInput(TEXT, question=QUESTION)).decode()
     said = ToolUse(
         "match", 0, asked, "{}", "found", "hallucinated", "753 BC.", 0.0, start=20, end=24
     )
     statement = Statement(0, 0, len(TEXT), TEXT, TEXT)
-    moved = placed(said, statement, make_case(TEXT, question=QUESTION), toolbox()["match"].about)
+    moved = locate_tool_finding(
+        said, statement, make_case(TEXT, question=QUESTION), load_tools()["match"].about
+    )
     assert (moved.start, moved.end) == (20, 24)
 
 
 def test_every_tool_names_a_field_that_it_takes() -> None:
-    gives_places = {name: tool for name, tool in toolbox().items() if not tool.is_system}
+    gives_places = {name: tool for name, tool in load_tools().items() if not tool.is_system}
     for name in gives_places.keys() - {"search"}:
         assert gives_places[name].about in gives_places[name].takes.__struct_fields__, name
 
@@ -485,20 +494,27 @@ def test_a_text_with_blanks_keeps_its_places(words: str, data: st.DataObject) ->
     gone = data.draw(st.sets(st.integers(0, len(words) - 1)))
     cut = "".join(" " if i in gone else char for i, char in enumerate(words))
     is_cut = cut != words and bool(cut.strip())
-    assert is_cut_from(cut, words) is is_cut
-    assert not is_cut_from(words, words)
+    assert is_blanked_copy(cut, words) is is_cut
+    assert not is_blanked_copy(words, words)
     if not is_cut:
         return
     own = Statement(0, 2, 2 + len(words), words, f"In short: {words}")
-    made = cut_alike(cut, own)
+    made = blank_same_words(cut, own)
     assert (made.start, made.end, made.text) == (own.start, own.end, cut)
-    assert made.rewrite == cut or is_cut_from(made.rewrite, own.rewrite)
+    assert made.rewrite == cut or is_blanked_copy(made.rewrite, own.rewrite)
 
 
 def test_what_is_blank_in_a_statement_is_blank_where_it_stands_alone() -> None:
     own = "It is 500 m + 12 m = 512 m long."
     cut = own.replace("500 m + 12 m =", " " * 14)
     statement = Statement(0, 0, len(own), own, own.replace("It", "The bridge"))
-    assert cut_alike(cut, statement).rewrite.split() == ["The", "bridge", "is", "512", "m", "long."]
+    assert blank_same_words(cut, statement).rewrite.split() == [
+        "The",
+        "bridge",
+        "is",
+        "512",
+        "m",
+        "long.",
+    ]
     unlike = Statement(0, 0, len(own), own, "The bridge measures 512 m.")
-    assert cut_alike(cut, unlike).rewrite == cut
+    assert blank_same_words(cut, unlike).rewrite == cut

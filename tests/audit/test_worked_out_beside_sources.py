@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from core.pipeline.review import Resources
-from core.runtime.concurrency import Stop
-from core.schema.progress import Progress, folded
+from core.pipeline.review import ReviewResources
+from core.runtime.concurrency import StopSignal
+from core.schema.progress import RunState, fold_events
 from core.schema.records import Plan
-from core.schema.roles import AuditView, Roster, Step
+from core.schema.roles import AuditView, Roster, ToolStep
 from tests.fakes import case_of, review
 
 LENGTH = "The bridge is 412 m long. It was opened on 4 May 1911."
@@ -22,16 +22,16 @@ VISITS = "In 2023 the ferries carried 410,000 passengers."
 ZH = "桥长412米。桥于1911年5月4日通车。"
 FERRY = "The ferry ran from 1998 to 2023."
 
-Audit = Callable[[str, str], Progress]
+Audit = Callable[[str, str], RunState]
 
 
 @pytest.fixture
-def audit(resources: Resources, roster: Roster) -> Audit:
+def audit(resources: ReviewResources, roster: Roster) -> Audit:
     """A whole audit of a claim against one text."""
 
-    def audited(facts: str, claim: str) -> Progress:
+    def audited(facts: str, claim: str) -> RunState:
         case = case_of(resources.home, claim, ("facts.txt", facts.encode()))
-        return folded(list(review(case, Plan("audit"), roster, resources, Stop())))
+        return fold_events(list(review(case, Plan("audit"), roster, resources, StopSignal())))
 
     return audited
 
@@ -128,11 +128,11 @@ def test_no_word_is_marked_in_what_is_left_open(audit: Audit) -> None:
 
 
 def test_what_goes_to_debate_is_what_is_still_to_be_found(
-    resources: Resources, roster: Roster
+    resources: ReviewResources, roster: Roster
 ) -> None:
     claim = "The Orrin bridge is 500 m + 12 m = 512 m long."
     case = case_of(resources.home, claim, ("facts.txt", NAMED.encode()))
-    state = folded(list(review(case, Plan("audit"), roster, resources, Stop())))
+    state = fold_events(list(review(case, Plan("audit"), roster, resources, StopSignal())))
     points = [point.text for turn in state.turns for point in turn.points]
     assert points
     assert "500 m" not in points
@@ -149,7 +149,7 @@ class Rewording:
     def __init__(self, inner: Roster) -> None:
         self._inner = inner.tool_picker
 
-    def next_step(self, view: AuditView, stop: Stop) -> Step:
+    def next_step(self, view: AuditView, stop: StopSignal) -> ToolStep:
         step = self._inner.next_step(view, stop)
         if step.tool != "calculator":
             return step
@@ -157,11 +157,11 @@ class Rewording:
 
 
 def test_places_in_other_words_are_none_in_the_statement(
-    resources: Resources, roster: Roster
+    resources: ReviewResources, roster: Roster
 ) -> None:
     claim = "The bridge is 500 m + 12 m = 512 m long."
     case = case_of(resources.home, claim, ("facts.txt", LENGTH.encode()))
     played = replace(roster, tool_picker=Rewording(roster))
-    state = folded(list(review(case, Plan("audit"), played, resources, Stop())))
+    state = fold_events(list(review(case, Plan("audit"), played, resources, StopSignal())))
     given = next(use.given for use in state.tool_uses if use.tool == "match")
     assert claim in given, "nothing is cut out of the statement by another text's places"

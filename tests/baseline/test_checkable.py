@@ -11,24 +11,24 @@ from hypothesis import strategies as st
 
 from core.baseline.audit_agents import BuiltInSegmenter
 from core.baseline.tool_picker import (
-    MATCH,
-    SEARCH,
+    MATCH_TOOL,
+    SEARCH_TOOL,
     BuiltInToolPicker,
-    thoughts_in,
-    why_not_checkable,
+    explain_uncheckable,
+    load_thoughts,
 )
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.schema.events import ToolUse
 from core.schema.records import Label, Statement
-from core.schema.roles import AuditView, CaseView, Evidence, Step
-from core.tools.registry import toolbox
+from core.schema.roles import AuditView, CaseView, Evidence, ToolStep
+from core.tools.registry import load_tools
 from tests.fakes import make_case, make_passage
 from tests.tools.corpus import table
 
 
 def why(text: str, language: str = "en") -> str:
     statement = Statement(0, 0, len(text), text, text)
-    return why_not_checkable(replace(make_case(text), language=language), statement)
+    return explain_uncheckable(replace(make_case(text), language=language), statement)
 
 
 @pytest.mark.parametrize(*table("checkable: a fact stays one whatever leads up to it"))
@@ -52,15 +52,15 @@ TEXTS = {
 }
 
 
-def step(text: str, language: str, *used: tuple[str, Label]) -> Step:
+def step(text: str, language: str, *used: tuple[str, Label]) -> ToolStep:
     """The next step for the only statement of a response that has one passage."""
     case = make_case(text, language=language)
-    statements = BuiltInSegmenter().segment(case, Stop())
+    statements = BuiltInSegmenter().segment(case, StopSignal())
     passage = make_passage(text)
     evidence = Evidence({passage.id: passage}, {0: (passage.id,)})
     view = CaseView(case, statements, evidence, {})
     uses = tuple(ToolUse(tool, 0, "{}", "{}", "found", label, "", 0.0) for tool, label in used)
-    return BuiltInToolPicker().next_step(AuditView(view, statements[0], uses, ()), Stop())
+    return BuiltInToolPicker().next_step(AuditView(view, statements[0], uses, ()), StopSignal())
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -70,10 +70,10 @@ def test_every_step_of_a_statement_is_told_with_its_reason(language: str) -> Non
         step(total, language),
         step(total, language, ("calculator", "hallucinated")),
         step(fact, language),
-        step(fact, language, (SEARCH, "unclear")),
-        step(fact, language, (SEARCH, "unclear"), (MATCH, "unclear")),
+        step(fact, language, (SEARCH_TOOL, "unclear")),
+        step(fact, language, (SEARCH_TOOL, "unclear"), (MATCH_TOOL, "unclear")),
     ]
-    assert [one.tool for one in steps] == ["calculator", "", SEARCH, MATCH, ""]
+    assert [one.tool for one in steps] == ["calculator", "", SEARCH_TOOL, MATCH_TOOL, ""]
     thoughts = [one.thought for one in steps]
     assert len(set(thoughts)) == len(thoughts)
     assert all(bool(HAN.search(thought)) == (language == "zh") for thought in thoughts)
@@ -81,9 +81,9 @@ def test_every_step_of_a_statement_is_told_with_its_reason(language: str) -> Non
 
 
 def test_both_languages_say_it_of_every_tool_that_is_called_by_rule() -> None:
-    by_rule = {tool.name for tool in toolbox().values() if tool.reads and not tool.is_system}
-    english, chinese = thoughts_in("en"), thoughts_in("zh")
-    assert set(english["meant"]) == set(chinese["meant"]) == by_rule - {SEARCH, MATCH}
+    by_rule = {tool.name for tool in load_tools().values() if tool.reads and not tool.is_system}
+    english, chinese = load_thoughts("en"), load_thoughts("zh")
+    assert set(english["meant"]) == set(chinese["meant"]) == by_rule - {SEARCH_TOOL, MATCH_TOOL}
     assert set(english) == set(chinese)
     for name, words in chinese.items():
         told = words.values() if isinstance(words, dict) else [words]
@@ -92,7 +92,7 @@ def test_both_languages_say_it_of_every_tool_that_is_called_by_rule() -> None:
 
 def last_of(text: str, language: str) -> tuple[str, str]:
     case = make_case(text, language=language)
-    found = BuiltInSegmenter().segment(case, Stop())
+    found = BuiltInSegmenter().segment(case, StopSignal())
     assert all(text[s.start : s.end] == s.text for s in found)
     return found[-1].text, found[-1].rewrite
 
@@ -110,7 +110,7 @@ def test_what_does_not_stays_as_it_is(language: str, text: str) -> None:
 
 def test_a_chinese_sentence_ends_before_a_digit() -> None:
     case = make_case("它长512米。3 + 4 = 8。所以是8。", language="zh")
-    texts = [s.text for s in BuiltInSegmenter().segment(case, Stop())]
+    texts = [s.text for s in BuiltInSegmenter().segment(case, StopSignal())]
     assert texts == ["它长512米。", "3 + 4 = 8。", "所以是8。"]
 
 
@@ -118,7 +118,7 @@ def test_a_chinese_sentence_ends_before_a_digit() -> None:
 def test_offsets_are_those_of_the_response_whatever_it_says(text: str, language: str) -> None:
     case = make_case(text, language=language)
     end = 0
-    for number, statement in enumerate(BuiltInSegmenter().segment(case, Stop())):
+    for number, statement in enumerate(BuiltInSegmenter().segment(case, StopSignal())):
         assert statement.index == number
         assert end <= statement.start < statement.end <= len(text)
         assert text[statement.start : statement.end] == statement.text

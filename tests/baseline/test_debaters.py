@@ -8,37 +8,46 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.agents.reply_parser import stated_in
+from core.agents.reply_parser import parse_stated_verdict
 from core.baseline.debaters import (
-    KINDS,
-    MOST_WORDS,
+    DEBATER_KINDS,
+    MAX_SUMMARY_WORDS,
     NOTHING_NEW,
     BuiltInContextWriter,
     BuiltInDebater,
-    answered,
-    has_come_to_an_end,
-    new_words,
-    nothing_new,
-    pointed_at,
-    round_summary,
+    answer_remark,
+    find_remarked_passages,
+    has_nothing_new,
+    select_new_sentences,
+    summarise_round,
+    word_nothing_new,
 )
 from core.baseline.wording import (
-    WORDS_OF_STANCE,
+    STANCE_WORDS,
     TextEdit,
-    edits_of,
-    edits_of_spans,
-    fits,
-    with_edits,
+    apply_edits,
+    find_edits,
+    find_span_edits,
+    is_fitting_value,
 )
-from core.debate.protocols import protocol_of
-from core.debate.signals import signals_of
-from core.debate.votes import last_reason
-from core.llm.call import in_silence
-from core.runtime.concurrency import Stop
-from core.schema.progress import Progress
-from core.schema.records import Context, Judgement, Plan, Point, Quote, Span, Stance, Turn
+from core.debate.protocols import get_plan_protocol
+from core.debate.signals import find_signals
+from core.debate.votes import find_last_reason
+from core.llm.call import ignore_piece
+from core.runtime.concurrency import StopSignal
+from core.schema.progress import RunState
+from core.schema.records import (
+    DebatePoint,
+    EvidenceContext,
+    Judgement,
+    Plan,
+    Quote,
+    Span,
+    Stance,
+    Turn,
+)
 from core.schema.roles import CaseView, Debater, DebateView, JudgeView
-from core.schema.rosters import Manner
+from core.schema.rosters import TurnMode
 from tests.debates import arguing, built_in, turns
 from tests.fakes import make_case, make_passage, make_view
 from tests.readers import (
@@ -71,7 +80,7 @@ class Debated:
 def debated(claim: str, most: int = 5) -> Debated:
     view = make_view(make_case(claim), (BRIDGE, FERRY))
     plan = Plan(max_turns=most)
-    at = arguing(protocol_of(plan).argue, view, built_in(), plan=plan)
+    at = arguing(get_plan_protocol(plan).argue, view, built_in(), plan=plan)
     said = turns(list(at.events()))
     judgement = at.state.progress.judgement
     assert judgement
@@ -118,9 +127,9 @@ def test_a_wrong_value_is_told_with_the_sources_own() -> None:
 
 def argued(kind: str, claim: str, odds: Odds) -> Turn:
     view = make_view(make_case(claim), [BRIDGE])
-    debater = BuiltInDebater(KINDS[kind], assessor_with(ScriptedReader({"Halden": odds})))
+    debater = BuiltInDebater(DEBATER_KINDS[kind], assessor_with(ScriptedReader({"Halden": odds})))
     seen = DebateView(view, "Ada", frozenset({BRIDGE.id}), (), 1, 1, claim)
-    return debater.argue(seen, in_silence, Stop())
+    return debater.argue(seen, ignore_piece, StopSignal())
 
 
 @pytest.mark.parametrize(
@@ -142,11 +151,13 @@ def test_what_another_debater_quotes_is_read_too() -> None:
     first = (
         built_in()
         .debaters["Ada"]
-        .argue(replace(alone, debater="Ada", share=frozenset({BRIDGE.id})), in_silence, Stop())
+        .argue(
+            replace(alone, debater="Ada", share=frozenset({BRIDGE.id})), ignore_piece, StopSignal()
+        )
     )
-    assert overlap.argue(alone, in_silence, Stop()).stance != "supported"
+    assert overlap.argue(alone, ignore_piece, StopSignal()).stance != "supported"
     heard = replace(alone, turns=(first,), number=3)
-    assert overlap.argue(heard, in_silence, Stop()).stance == "supported"
+    assert overlap.argue(heard, ignore_piece, StopSignal()).stance == "supported"
 
 
 def view_of(claim: str) -> CaseView:
@@ -163,7 +174,7 @@ def asked(claim: str) -> DebateView:
 
 def said(debater: Debater, view: DebateView) -> Turn:
     heard: list[str] = []
-    turn = debater.argue(view, heard.append, Stop())
+    turn = debater.argue(view, heard.append, StopSignal())
     assert "".join(heard) == turn.text
     return turn
 
@@ -173,7 +184,7 @@ def readers() -> list[Debater]:
 
 
 def debater(kind: str) -> Debater:
-    return BuiltInDebater(KINDS[kind], word_assessor())
+    return BuiltInDebater(DEBATER_KINDS[kind], word_assessor())
 
 
 @pytest.mark.parametrize(("claim", "stance"), [(RIGHT, "supported"), (WRONG, "hallucinated")])
@@ -182,7 +193,7 @@ def test_an_answer_states_its_verdict_confidence_and_doubt(claim: str, stance: S
     turns = [said(reader, asked(claim)) for reader in readers()]
     assert turns[0].stance == stance
     for turn in turns:
-        stated = stated_in(turn.text)
+        stated = parse_stated_verdict(turn.text)
         assert stated.stance == turn.stance
         assert stated.confidence == turn.confidence
         assert stated.doubt == turn.doubt != ""
@@ -233,14 +244,14 @@ VIEW = make_view(
 
 
 @pytest.fixture(scope="module")
-def progress() -> Progress:
+def progress() -> RunState:
     plan = Plan("ceda", max_turns=9)
-    debate = arguing(protocol_of(plan).argue, VIEW, built_in(), plan=plan)
+    debate = arguing(get_plan_protocol(plan).argue, VIEW, built_in(), plan=plan)
     assert list(debate.events())
     return debate.state.progress
 
 
-def by_debater(progress: Progress) -> dict[str, list[Turn]]:
+def by_debater(progress: RunState) -> dict[str, list[Turn]]:
     """Each one's turns in order."""
     found: dict[str, list[Turn]] = {}
     for turn in sorted(progress.turns, key=lambda turn: turn.number):
@@ -248,24 +259,24 @@ def by_debater(progress: Progress) -> dict[str, list[Turn]]:
     return found
 
 
-def test_nobody_says_the_whole_again(progress: Progress) -> None:
+def test_nobody_says_the_whole_again(progress: RunState) -> None:
     for said_by_one in by_debater(progress).values():
         assert len(said_by_one) > 2, "a debate that goes on"
         first, *later = (turn.text.splitlines()[0].partition(". ")[2] for turn in said_by_one)
         assert not [text for text in later if first in text]
 
 
-def test_who_has_nothing_new_names_stance_and_what_it_quoted(progress: Progress) -> None:
+def test_who_has_nothing_new_names_stance_and_what_it_quoted(progress: RunState) -> None:
     for said_by_one in by_debater(progress).values():
         last = said_by_one[-1]
         assert f"{NOTHING_NEW}: " in last.text
-        assert f"hold to “{WORDS_OF_STANCE[last.stance]}”" in last.text
+        assert f"hold to “{STANCE_WORDS[last.stance]}”" in last.text
         assert last.quotes, "what it rests on goes with it still"
         assert any(quote.text[:30] in last.text for quote in last.quotes)
 
 
-def test_what_is_quoted_in_a_few_words_is_found_in_the_sources(progress: Progress) -> None:
-    assert not [one for one in signals_of(progress) if one.kind == "quote_not_found"]
+def test_what_is_quoted_in_a_few_words_is_found_in_the_sources(progress: RunState) -> None:
+    assert not [one for one in find_signals(progress) if one.kind == "quote_not_found"]
 
 
 def own(number: int, text: str, stance: Stance = "supported", *quotes: str) -> Turn:
@@ -279,24 +290,28 @@ def heard(*turns: Turn) -> DebateView:
 
 def test_what_was_said_is_left_out_and_what_is_new_is_said() -> None:
     said = heard(own(1, "CORRECT. It stands there."))
-    assert new_words(["It stands there.", "So does that."], "supported", (), said) == [
+    assert select_new_sentences(["It stands there.", "So does that."], "supported", (), said) == [
         "So does that."
     ]
-    assert new_words(["It stands there."], "supported", (), heard()) == ["It stands there."]
+    assert select_new_sentences(["It stands there."], "supported", (), heard()) == [
+        "It stands there."
+    ]
     other = replace(said.turns[0], debater="Ben")
-    assert new_words(["It stands there."], "supported", (), heard(other)) == ["It stands there."]
+    assert select_new_sentences(["It stands there."], "supported", (), heard(other)) == [
+        "It stands there."
+    ]
 
 
 def test_a_changed_mind_and_another_quote_are_something_new() -> None:
     words, quote = ["It stands there."], Quote("four lanes", "verified")
-    ended = own(4, nothing_new("supported", (quote,)), "supported", "four lanes")
-    assert has_come_to_an_end((quote,), "supported", heard(ended))
-    assert new_words(words, "supported", (quote,), heard(ended)) == [
+    ended = own(4, word_nothing_new("supported", (quote,)), "supported", "four lanes")
+    assert has_nothing_new((quote,), "supported", heard(ended))
+    assert select_new_sentences(words, "supported", (quote,), heard(ended)) == [
         "I have nothing new: I quoted “four lanes” and hold to “correct”."
     ]
-    assert new_words(words, "hallucinated", (quote,), heard(ended)) == words
+    assert select_new_sentences(words, "hallucinated", (quote,), heard(ended)) == words
     fresh = (quote, Quote("a path", "verified"))
-    assert new_words(words, "supported", fresh, heard(ended)) == words
+    assert select_new_sentences(words, "supported", fresh, heard(ended)) == words
 
 
 def test_the_reason_for_an_answer_is_the_last_that_was_given_for_that_stance() -> None:
@@ -307,9 +322,9 @@ def test_the_reason_for_an_answer_is_the_last_that_was_given_for_that_stance() -
         replace(own(5, "A whole text."), manner="revise"),
         replace(own(6, "CORRECT. Another's."), debater="Ben"),
     ]
-    assert last_reason(turns, turns[3]) == turns[1]
-    assert last_reason(turns, turns[1]) == turns[1]
-    assert last_reason([turns[3]], turns[3]) == turns[3], "there is no other"
+    assert find_last_reason(turns, turns[3]) == turns[1]
+    assert find_last_reason(turns, turns[1]) == turns[1]
+    assert find_last_reason([turns[3]], turns[3]) == turns[3], "there is no other"
 
 
 REPORT = make_passage("The Halden Bridge is 412 m long.", number=1, source="report.pdf")
@@ -320,7 +335,7 @@ NOTHING = "What Mira says names nothing in the sources; I go by the evidence alo
 
 
 def remarked(
-    *said: str, share: frozenset[str] | None = None, manner: Manner = "debate"
+    *said: str, share: frozenset[str] | None = None, manner: TurnMode = "debate"
 ) -> DebateView:
     whole = frozenset({REPORT.id, MINUTES.id}) if share is None else share
     remarks = tuple(("Mira", words) for words in said)
@@ -340,25 +355,25 @@ def remarked(
 def test_a_passage_is_named_by_its_source_its_words_or_its_values(
     words: str, found: list[object]
 ) -> None:
-    assert list(pointed_at(remarked(words))) == found
+    assert list(find_remarked_passages(remarked(words))) == found
 
 
 @pytest.mark.parametrize("manner", ["debate", "answer"])
-def test_what_a_person_points_to_is_read_though_it_was_another_s_share(manner: Manner) -> None:
+def test_what_a_person_points_to_is_read_though_it_was_another_s_share(manner: TurnMode) -> None:
     """The stance stays what the evidence gives; it is more evidence that is read."""
     rules = built_in().debaters["Ada"]
     alone = remarked(share=frozenset({REPORT.id}), manner=manner)
-    assert rules.argue(alone, in_silence, Stop()).stance == "unclear"
+    assert rules.argue(alone, ignore_piece, StopSignal()).stance == "unclear"
     told = replace(alone, remarks=(("Mira", "See the minutes."),))
-    turn = rules.argue(told, in_silence, Stop())
+    turn = rules.argue(told, ignore_piece, StopSignal())
     assert turn.stance == "hallucinated"
     assert "I have read what Mira points to: “The Halden Bridge was closed in 1990.”" in turn.text
 
 
 def test_words_that_name_nothing_change_nothing_and_are_answered_once() -> None:
     for debater in built_in().debaters.values():
-        before = debater.argue(remarked(), in_silence, Stop())
-        turn = debater.argue(remarked("It is supported, believe me!"), in_silence, Stop())
+        before = debater.argue(remarked(), ignore_piece, StopSignal())
+        turn = debater.argue(remarked("It is supported, believe me!"), ignore_piece, StopSignal())
         assert (turn.stance, turn.quotes, turn.points) == (
             before.stance,
             before.quotes,
@@ -367,20 +382,22 @@ def test_words_that_name_nothing_change_nothing_and_are_answered_once() -> None:
         assert NOTHING in turn.text
         later: tuple[Turn, ...] = (turn,)
         again = replace(remarked("It is supported, believe me!"), turns=later, number=3)
-        assert NOTHING not in debater.argue(again, in_silence, Stop()).text
+        assert NOTHING not in debater.argue(again, ignore_piece, StopSignal()).text
 
 
 def test_nobody_answers_where_nobody_spoke() -> None:
-    assert answered(remarked()) == []
+    assert answer_remark(remarked()) == []
 
 
 QUOTE = Quote("It is 412 metres long.", "verified", source="report.pdf")
 
 
-def point(response: str, words: str, evidence: str, weight: float = 0.9, **more: object) -> Point:
+def point(
+    response: str, words: str, evidence: str, weight: float = 0.9, **more: object
+) -> DebatePoint:
     start = response.index(words)
     values: dict[str, object] = {"finding": "contradicted", "category": "number_or_date"} | more
-    return Point(
+    return DebatePoint(
         statement=0,
         start=start,
         end=start + len(words),
@@ -394,44 +411,44 @@ def point(response: str, words: str, evidence: str, weight: float = 0.9, **more:
 
 @pytest.mark.parametrize(*table("text_edits: a value fits where it is of the same make"))
 def test_a_value_fits_where_it_is_of_the_same_make(words: str, value: str, does_fit: bool) -> None:
-    assert fits(words, value, "number_or_date") is does_fit
-    assert not fits(words, value, "contradicted")
+    assert is_fitting_value(words, value, "number_or_date") is does_fit
+    assert not is_fitting_value(words, value, "contradicted")
 
 
 def test_values_are_put_in_at_their_offsets_and_nothing_else_changes() -> None:
     text = "🌉 The bridge is 530 m long.\n otto built it in 1926 – 1926! جسر"
-    found = edits_of([point(text, "530 m", "412 m"), point(text, "1926", "1931")], text)
+    found = find_edits([point(text, "530 m", "412 m"), point(text, "1926", "1931")], text)
     assert (
-        with_edits(text, found)
+        apply_edits(text, found)
         == "🌉 The bridge is 412 m long.\n otto built it in 1931 – 1926! جسر"
     )
 
 
 def test_a_name_at_the_beginning_keeps_its_capital() -> None:
     text = "Violins are made there."
-    found = edits_of([point(text, "Violins", "cellos", category="wrong_entity")], text)
-    assert with_edits(text, found) == "Cellos are made there."
+    found = find_edits([point(text, "Violins", "cellos", category="wrong_entity")], text)
+    assert apply_edits(text, found) == "Cellos are made there."
 
 
 def test_of_two_in_one_place_the_surer_one_counts_and_equals_are_left_alone() -> None:
     text = "It opened in 1926."
     low, high = point(text, "1926", "1930", 0.6), point(text, "1926", "1931", 0.9)
-    assert with_edits(text, edits_of([low, high], text)) == "It opened in 1931."
+    assert apply_edits(text, find_edits([low, high], text)) == "It opened in 1931."
     other = point(text, "1926", "1932", 0.9)
-    assert with_edits(text, edits_of([high, other], text)) == text
+    assert apply_edits(text, find_edits([high, other], text)) == text
 
 
 def test_words_that_do_not_stand_at_their_offsets_are_left_alone() -> None:
     text = "It opened in 1926."
     moved = point("At last it opened in 1926.", "1926", "1931")
     missing = point(text, "1926", "1931", finding="missing")
-    assert edits_of([moved, missing], text) == []
+    assert find_edits([moved, missing], text) == []
 
 
 def test_marked_spans_say_what_should_stand_there() -> None:
     text = "It opened in 1926."
     span = Span(13, 17, "1926", 0.9, "number_or_date", "someone", instead="1931")
-    assert with_edits(text, edits_of_spans([span], text)) == "It opened in 1931."
+    assert apply_edits(text, find_span_edits([span], text)) == "It opened in 1931."
 
 
 @given(
@@ -441,7 +458,7 @@ def test_edits_with_the_same_words_changes_nothing(
     text: str, places: list[tuple[int, int]]
 ) -> None:
     own = [TextEdit(a, b, text[a:b], 0.5) for a, b in places if a < b <= len(text)]
-    assert with_edits(text, own) == text
+    assert apply_edits(text, own) == text
 
 
 def test_the_built_in_writer_corrects_what_the_built_in_debaters_contest() -> None:
@@ -450,12 +467,12 @@ def test_the_built_in_writer_corrects_what_the_built_in_debaters_contest() -> No
     view = make_view(make_case(text), [fact])
     debater = built_in().debaters["Ada"]
     seen = DebateView(view, "Ada", frozenset({fact.id}), (), 1, 1, text)
-    turn = debater.argue(seen, in_silence, Stop())
+    turn = debater.argue(seen, ignore_piece, StopSignal())
     judgement = Judgement("Consensus", "hallucinated", "Wrong.")
-    heard = JudgeView(view, Context((), (fact.id,), ""), (turn,), False)
-    assert BuiltInContextWriter(word_assessor()).revise(heard, judgement, Stop()) == text.replace(
-        "530", "412"
-    )
+    heard = JudgeView(view, EvidenceContext((), (fact.id,), ""), (turn,), False)
+    assert BuiltInContextWriter(word_assessor()).revise(
+        heard, judgement, StopSignal()
+    ) == text.replace("530", "412")
 
 
 def quoting(debater: str, stance: str, *quotes: Quote) -> Turn:
@@ -464,7 +481,7 @@ def quoting(debater: str, stance: str, *quotes: Quote) -> Turn:
 
 def test_the_summary_tell_what_was_quoted_by_whom_and_for_what() -> None:
     forged = Quote("It is 530 metres long.", "not_found")
-    told = round_summary(
+    told = summarise_round(
         [
             quoting("Ada", "hallucinated", QUOTE),
             quoting("Ben", "supported", QUOTE, forged),
@@ -477,13 +494,13 @@ def test_the_summary_tell_what_was_quoted_by_whom_and_for_what() -> None:
 
 
 def test_the_summary_go_on_from_those_before_and_tell_nothing_twice() -> None:
-    first = round_summary([quoting("Ada", "hallucinated", QUOTE)], "")
-    again = round_summary([quoting("Ben", "hallucinated", QUOTE)], first)
+    first = summarise_round([quoting("Ada", "hallucinated", QUOTE)], "")
+    again = summarise_round([quoting("Ben", "hallucinated", QUOTE)], first)
     assert again == f"{first}\nNothing new was quoted from the sources."
-    assert round_summary([quoting("Ben", "hallucinated", QUOTE)], again) == again
+    assert summarise_round([quoting("Ben", "hallucinated", QUOTE)], again) == again
 
 
 @given(st.lists(st.integers(0, 30), max_size=30))
 def test_the_summary_keep_within_their_limit(numbers: list[int]) -> None:
     turns = [quoting("Ada", "supported", Quote(f"fact {n} " * 9, "verified")) for n in numbers]
-    assert len(round_summary(turns, "").split()) <= MOST_WORDS
+    assert len(summarise_round(turns, "").split()) <= MAX_SUMMARY_WORDS

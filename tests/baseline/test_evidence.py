@@ -12,24 +12,24 @@ from hypothesis import strategies as st
 
 from core.baseline.assessment import (
     Assessment,
-    place_in_response,
-    points_of,
-    reason_of,
-    wrong_words,
+    explain_assessment,
+    explain_label,
+    find_wrong_words,
+    locate_in_response,
 )
-from core.baseline.entailment import Pair, PairReading, Reader
+from core.baseline.entailment import EntailmentReader, EntailmentReading, EvidenceClaimPair
 from core.baseline.evidence import (
-    ALONE,
-    MOST_WINDOWS,
-    WIDEST,
-    claim_of,
-    nearest_texts,
+    MAX_WINDOW_CHARS,
+    MAX_WINDOWS,
+    SINGLE_PASSAGE_WINDOWS,
+    build_claim,
+    build_windows,
+    find_nearest_windows,
     read_statement,
-    windows_of,
 )
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.runtime.errors import Stopped
-from core.schema.records import Passage, Point, Statement
+from core.schema.records import DebatePoint, Passage, Statement
 from tests.fakes import make_case, make_passage, make_view
 from tests.readers import CONTRADICTS, NEUTRAL, SUPPORTS, ScriptedReader, WordReader, assessor_with
 from tests.tools.corpus import table
@@ -53,7 +53,7 @@ def passage(number: int, source: str = "facts.txt") -> Passage:
 
 
 def test_a_passage_is_read_with_the_sentences_around_it_as_they_stand_in_the_source() -> None:
-    window, alone = windows_of([passage(1)], {"facts.txt": TEXT})
+    window, alone = build_windows([passage(1)], {"facts.txt": TEXT})
     assert alone.text == SENTENCES[1]
     assert window.text == " ".join(SENTENCES[:3])
     assert window.start is not None
@@ -62,12 +62,12 @@ def test_a_passage_is_read_with_the_sentences_around_it_as_they_stand_in_the_sou
 
 def test_the_best_passages_are_read_alone_too() -> None:
     found = [passage(number) for number in range(4)]
-    texts = [w.text for w in windows_of(found, {"facts.txt": TEXT})]
+    texts = [w.text for w in build_windows(found, {"facts.txt": TEXT})]
     assert texts == [TEXT, *SENTENCES[:3]]
 
 
 def test_windows_that_touch_become_one_and_no_text_is_read_twice() -> None:
-    found = list(windows_of([passage(1), passage(2), passage(1)], {"facts.txt": TEXT}))
+    found = list(build_windows([passage(1), passage(2), passage(1)], {"facts.txt": TEXT}))
     assert found[0].text == TEXT
     assert [p.text for p in found[0].passages][:2] == SENTENCES[1:3]
     texts = [window.text for window in found]
@@ -76,12 +76,12 @@ def test_windows_that_touch_become_one_and_no_text_is_read_twice() -> None:
 
 def test_passages_of_two_sources_are_read_alone_and_together() -> None:
     other = replace(passage(3), source_id="b", id="b:3")
-    texts = [w.text for w in windows_of([passage(1), other], {})]
+    texts = [w.text for w in build_windows([passage(1), other], {})]
     assert texts == [SENTENCES[1], SENTENCES[3], f"{SENTENCES[3]} {SENTENCES[1]}"]
 
 
 def test_a_heading_that_the_text_does_not_hold_stands_before_it() -> None:
-    (window,) = windows_of([replace(passage(2), heading="The Orrin tower:")], {})
+    (window,) = build_windows([replace(passage(2), heading="The Orrin tower:")], {})
     assert window.text == "The Orrin tower. It is 412 m tall."
 
 
@@ -92,7 +92,7 @@ def test_no_window_is_wider_than_is_read_whatever_the_passages(
     whole = ""
     found: list[Passage] = []
     for number, (length, is_found) in enumerate(lengths):
-        text = f"{'word ' * length}{number}."[-WIDEST:].strip()
+        text = f"{'word ' * length}{number}."[-MAX_WINDOW_CHARS:].strip()
         if is_found or not found:
             start = len(whole)
             item = passage(0)
@@ -100,9 +100,9 @@ def test_no_window_is_wider_than_is_read_whatever_the_passages(
                 item, id=f"f:{number}", start=start, end=start + len(text), text=text, after="",
             ))  # fmt: skip
         whole += text + " "
-    windows = list(windows_of(found, {"facts.txt": whole}))
+    windows = list(build_windows(found, {"facts.txt": whole}))
     # Words of several passages stand a blank apart where they are joined.
-    assert all(len(w.text) <= WIDEST + len(found) for w in windows)
+    assert all(len(w.text) <= MAX_WINDOW_CHARS + len(found) for w in windows)
     assert {p.id for window in windows for p in window.passages} == {p.id for p in found}
 
 
@@ -112,7 +112,7 @@ def test_what_cannot_stand_alone_is_read_behind_its_question(
 ) -> None:
     start = response.index(statement)
     own = Statement(0, start, start + len(statement), statement, statement)
-    found, own_start = claim_of(make_case(response, question=question), own)
+    found, own_start = build_claim(make_case(response, question=question), own)
     assert found == claim
     assert found[own_start:] == statement
 
@@ -139,8 +139,8 @@ def test_reading_is_bounded_and_heeds_a_stop() -> None:
     own = Statement(0, 0, 8, "Fact 99.", "Fact 99.")
     reader = ScriptedReader()
     read = read_statement(make_case("Fact 99."), own, many, {}, reader)
-    assert MOST_WINDOWS - 1 <= len(read.windows) <= MOST_WINDOWS + ALONE
-    stop = Stop()
+    assert MAX_WINDOWS - 1 <= len(read.windows) <= MAX_WINDOWS + SINGLE_PASSAGE_WINDOWS
+    stop = StopSignal()
     stop.set()
     with pytest.raises(Stopped):
         read_statement(make_case("Fact 99."), own, many, {}, reader, stop)
@@ -157,7 +157,7 @@ def test_reading_is_bounded_and_heeds_a_stop() -> None:
 def test_of_plain_texts_the_nearest_windows_are_read_first(
     language: str, texts: list[str], claim: str, nearest: str
 ) -> None:
-    assert nearest_texts(claim, texts, language)[0] == nearest
+    assert find_nearest_windows(claim, texts, language)[0] == nearest
 
 
 class CorrectedReader(WordReader):
@@ -166,25 +166,29 @@ class CorrectedReader(WordReader):
     def __init__(self, *claims: str) -> None:
         self._claims = frozenset(claims)
 
-    def read(self, pairs: Sequence[Pair], stop: Stop | None = None) -> list[PairReading]:
+    def read(
+        self, pairs: Sequence[EvidenceClaimPair], stop: StopSignal | None = None
+    ) -> list[EntailmentReading]:
         found = super().read(pairs, stop)
         return [
-            PairReading(*(SUPPORTS if claim in self._claims else CONTRADICTS), reading.words)
+            EntailmentReading(*(SUPPORTS if claim in self._claims else CONTRADICTS), reading.words)
             for (_, claim), reading in zip(pairs, found, strict=True)
         ]
 
 
-def assessed(claim: str, reader: Reader, *texts: str, question: str = "") -> Assessment:
+def assessed(claim: str, reader: EntailmentReader, *texts: str, question: str = "") -> Assessment:
     passages = [make_passage(t, number=n, source=f"{n}.txt") for n, t in enumerate(texts)]
     view = make_view(make_case(claim, question=question), passages)
-    (item,) = assessor_with(reader).assess(view, Stop())
+    (item,) = assessor_with(reader).assess(view, StopSignal())
     return item
 
 
-def explained(claim: str, reader: Reader, *texts: str) -> tuple[tuple[Point, ...], str]:
+def explained(
+    claim: str, reader: EntailmentReader, *texts: str
+) -> tuple[tuple[DebatePoint, ...], str]:
     item = assessed(claim, reader, *texts)
-    points = points_of(item, reader, Stop())
-    return points, reason_of(item, points)
+    points = explain_assessment(item, reader, StopSignal())
+    return points, explain_label(item, points)
 
 
 @pytest.mark.parametrize(*table("explanation: corrected claims that are borne out"))
@@ -214,7 +218,7 @@ def test_what_a_replacement_is_taken_from_is_what_it_is_checked_against() -> Non
     claim = "The tower is 512 m tall."
     reader = ScriptedReader({"412": CONTRADICTS})
     item = assessed(claim, reader, "The tower is 412 m tall.", "Boats are 300 m long.")
-    wrong_words(item, reader, Stop())
+    find_wrong_words(item, reader, StopSignal())
     corrected = [pair for pair in reader.pairs if pair[1] != claim]
     assert corrected
     assert all(value in evidence for evidence, said in corrected for value in ("412",))
@@ -256,5 +260,5 @@ def test_words_of_the_claim_are_found_again_in_the_response(
     own: str, claim: str, words: tuple[int, int], place: tuple[int, int] | None
 ) -> None:
     statement = Statement(0, 100, 100 + len(own), own, claim)
-    found = place_in_response(statement, claim, *words)
+    found = locate_in_response(statement, claim, *words)
     assert found == (place and (100 + place[0], 100 + place[1]))

@@ -16,24 +16,24 @@ from hypothesis import strategies as st
 
 from core.baseline.evidence import StatementReading, read_statement
 from core.baseline.evidence_model import (
-    FARTHEST,
+    EVIDENCE_MODEL_DIR,
     FEATURES,
-    FOLDER,
-    LEAST,
     MATERIALS,
-    MOST,
+    MAX_LOG_ODDS,
+    MAX_PROBABILITY,
+    MIN_PROBABILITY,
+    BoostedTrees,
     EvidenceModel,
     StatementFeatures,
-    Trees,
-    as_rows,
+    bounded_log_odds,
+    classify_material,
+    extract_trees,
     load_evidence_model,
     load_trees,
-    log_odds,
-    material_of,
-    measure,
-    trees_of,
+    measure_statement,
+    to_feature_rows,
 )
-from core.baseline.values import compare_values, is_row
+from core.baseline.values import compare_values, is_table_row
 from core.runtime.errors import ConfigError
 from core.schema.records import Statement
 from tests.fakes import make_case, make_passage
@@ -57,7 +57,7 @@ def measured(
     own = Statement(0, 0, len(claim), claim, claim)
     items = [make_passage(text, number=n, source=f"{n}.txt") for n, text in enumerate(texts)]
     reader = WordReader() if odds is None else ScriptedReader({"": odds})
-    return measure(case, own, items, read_statement(case, own, items, {}, reader))
+    return measure_statement(case, own, items, read_statement(case, own, items, {}, reader))
 
 
 @pytest.mark.parametrize(*table("features: how each value stands to the evidence"))
@@ -100,8 +100,8 @@ def test_a_denial_that_one_side_lacks_is_seen(language: str, claim: str, text: s
 def test_readings_are_best_second_and_joined() -> None:
     for odds, best in ((SUPPORTS, "support_best"), (CONTRADICTS, "contradiction_best")):
         numbers = measured("The tower is tall.", "The tower is tall.", odds=odds).numbers
-        assert numbers[best] == pytest.approx(log_odds(0.94))
-        assert numbers["neutral_least"] == pytest.approx(log_odds(0.03))
+        assert numbers[best] == pytest.approx(bounded_log_odds(0.94))
+        assert numbers["neutral_least"] == pytest.approx(bounded_log_odds(0.03))
     neutral = measured("The tower is tall.", "The tower is tall.", odds=NEUTRAL).numbers
     assert neutral["contradiction_share"] == pytest.approx(0.5)
 
@@ -133,7 +133,7 @@ def test_every_feature_is_a_finite_number_whatever_is_said(
 @given(st.floats(0, 1), st.floats(0, 1))
 def test_log_odds_are_bounded_and_keep_the_order(one: float, other: float) -> None:
     low, high = sorted((one, other))
-    assert -FARTHEST <= log_odds(low) <= log_odds(high) <= FARTHEST
+    assert -MAX_LOG_ODDS <= bounded_log_odds(low) <= bounded_log_odds(high) <= MAX_LOG_ODDS
 
 
 TABLE = "\n".join(
@@ -144,7 +144,7 @@ TABLE = "\n".join(
 
 @pytest.mark.parametrize(*table("values: a figure that ends its cell makes a table row"))
 def test_a_figure_that_ends_its_cell_makes_a_table_row(text: str, is_table: bool) -> None:
-    assert is_row(text) is is_table
+    assert is_table_row(text) is is_table
 
 
 def test_the_total_of_a_column_counts_each_cell_once_in_the_unit_of_its_header() -> None:
@@ -164,7 +164,7 @@ def features_of(row: list[float]) -> StatementFeatures:
     return StatementFeatures(statement, (), StatementReading("x", 0, ()), (), numbers)
 
 
-def walked(trees: Trees, row: np.ndarray[Any, Any]) -> float:
+def walked(trees: BoostedTrees, row: np.ndarray[Any, Any]) -> float:
     """One row down every tree, node by node."""
     total = trees.base
     for root in trees.root:
@@ -178,7 +178,7 @@ def walked(trees: Trees, row: np.ndarray[Any, Any]) -> float:
 
 @given(ROWS)
 def test_the_shipped_trees_say_what_a_walk_down_each_of_them_does(row: list[float]) -> None:
-    trees, given_row = load_evidence_model().trees, as_rows([row])
+    trees, given_row = load_evidence_model().trees, to_feature_rows([row])
     assert trees.predict(given_row)[0] == pytest.approx(walked(trees, given_row[0]), abs=1e-9)
 
 
@@ -188,7 +188,7 @@ def test_arrays_taken_from_a_fitted_model_predict_as_it_does(tmp_path: Path) -> 
     rows = random.standard_normal((300, 4)).astype(np.float32)
     marks = rows[:, 0] * rows[:, 1] > 0.1
     fitted = ensemble.HistGradientBoostingClassifier(max_iter=20, random_state=1).fit(rows, marks)
-    trees = trees_of(fitted)
+    trees = extract_trees(fitted)
     digest = trees.save(tmp_path / "trees.npz")
     again = load_trees(tmp_path / "trees.npz", digest)
     assert again.predict(rows) == pytest.approx(fitted.decision_function(rows), abs=1e-6)
@@ -202,13 +202,15 @@ def test_every_row_has_a_probability_inside_the_bounds_and_the_label_that_follow
 ) -> None:
     model, statement = load_evidence_model(), features_of(row)
     p = model.probability(statement)
-    assert LEAST <= p <= MOST
+    assert MIN_PROBABILITY <= p <= MAX_PROBABILITY
     assert model.label(p) == (
         "hallucinated" if p >= model.hallucinated_from
         else "supported" if p < model.supported_below
         else "unclear"
     )  # fmt: skip
-    assert all(LEAST <= model.part(name, statement) <= MOST for name in model.parts)
+    assert all(
+        MIN_PROBABILITY <= model.part(name, statement) <= MAX_PROBABILITY for name in model.parts
+    )
 
 
 @given(ROWS, st.floats(0, 20))
@@ -216,16 +218,16 @@ def test_what_the_card_calls_rising_and_falling_is(row: list[float], more: float
     """More contradiction never makes a statement likelier to be right, more support never wrong."""
     model = load_evidence_model()
     row = row[: len(model.features)]
-    before = float(model.scores(as_rows([row]))[0])
+    before = float(model.scores(to_feature_rows([row]))[0])
     for kind, sign in (("rising", 1), ("falling", -1)):
         for name in model.card["parameters"][kind]:
             moved = list(row)
             moved[model.features.index(name)] += more
-            after = float(model.scores(as_rows([moved]))[0])
+            after = float(model.scores(to_feature_rows([moved]))[0])
             assert sign * (after - before) >= -1e-9, name
 
 
-@given(st.lists(st.floats(LEAST, MOST), min_size=1, max_size=12))
+@given(st.lists(st.floats(MIN_PROBABILITY, MAX_PROBABILITY), min_size=1, max_size=12))
 def test_a_response_is_as_likely_wrong_as_its_worst_statement(ps: list[float]) -> None:
     assert small_model().response(ps) == max(ps)
 
@@ -233,7 +235,7 @@ def test_a_response_is_as_likely_wrong_as_its_worst_statement(ps: list[float]) -
 @pytest.mark.parametrize(*table("evidence_model: calibration goes by the material"))
 def test_calibration_goes_by_the_material(numbers: dict[str, float], material: str) -> None:
     none = {"table_share": 0.0, "is_answer": 0.0, "evidence_size": 5.0}
-    assert material_of(none | numbers) == material
+    assert classify_material(none | numbers) == material
 
 
 def test_the_card_tells_how_it_was_made_and_how_well_it_does() -> None:
@@ -257,7 +259,7 @@ def test_another_limit_is_another_model() -> None:
 def test_a_model_that_is_not_as_it_was_written_is_refused_in_one_sentence(
     harm: str, tmp_path: Path
 ) -> None:
-    folder = shutil.copytree(FOLDER, tmp_path / "evidence")
+    folder = shutil.copytree(EVIDENCE_MODEL_DIR, tmp_path / "evidence")
     card, trees = folder / "card.json", folder / "trees.npz"
     if harm == "no card":
         card.unlink()

@@ -13,21 +13,21 @@ import pytest
 from core.__main__ import main
 from core.baseline.entailment import (
     ENGLISH_DIR,
+    BaseReader,
+    EntailmentReading,
+    EvidenceClaimPair,
+    LanguageRoutingReader,
     MultilingualReader,
     OnnxReader,
-    Pair,
-    PairReading,
-    PairwiseReader,
-    ReaderByLanguage,
-    brought,
     choose_reader,
+    import_if_new,
     import_reader,
-    labels_of,
+    list_reader_folders,
     load_reader,
-    reader_folders,
-    reader_in_use,
+    load_reader_choice,
+    parse_class_labels,
 )
-from core.baseline.tokens import LEAST_EVIDENCE, MAX_TOKENS, encode_pair, load_vocabulary
+from core.baseline.tokens import MAX_TOKENS, MIN_EVIDENCE_TOKENS, encode_pair, load_vocabulary
 from core.runtime.config import E5_DIR
 from core.runtime.errors import InputError
 from core.store import open_store
@@ -72,12 +72,12 @@ def test_a_token_classifier_says_which_words_it_doubts(tmp_path: Path) -> None:
 
 
 def test_labels_are_read_by_their_names_whatever_their_order() -> None:
-    turned = labels_of({0: "entailment", 1: "not_entailment"}, is_tokens=False)
+    turned = parse_class_labels({0: "entailment", 1: "not_entailment"}, is_tokens=False)
     assert (turned.supported, turned.contradicted) == ((0,), (1,))
-    inference = labels_of(INFERENCE, is_tokens=False)
+    inference = parse_class_labels(INFERENCE, is_tokens=False)
     assert (inference.supported, inference.neutral, inference.contradicted) == ((2,), (1,), (0,))
     with pytest.raises(InputError, match="labels name support"):
-        labels_of({0: "positive", 1: "negative"}, is_tokens=False)
+        parse_class_labels({0: "positive", 1: "negative"}, is_tokens=False)
 
 
 def test_what_is_no_model_is_refused_in_one_sentence(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_what_is_no_model_is_refused_in_one_sentence(tmp_path: Path) -> None:
         import_reader(str(tmp_path / "empty"), tmp_path / "reader")
     assert not (tmp_path / "reader").exists()
     with pytest.raises(InputError, match="Expected a reader of shipped; found “nobody”"):
-        brought(tmp_path / "home", "nobody")
+        import_if_new(tmp_path / "home", "nobody")
 
 
 def test_a_reader_is_brought_calibrated_chosen_and_used(
@@ -96,7 +96,7 @@ def test_a_reader_is_brought_calibrated_chosen_and_used(
     _write_set(tmp_path / "data")
     for_home = ["--home", str(home), "--json"]
     assert main(["reader", "import", str(tmp_path / "mine"), *for_home]) == 0
-    assert list(reader_folders(home)) == ["mine"]
+    assert list(list_reader_folders(home)) == ["mine"]
     capsys.readouterr()
     calibrated = ["calibrate", "mine", "--dataset", "fever_symmetric", "--path"]
     assert main(["reader", *calibrated, str(tmp_path / "data"), *for_home]) == 0
@@ -104,7 +104,7 @@ def test_a_reader_is_brought_calibrated_chosen_and_used(
     assert 60 <= told["measured"]["all"]["n"] < 90  # those of dev20 are kept for measuring
     with open_store(home) as store:
         choose_reader(store, home, "mine")
-        assert reader_in_use(store) == "mine"
+        assert load_reader_choice(store) == "mine"
     (tmp_path / "facts.txt").write_text(EVIDENCE, encoding="utf-8")
     given = ["check", "--claim", CLAIM, "--document", str(tmp_path / "facts.txt")]
     assert main([*given, *for_home]) == 0
@@ -120,17 +120,17 @@ def test_a_folder_is_exported_anew_where_it_was_written_since_or_is_another(
 ) -> None:
     for place in ("one", "other"):
         written(tmp_path / place / "final", "bert", INFERENCE)
-    name = brought(home, str(tmp_path / "one" / "final"))
-    card = reader_folders(home)[name] / "card.json"
+    name = import_if_new(home, str(tmp_path / "one" / "final"))
+    card = list_reader_folders(home)[name] / "card.json"
     first = card.stat().st_mtime_ns
-    assert brought(home, str(tmp_path / "one" / "final")) == name
+    assert import_if_new(home, str(tmp_path / "one" / "final")) == name
     assert card.stat().st_mtime_ns == first
-    assert brought(home, str(tmp_path / "other" / "final")) == name
+    assert import_if_new(home, str(tmp_path / "other" / "final")) == name
     second = card.stat().st_mtime_ns
     assert second > first
     later = card.stat().st_mtime + 5
     os.utime(tmp_path / "other" / "final" / "config.json", (later, later))
-    brought(home, str(tmp_path / "other" / "final"))
+    import_if_new(home, str(tmp_path / "other" / "final"))
     assert card.stat().st_mtime_ns > second
 
 
@@ -160,17 +160,17 @@ def _write_set(folder: Path) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
-READ = PairReading(0.8, 0.1, 0.1)
+READ = EntailmentReading(0.8, 0.1, 0.1)
 
 
-class Noting(PairwiseReader):
+class Noting(BaseReader):
     """Remembers what it was asked."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
-        self.id, self.asked = name, list[Pair]()
+        self.id, self.asked = name, list[EvidenceClaimPair]()
 
-    def read_one(self, pair: Pair) -> PairReading:
+    def read_one(self, pair: EvidenceClaimPair) -> EntailmentReading:
         self.asked.append(pair)
         return READ
 
@@ -180,7 +180,7 @@ class Noting(PairwiseReader):
 
 def test_each_pair_goes_to_the_reader_of_its_language() -> None:
     english, other = Noting("english"), Noting("other")
-    reader = ReaderByLanguage(english, other)
+    reader = LanguageRoutingReader(english, other)
     pairs = [
         ("The bridge was closed to lorries in 1998.", "Lorries may not use the bridge."),
         ("Die Brücke wurde 1998 für Lastwagen gesperrt.", "Lastwagen dürfen nicht hinüber."),
@@ -225,6 +225,6 @@ def test_a_long_claim_leaves_room_for_evidence() -> None:
     tokenizer = load_vocabulary(E5_DIR).tokenizer
     item = encode_pair("quelle " * 400, "behauptung " * 400, tokenizer)
     assert len(item.ids) == MAX_TOKENS
-    assert item.claim_start == 1 + LEAST_EVIDENCE + 2
+    assert item.claim_start == 1 + MIN_EVIDENCE_TOKENS + 2
     short = encode_pair("Quelle.", "Behauptung.", tokenizer)
     assert np.all(np.diff([start for start, _ in short.offsets]) >= 0)

@@ -11,25 +11,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.baseline.entailment import Reader
-from core.baseline.judge import BuiltInJudge, BuiltInMatcher, answer_of
-from core.runtime.concurrency import Stop
+from core.baseline.entailment import EntailmentReader
+from core.baseline.judge import BuiltInJudge, BuiltInMatcher, convert_to_answer
+from core.runtime.concurrency import StopSignal
 from core.runtime.errors import Stopped
 from core.schema.records import (
-    Context,
+    EvidenceContext,
     Judgement,
     Label,
     Passage,
-    ReaderView,
+    ReaderStance,
     Stance,
     Statement,
     Turn,
 )
 from core.schema.roles import CaseView, Evidence, JudgeView
-from core.tools.registry import use
+from core.tools.registry import use_tool
 from core.tools.text_tools import MATCH as TOOL
-from core.tools.text_tools import Match, passages_of
-from core.verdict.classifier import Classifier, Head, load_classifier
+from core.tools.text_tools import MatchInput, split_into_passages
+from core.verdict.classifier import Classifier, ClassifierHead, load_classifier
 from tests.fakes import FakeEmbedder, make_case, make_passage, make_view
 from tests.readers import (
     CONTRADICTS,
@@ -51,7 +51,7 @@ TOLLS = make_passage("Drivers of cars pay a toll on the bridge.", number=2, sour
 
 def judged(
     claim: str,
-    reader: Reader,
+    reader: EntailmentReader,
     *passages: Passage,
     images: tuple[str, ...] = (),
     turns: tuple[Turn, ...] = (),
@@ -60,9 +60,9 @@ def judged(
     return decided(view, reader, turns)
 
 
-def decided(view: CaseView, reader: Reader, turns: tuple[Turn, ...] = ()) -> Judgement:
-    seen = JudgeView(view, Context((), tuple(view.evidence.passages), ""), turns, True)
-    return BuiltInJudge(assessor_with(reader)).decide(seen, Stop())
+def decided(view: CaseView, reader: EntailmentReader, turns: tuple[Turn, ...] = ()) -> Judgement:
+    seen = JudgeView(view, EvidenceContext((), tuple(view.evidence.passages), ""), turns, True)
+    return BuiltInJudge(assessor_with(reader)).decide(seen, StopSignal())
 
 
 def view_of(texts: Sequence[str], passages: Sequence[Passage]) -> CaseView:
@@ -106,7 +106,7 @@ def test_what_each_debaters_model_makes_of_it_is_kept_by_name() -> None:
     assert {view.reader for view in found.readers} == {
         "Value checker", "Overlap reader", "Entailment reader",
     }  # fmt: skip
-    assert ReaderView("Entailment reader", 0, "hallucinated") in found.readers
+    assert ReaderStance("Entailment reader", 0, "hallucinated") in found.readers
 
 
 def test_without_evidence_there_is_no_probability() -> None:
@@ -231,7 +231,7 @@ def classifier(leaning: float | None) -> Classifier:
     """The seed; or one that always leans to a side."""
     if leaning is None:
         return load_classifier(Path("no home: the seed ships"), "seed")
-    return Classifier("x", Head((0.0,) * FakeEmbedder.width, leaning), FakeEmbedder(), {})
+    return Classifier("x", ClassifierHead((0.0,) * FakeEmbedder.width, leaning), FakeEmbedder(), {})
 
 
 def test_the_seed_does_not_overrule_the_judge_where_it_is_sure() -> None:
@@ -243,19 +243,21 @@ def test_the_seed_does_not_overrule_the_judge_where_it_is_sure() -> None:
 SOURCE = "The Orrin bridge was opened in 1931. It is 412 m long and carries a tramway."
 
 
-def judge(reader: Reader) -> BuiltInJudge:
+def judge(reader: EntailmentReader) -> BuiltInJudge:
     return BuiltInJudge(assessor_with(reader))
 
 
-def matcher(stop: Stop | None = None, reader: Reader | None = None) -> BuiltInMatcher:
-    return BuiltInMatcher(judge(reader or WordReader()), "en", stop or Stop())
+def matcher(
+    stop: StopSignal | None = None, reader: EntailmentReader | None = None
+) -> BuiltInMatcher:
+    return BuiltInMatcher(judge(reader or WordReader()), "en", stop or StopSignal())
 
 
 @pytest.mark.parametrize(*table("matching: a statement is supported contradicted or left open"))
 def test_a_statement_is_supported_contradicted_or_left_open(
     statement: str, label: Label, finding: str
 ) -> None:
-    found = matcher()(statement, passages_of(SOURCE, "report"))
+    found = matcher()(statement, split_into_passages(SOURCE, "report"))
     assert (found.label, found.gave["finding"]) == (label, finding)
     assert (found.p is None) == (label == "unclear")
     assert found.p is None or (found.p >= 0.5) == (label == "hallucinated")
@@ -263,7 +265,7 @@ def test_a_statement_is_supported_contradicted_or_left_open(
 
 def test_the_wrong_words_are_marked_with_what_the_source_has() -> None:
     statement = "The Orrin bridge was opened in 1926."
-    found = matcher()(statement, passages_of(SOURCE, "report"))
+    found = matcher()(statement, split_into_passages(SOURCE, "report"))
     assert statement[found.start : found.end] == "1926"
     assert (found.instead, found.category) == ("1931", "number_or_date")
 
@@ -271,16 +273,16 @@ def test_the_wrong_words_are_marked_with_what_the_source_has() -> None:
 def test_no_passage_and_no_statement_are_nothing_to_say() -> None:
     for found in (
         matcher()("It is 412 m long.", ()),
-        matcher()("I do not know.", passages_of(SOURCE, "r")),
+        matcher()("I do not know.", split_into_passages(SOURCE, "r")),
     ):
         assert (found.label, found.has_something, found.p) == ("unclear", False, None)
 
 
 def test_it_stops_when_asked() -> None:
-    stop = Stop()
+    stop = StopSignal()
     stop.set()
     with pytest.raises(Stopped):
-        matcher(stop)("It is 412 m long.", passages_of(SOURCE, "r"))
+        matcher(stop)("It is 412 m long.", split_into_passages(SOURCE, "r"))
 
 
 @pytest.mark.parametrize(("odds", "is_caught"), [(CONTRADICTS, True), (NEUTRAL, False)])
@@ -288,8 +290,8 @@ def test_a_response_that_contradicts_itself_is_told_as_such(
     odds: tuple[float, float, float], is_caught: bool
 ) -> None:
     reader = matcher(reader=ScriptedReader({"carries a road": odds}))
-    asked = Match("The bridge carries no road.", before="The bridge carries a road.")
-    used = use(TOOL, asked, bench(match=reader))
+    asked = MatchInput("The bridge carries no road.", before="The bridge carries a road.")
+    used = use_tool(TOOL, asked, bench(match=reader))
     assert (used.label == "hallucinated") == is_caught
     if is_caught:
         assert json.loads(used.gave)["finding"] == "self_contradictory"
@@ -303,9 +305,9 @@ def test_an_audits_comparison_is_the_tools_own(statement: str) -> None:
     before = "All that follows was told by the guide. "
     case = make_case(before + statement)
     own = Statement(1, len(before), len(case.response), statement, statement)
-    read = passages_of(SOURCE, "report")
+    read = split_into_passages(SOURCE, "report")
     view = CaseView(case, (own,), Evidence({p.id: p for p in read}, {}), {})
-    found = answer_of(judge(WordReader()).read_statement(view, own, Stop()), own)
+    found = convert_to_answer(judge(WordReader()).read_statement(view, own, StopSignal()), own)
     alone = matcher()(statement, read)
     assert (found.label, found.gave["finding"]) == (alone.label, alone.gave["finding"])
     assert (found.start, found.end, found.instead) == (alone.start, alone.end, alone.instead)

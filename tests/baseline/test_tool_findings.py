@@ -10,13 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.baseline.judge import BuiltInJudge, ToolFinding, tool_finding, what_is_off, with_tools
-from core.runtime.concurrency import Stop
-from core.schema.records import Case, Cause, Context, Judgement, Label
+from core.baseline.judge import (
+    BuiltInJudge,
+    ToolFinding,
+    apply_tools,
+    find_tool_finding,
+    find_unavailable_tool,
+)
+from core.runtime.concurrency import StopSignal
+from core.schema.records import Case, EvidenceContext, Judgement, Label, UnclearCause
 from core.schema.roles import CaseView, JudgeView
 from core.store.versions import SEED_VERSION
 from core.tools import sandbox
-from core.tools.sandbox import why_off
+from core.tools.sandbox import explain_unavailable
 from core.verdict.classifier import load_classifier
 from tests.fakes import make_case, make_view
 from tests.needs import need
@@ -26,7 +32,7 @@ DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "haluagent"
 
 
 def found(question: str, response: str, language: str = "en") -> ToolFinding | None:
-    return tool_finding(Case("c", "p", response, question, language=language), Stop())
+    return find_tool_finding(Case("c", "p", response, question, language=language), StopSignal())
 
 
 def test_a_length_that_is_not_kept_says_both_figures() -> None:
@@ -130,7 +136,7 @@ ADD = "def add(a, b):\n    return a {sign} b\n\nassert add(2, 1) == 3\n"
 
 @pytest.mark.parametrize(("sign", "label"), [("+", "supported"), ("-", "hallucinated")])
 def test_code_that_brings_its_checks_is_run(sign: str, label: str) -> None:
-    need(not why_off(), why_off())
+    need(not explain_unavailable(), explain_unavailable())
     finding = found("", f"Here it is:\n```python\n{ADD.format(sign=sign)}```\n")
     assert finding is not None
     assert (finding.label, finding.tool, finding.is_answer) == (label, "Code", True)
@@ -138,11 +144,11 @@ def test_code_that_brings_its_checks_is_run(sign: str, label: str) -> None:
 
 
 def test_code_is_not_run_where_there_is_no_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "why_off", lambda: "The code was not run: no sandbox.")
+    monkeypatch.setattr(sandbox, "explain_unavailable", lambda: "The code was not run: no sandbox.")
     case = Case("c", "p", ADD.format(sign="-"))
-    assert tool_finding(case, Stop()) is None
-    assert what_is_off(case) == "The code was not run: no sandbox."
-    assert what_is_off(Case("c", "p", "Two and one make three.")) == ""
+    assert find_tool_finding(case, StopSignal()) is None
+    assert find_unavailable_tool(case) == "The code was not run: no sandbox."
+    assert find_unavailable_tool(Case("c", "p", "Two and one make three.")) == ""
 
 
 @pytest.mark.parametrize(
@@ -159,7 +165,7 @@ def test_code_is_not_run_where_there_is_no_sandbox(monkeypatch: pytest.MonkeyPat
     ],
 )
 def test_a_run_confirms_code_and_not_what_is_said_beside_it(beside: str, label: str) -> None:
-    need(not why_off(), why_off())
+    need(not explain_unavailable(), explain_unavailable())
     right, wrong = (
         found("", f"{beside}\n```python\n{ADD.format(sign=sign)}```\n") for sign in "+-"
     )
@@ -170,7 +176,7 @@ def test_a_run_confirms_code_and_not_what_is_said_beside_it(beside: str, label: 
 
 def test_haluagents_code_answers_are_all_told_apart() -> None:
     need(DATA.is_dir(), f"There are no shared data at {DATA}.")
-    need(not why_off(), why_off())
+    need(not explain_unavailable(), explain_unavailable())
     (path,) = DATA.glob("*humaneval*.json")
     rows = json.loads(path.read_text(encoding="utf-8"))
     told = [found(row["question"], row["answer"], "zh") for row in rows]
@@ -192,13 +198,13 @@ def seen(question: str, response: str) -> CaseView:
     return make_view(replace(make_case(response), question=question), ())
 
 
-def said(label: Label, cause: Cause | None = None) -> Judgement:
+def said(label: Label, cause: UnclearCause | None = None) -> Judgement:
     return Judgement("Judge", label, "As read.", cause=cause, p=0.2, statement_labels=(label,))
 
 
 def test_a_case_for_no_tool_keeps_its_judgement() -> None:
     view = seen("Who built the tower?", "Stephen Sauvestre drew it.")
-    assert with_tools(NO_EVIDENCE, view, Stop()) is NO_EVIDENCE
+    assert apply_tools(NO_EVIDENCE, view, StopSignal()) is NO_EVIDENCE
 
 
 @pytest.mark.parametrize(
@@ -211,7 +217,7 @@ def test_a_case_for_no_tool_keeps_its_judgement() -> None:
     ],
 )
 def test_without_evidence_a_tool_decides(question: str, response: str, label: Label) -> None:
-    found = with_tools(NO_EVIDENCE, seen(question, response), Stop())
+    found = apply_tools(NO_EVIDENCE, seen(question, response), StopSignal())
     assert (found.label, found.cause, found.cause_words) == (label, None, "")
     assert found.p is not None
     assert (found.p > 0.5) is (label == "hallucinated")
@@ -223,20 +229,20 @@ def test_without_evidence_a_tool_decides(question: str, response: str, label: La
 
 def test_wrong_words_are_pointed_at_with_what_they_should_say() -> None:
     response = "I counted. There are 64 days."
-    (point,) = with_tools(NO_EVIDENCE, seen(DAYS, response), Stop()).points
+    (point,) = apply_tools(NO_EVIDENCE, seen(DAYS, response), StopSignal()).points
     assert response[point.start : point.end] == point.text == "64 days"
     assert (point.evidence, point.category) == ("62 days", "number_or_date")
 
 
 def test_a_kept_length_says_that_nothing_else_was_checked() -> None:
-    found = with_tools(NO_EVIDENCE, seen(TEN_WORDS, KEPT), Stop())
+    found = apply_tools(NO_EVIDENCE, seen(TEN_WORDS, KEPT), StopSignal())
     assert "10 words were asked for and the answer has 10." in found.prose
     assert "Nothing else was checked" in found.prose
 
 
 @pytest.mark.parametrize("label", ["supported", "unclear", "hallucinated"])
 def test_a_broken_length_is_wrong_whatever_the_evidence_says(label: Label) -> None:
-    found = with_tools(said(label), seen(TEN_WORDS, TOO_SHORT), Stop())
+    found = apply_tools(said(label), seen(TEN_WORDS, TOO_SHORT), StopSignal())
     assert found.label == "hallucinated"
     assert "10 words were asked for but the answer has 4." in found.prose
     assert found.p is not None
@@ -246,36 +252,38 @@ def test_a_broken_length_is_wrong_whatever_the_evidence_says(label: Label) -> No
 def test_a_kept_length_clears_nothing_that_the_evidence_refutes_or_leaves_open() -> None:
     view = seen(TEN_WORDS, KEPT)
     for judgement in (said("hallucinated"), said("unclear", "not_addressed")):
-        assert with_tools(judgement, view, Stop()) is judgement
+        assert apply_tools(judgement, view, StopSignal()) is judgement
 
 
 def test_the_calendar_answers_where_the_evidence_is_silent_but_yields_to_a_refutation() -> None:
     view = seen(DAYS, "62 days.")
-    assert with_tools(said("unclear", "not_addressed"), view, Stop()).label == "supported"
-    assert with_tools(said("hallucinated"), view, Stop()).label == "hallucinated"
+    assert apply_tools(said("unclear", "not_addressed"), view, StopSignal()).label == "supported"
+    assert apply_tools(said("hallucinated"), view, StopSignal()).label == "hallucinated"
 
 
 def test_an_image_that_cannot_be_read_still_holds_up_a_right_answer() -> None:
     judgement = said("unclear", "image_not_readable")
-    assert with_tools(judgement, seen(DAYS, "62 days."), Stop()) is judgement
-    assert with_tools(judgement, seen(DAYS, "64 days."), Stop()).label == "hallucinated"
+    assert apply_tools(judgement, seen(DAYS, "62 days."), StopSignal()) is judgement
+    assert apply_tools(judgement, seen(DAYS, "64 days."), StopSignal()).label == "hallucinated"
 
 
 def test_the_judge_asks_the_tools() -> None:
     judge = BuiltInJudge(word_assessor())
-    view = JudgeView(seen(DAYS, "64 days."), Context((), (), ""), (), reached_consensus=False)
-    found = judge.decide(view, Stop())
+    view = JudgeView(
+        seen(DAYS, "64 days."), EvidenceContext((), (), ""), (), reached_consensus=False
+    )
+    found = judge.decide(view, StopSignal())
     assert found.label == "hallucinated"
     assert "62 days" in found.prose
     assert "calendar" in judge.rule
 
 
 def test_a_tool_that_is_off_says_so_beside_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "why_off", lambda: "The code was not run: no sandbox.")
+    monkeypatch.setattr(sandbox, "explain_unavailable", lambda: "The code was not run: no sandbox.")
     view = seen("", "def add(a, b):\n    return a - b\n\nassert add(2, 1) == 3\n")
-    left_open = with_tools(NO_EVIDENCE, view, Stop())
+    left_open = apply_tools(NO_EVIDENCE, view, StopSignal())
     assert (left_open.label, left_open.cause) == ("unclear", "no_evidence")
     assert left_open.cause_words == "There is none. The code was not run: no sandbox."
-    decided = with_tools(said("supported"), view, Stop())
+    decided = apply_tools(said("supported"), view, StopSignal())
     assert decided.label == "supported"
     assert decided.prose == "As read. The code was not run: no sandbox."

@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from core.baseline.entailment import ENGLISH_DIR
 from core.pipeline.jobs import warm_up
-from core.pipeline.streaming_input import Request, check_once
+from core.pipeline.streaming_input import CheckRequest, check_once
 from core.runtime.config import E5_DIR, ENCODER_DIR
 from tests.bench.large_queue import QUICK, make_large_home, reruns
 from tests.bench.one_call import middle, of_a_call
@@ -229,7 +229,7 @@ def _engine_figures(folder: Path) -> None:
 
 def _check(home: Path, pdf: Path) -> tuple[float, dict[str, Any]]:
     began = time.perf_counter()
-    result, complaints = check_once(home, Request(CLAIM, documents=[pdf]), time.time)
+    result, complaints = check_once(home, CheckRequest(CLAIM, documents=[pdf]), time.time)
     assert not complaints, complaints
     return time.perf_counter() - began, result
 

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from core.documents.segmentation import terms
-from core.pipeline.streaming_input import Request, check_once
-from core.review.adjudication import differ, settle
-from core.review.queue_ranking import item_of
+from core.documents.segmentation import extract_terms
+from core.pipeline.streaming_input import CheckRequest, check_once
+from core.review.adjudication import rate_difference, record_gold
+from core.review.queue_ranking import build_item
 from core.schema.events import Event
-from core.schema.progress import folded
+from core.schema.progress import fold_events
 from core.schema.records import Case, Label, Member, Project, Run, Span, new_id
-from core.schema.reviews import Correction, Gold, Handling, Suggestion
+from core.schema.reviews import Correction, GoldAnswer, QueueEvent, Suggestion
 from core.store import Store, open_store
-from core.store.queue import Rules
+from core.store.queue import QueueRules
 from tests.bench.rerun import Session
 
 RUNS = 20_000
@@ -33,7 +33,7 @@ QUICK = (
 )  # those that people wait for at each item
 LABELS: tuple[Label, ...] = ("hallucinated", "supported", "unclear")
 REPEATS = 9
-RULES = Rules(people=len(PEOPLE))
+RULES = QueueRules(people=len(PEOPLE))
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def make_large_home(home: Path, folder: Path, runs: int = RUNS) -> Made:
     began = time.perf_counter()
     page = folder / "cats.txt"
     page.write_text(TEXT)
-    result, _ = check_once(home, Request(WRONG, documents=[page]), time.time)
+    result, _ = check_once(home, CheckRequest(WRONG, documents=[page]), time.time)
     with open_store(home) as store:
         pattern = _pattern(store, result["run_id"])
         with store.writing():
@@ -98,7 +98,7 @@ def _add_case(store: Store, pattern: Pattern, n: int) -> tuple[str, str]:
     run = replace(
         pattern.run, id=new_id(), case_id=case.id, status="queued", started_at=at, finished_at=None
     )
-    store.cases.add(case, list(terms(text, case.language)))
+    store.cases.add(case, list(extract_terms(text, case.language)))
     store.runs.add(run, "bench", at)
     events = [
         replace(event, case=case) if event.kind == "run_started" else event
@@ -106,18 +106,20 @@ def _add_case(store: Store, pattern: Pattern, n: int) -> tuple[str, str]:
     ]
     store.runs.append(run.id, "bench", events)
     ended = replace(run, status="finished", finished_at=at + 1.0, p_hallucinated=(n % 101) / 100)
-    progress = folded(events)
-    store.queue.add(item_of(replace(ended, label="hallucinated"), case, progress))
+    progress = fold_events(events)
+    store.queue.add(build_item(replace(ended, label="hallucinated"), case, progress))
     if n % 100 == 0:
         for agent in AGENTS:
             store.golds.suggest(Suggestion(new_id(), case.id, agent, at, "hallucinated"), case)
     if n % 10 != 9:
         _answer(store, case, run, n, PEOPLE if n % 10 != 8 else PEOPLE[1:3])
     if n % 10 == 3:
-        settle(store, Gold(new_id(), case.id, "Mira", at, "adjudicated", "hallucinated"), case)
+        record_gold(
+            store, GoldAnswer(new_id(), case.id, "Mira", at, "adjudicated", "hallucinated"), case
+        )
     if n % 50 == 7:
         store.queue.set_state(case.id, "flagged")
-        store.handlings.add(Handling(case.id, "Karl", at, "flagged"))
+        store.handlings.add(QueueEvent(case.id, "Karl", at, "flagged"))
     return case.id, run.id
 
 
@@ -132,7 +134,7 @@ def _answer(store: Store, case: Case, run: Run, n: int, people: Sequence[str]) -
     for person in people:
         store.queue.take(case.id, person, RULES, run.started_at)
         store.queue.end(case.id, person, "submitted", run.started_at)
-    store.queue.set_differ(case.id, differ(store.corrections.newest_of_case(case.id)))
+    store.queue.set_differ(case.id, rate_difference(store.corrections.newest_of_case(case.id)))
 
 
 def _said(case: Case, run: Run, person: str, n: int) -> Correction:

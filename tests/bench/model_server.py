@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from core.agents.llm_audit import WHOLE
+from core.agents.llm_audit import WHOLE_RESPONSE_TASK
 from tests.llm.cast import Cast, Part, as_json
 from tests.llm.loopback import Asked, Reply, loopback
 
@@ -23,7 +23,7 @@ def picked(asked: Asked) -> Reply:
     step = {"thought": "t", "tool": "", "input": {}, "label": "unclear", "evidence": ""}
     if "observation (" in asked.prompt:
         return as_json(step | {"label": "hallucinated", "evidence": "It says otherwise."})
-    if WHOLE in asked.prompt:
+    if WHOLE_RESPONSE_TASK in asked.prompt:
         return as_json(step)
     return as_json(step | {"tool": "search", "input": {"query": "<statement>"}, "label": ""})
 

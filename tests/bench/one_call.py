@@ -11,14 +11,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from core.llm.call import Asked, Call, Message, in_silence
+from core.llm.call import Call, Message, ModelRequest, ignore_piece
 from core.llm.client import ModelClient
 from core.llm.keys import Keys
-from core.llm.limits import Caps
-from core.llm.metering import Account, MeteredClient
-from core.runtime.concurrency import Stop
+from core.llm.limits import SpendingCaps
+from core.llm.metering import CallAccount, MeteredClient
+from core.runtime.concurrency import StopSignal
 from core.runtime.config import Settings
-from core.schema.rosters import Seat
+from core.schema.rosters import AgentConfig
 from core.store import open_store
 from tests.bench.with_models import models
 
@@ -35,20 +35,22 @@ def of_a_call(folder: Path, repeats: int, pieces: int) -> tuple[list[float], lis
     """
     # A run has a connection of its own open meanwhile: the last one to close tidies up.
     with models(pieces, SERVER) as base, open_store(folder):
-        model, stop = ModelClient(Keys({})), Stop()
-        account = Account("run", "Mira", "project")
-        desk = MeteredClient(model, folder, account, Caps.of(Settings()), time.time)
+        model, stop = ModelClient(Keys({})), StopSignal()
+        account = CallAccount("run", "Mira", "project")
+        desk = MeteredClient(model, folder, account, SpendingCaps.of(Settings()), time.time)
         numbers = itertools.count()
 
         def call() -> Call:
             text = f"{PROMPT}\nThis is question {next(numbers)}."
-            return Call(Seat("openai/saying", base, temperature=0.3), (Message("user", text),))
+            return Call(
+                AgentConfig("openai/saying", base, temperature=0.3), (Message("user", text),)
+            )
 
         def booked() -> None:
             asked = call()
-            desk.ask(Asked("judge", asked.messages[0].text[-20:], asked), stop)
+            desk.ask(ModelRequest("judge", asked.messages[0].text[-20:], asked), stop)
 
-        alone = _spent(lambda: model.complete(call(), in_silence, stop), repeats)
+        alone = _spent(lambda: model.complete(call(), ignore_piece, stop), repeats)
         return alone, _spent(booked, repeats)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from core.debate.protocols import PROTOCOLS
 from core.schema.records import Case, Plan
-from core.schema.rosters import DebateOptions, DebaterSeat, RosterConfig, Seat
+from core.schema.rosters import AgentConfig, DebateOptions, DebaterConfig, RosterConfig
 from tests.bench.arguing_server import NAMES
 from tests.bench.side_by_side import CLAIM, FACT, Watched, case_in
 from tests.bench.with_models import models
@@ -75,6 +75,6 @@ def _plan(name: str, sheet: RosterConfig) -> Plan:
 
 def _four(base: str) -> RosterConfig:
     """Four debaters, a writer and a judge at that address; their calls are made anew each time."""
-    seat = Seat("openai/loopback", base, temperature=0.3)
-    debaters = tuple(DebaterSeat(name, seat) for name in NAMES)
+    seat = AgentConfig("openai/loopback", base, temperature=0.3)
+    debaters = tuple(DebaterConfig(name, seat) for name in NAMES)
     return RosterConfig("four", context_writer=seat, debaters=debaters, judge=seat)

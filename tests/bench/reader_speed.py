@@ -10,11 +10,11 @@ import time
 
 from core.baseline.entailment import (
     ENGLISH_DIR,
-    MOST_WORKERS,
+    MAX_READER_THREADS,
+    BaseReader,
+    EvidenceClaimPair,
     MultilingualReader,
     OnnxReader,
-    Pair,
-    PairwiseReader,
 )
 
 LENGTH = 128
@@ -26,8 +26,8 @@ WORDS = "the house of that town was opened by its men in may and closed again af
 
 def pairs_a_second(rounds: int) -> dict[str, list[float]]:
     """Name to pairs a second, one figure a round."""
-    several = f"up to {MOST_WORKERS} threads"
-    readers: dict[str, PairwiseReader] = {
+    several = f"up to {MAX_READER_THREADS} threads"
+    readers: dict[str, BaseReader] = {
         "English, one thread": OnnxReader(ENGLISH_DIR),
         f"English, {several}": OnnxReader(ENGLISH_DIR),
         "multilingual, one thread": MultilingualReader(),
@@ -49,7 +49,7 @@ def pairs_a_second(rounds: int) -> dict[str, list[float]]:
     return found
 
 
-def _pairs(chance: random.Random) -> list[Pair]:
+def _pairs(chance: random.Random) -> list[EvidenceClaimPair]:
     """Pairs of LENGTH tokens, marks counted; every word is one token of the reader's."""
 
     def text(length: int) -> str:

@@ -23,10 +23,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.evaluation.files import data_files, json_lines, members, read_member
-from core.evaluation.sets.marked_texts import LABELS, PASSWORD
-from core.learning.bench import IN_MEMORY
-from core.learning.retrain import LEASE_SECONDS, cancel_training, start_training
+from core.evaluation.files import (
+    find_data_files,
+    list_zip_members,
+    parse_json_lines,
+    read_zip_member,
+)
+from core.evaluation.sets.marked_texts import LABEL_BY_ERROR_WORD, ZIP_PASSWORD
+from core.learning.bench import MEMORY_FOLDER
+from core.learning.retrain import RETRAIN_LEASE_SECONDS, cancel_training, start_training
 from core.runtime.config import PROJECT_ROOT
 from core.schema.events import JudgementReached, RunStarted
 from core.schema.records import Judgement, Label, Member, Plan, Project, Run
@@ -81,20 +86,22 @@ def made_up(count: int) -> list[Told]:
 def reasonings(path: Path) -> list[Told]:
     """One detector's reasonings over all answers of the set, which a case's question groups."""
     found = []
-    for archive in data_files(path / SET, ("error_detection_outputs.zip",)):
-        for member in members(archive):
+    for archive in find_data_files(path / SET, ("error_detection_outputs.zip",)):
+        for member in list_zip_members(archive):
             if not PLACE.search(member):
                 continue
-            for row in json_lines(read_member(archive, member, PASSWORD), member):
+            for row in parse_json_lines(read_zip_member(archive, member, ZIP_PASSWORD), member):
                 group = str(row.inner("metadata").text("id"))
-                found.append(Told(row.text("response"), row.chosen(LABELS, "label"), group))
+                found.append(
+                    Told(row.text("response"), row.chosen(LABEL_BY_ERROR_WORD, "label"), group)
+                )
     return found
 
 
 @contextlib.contextmanager
 def home_of(told: Sequence[Told]) -> Iterator[Path]:
     """A home in memory in which every text was corrected."""
-    where = IN_MEMORY if IN_MEMORY.is_dir() else Path(tempfile.gettempdir())
+    where = MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else Path(tempfile.gettempdir())
     home = Path(tempfile.mkdtemp(prefix="counterpoint-retraining-", dir=where))
     try:
         with open_store(home) as store:
@@ -133,7 +140,7 @@ def retrained(home: Path, options: Sequence[str], most_seconds: float | None = N
         )
     except subprocess.TimeoutExpired:
         with open_store(home) as store:
-            return store.versions.trainings(time.time(), LEASE_SECONDS)[0].progress
+            return store.versions.trainings(time.time(), RETRAIN_LEASE_SECONDS)[0].progress
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
     return json.loads(done.stdout)

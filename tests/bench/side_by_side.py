@@ -18,14 +18,14 @@ from pathlib import Path
 
 from core.documents.library import ensure_read, store_file
 from core.llm.keys import Keys
-from core.pipeline.jobs import Active, Jobs
+from core.pipeline.jobs import ActiveRun, JobRunner
 from core.pipeline.streaming_input import CaseDraft, store_case
-from core.review.people import first_project
-from core.runtime.concurrency import Stop
+from core.review.people import ensure_project
+from core.runtime.concurrency import StopSignal
 from core.runtime.config import Settings
 from core.schema.events import AUDIT, Event
 from core.schema.records import Case, Plan
-from core.schema.rosters import RosterConfig, Seat
+from core.schema.rosters import AgentConfig, RosterConfig
 from core.store import Store, open_store
 from tests.bench.with_models import models
 
@@ -81,14 +81,14 @@ def of_an_audit(folder: Path, repeats: int, seconds: float) -> Measured:
     return _measured(home, case_in(home, RESPONSE, FACTS), kind, repeats, seconds)
 
 
-class Watched(Jobs):
+class Watched(JobRunner):
     """Notes the processor time of this process at every event that is stored."""
 
     def __init__(self, home: Path) -> None:
         super().__init__(home, keys=Keys({}))
         self.noted: list[tuple[Event, float]] = []
 
-    def _append(self, store: Store, active: Active, *events: Event) -> None:
+    def _append(self, store: Store, active: ActiveRun, *events: Event) -> None:
         super()._append(store, active, *events)
         self.noted += [(event, time.process_time()) for event in events]
 
@@ -119,18 +119,18 @@ def _measured(home: Path, case: Case, kind: _Kind, repeats: int, seconds: float)
     return Measured(found.ratios[1:], found.processor[1:])
 
 
-def _seat(name: str, base: str) -> Seat:
+def _seat(name: str, base: str) -> AgentConfig:
     """Its calls are made anew: at temperature 0 an equal one would come from the ledger."""
-    return Seat(f"openai/{name}", base, temperature=0.3)
+    return AgentConfig(f"openai/{name}", base, temperature=0.3)
 
 
 def case_in(home: Path, response: str, facts: str) -> Case:
     """A stored case over one document that is read and indexed."""
     with open_store(home) as store:
-        project = first_project(store, "Mira", 1.0)
+        project = ensure_project(store, "Mira", 1.0)
         given = (store, home, project.id, "facts.txt", facts.encode(), "Mira", 1.0, Settings())
         entry = store_file(*given)
         ensure_read(
-            store, home, entry.id, entry.name, Settings(), Stop(), lambda *_: None, time.time
+            store, home, entry.id, entry.name, Settings(), StopSignal(), lambda *_: None, time.time
         )
         return store_case(store, project, CaseDraft(response, "", (entry.id,), ()), "Mira", 1.0)

@@ -13,20 +13,20 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from core.agents.rosters import one_model
+from core.agents.rosters import make_single_model_roster
 from core.documents.library import ensure_read, store_file
 from core.llm.call import Call, Message
 from core.llm.client import ModelClient
 from core.llm.keys import Keys
-from core.pipeline.jobs import Jobs
+from core.pipeline.jobs import JobRunner
 from core.pipeline.streaming_input import CaseDraft, store_case
-from core.review.people import first_project
-from core.runtime.concurrency import Stop
+from core.review.people import ensure_project
+from core.runtime.concurrency import StopSignal
 from core.runtime.config import PROJECT_ROOT, Settings
 from core.runtime.errors import Stopped
-from core.schema.progress import folded
+from core.schema.progress import fold_events
 from core.schema.records import Case, Plan
-from core.schema.rosters import RosterConfig, Seat
+from core.schema.rosters import AgentConfig, RosterConfig
 from core.store import open_store
 from tests.bench.model_server import SPANS
 from tests.documents.builders import bar_chart, png
@@ -49,14 +49,14 @@ def wall_over_critical_path(folder: Path, repeats: int, seconds: float) -> list[
     case = _case(home)
     ratios = []
     with models(seconds) as base:
-        jobs = Jobs(home, keys=Keys({}))
-        sheet = _never_of_one_mind(one_model("openai/loopback", base))
+        jobs = JobRunner(home, keys=Keys({}))
+        sheet = _never_of_one_mind(make_single_model_roster("openai/loopback", base))
         for _ in range(repeats + 1):
             plan = Plan(roster=sheet.name, sheet=sheet, max_turns=TURNS)
             run_id = jobs.start(case, plan)
             assert jobs.wait(run_id, 60), "the run did not end"
             with open_store(home) as store:
-                state = folded(event for _, event in store.runs.events(run_id))
+                state = fold_events(event for _, event in store.runs.events(run_id))
             assert len(state.turns) == TURNS, state.problems
             assert len(state.calls) == 2 * IMAGES + 1 + TURNS + 1 + 1 + len(SPANS)
             ratios.append(state.seconds() / (IN_A_ROW * seconds))
@@ -88,11 +88,11 @@ def stop_to_closed(repeats: int) -> list[float]:
     found = []
     for _ in range(repeats):
         with loopback(Reply("word " * 2000, gap=0.05)) as server:
-            stop = Stop()
-            seat = Seat("openai/loopback", server.base)
+            stop = StopSignal()
+            seat = AgentConfig("openai/loopback", server.base)
             stopped: list[float] = []
 
-            def end_it(piece: str, stop: Stop = stop, stopped: list[float] = stopped) -> None:
+            def end_it(piece: str, stop: StopSignal = stop, stopped: list[float] = stopped) -> None:
                 if not stopped:
                     stopped.append(time.monotonic())
                     stop.set()
@@ -115,7 +115,7 @@ def _never_of_one_mind(sheet: RosterConfig) -> RosterConfig:
 def _case(home: Path) -> Case:
     """A stored case whose sources are read and indexed, as those of the library are."""
     with open_store(home) as store:
-        project = first_project(store, "Mira", 1.0)
+        project = ensure_project(store, "Mira", 1.0)
         files = [("facts.txt", FACTS)]
         files += [(f"chart{n}.png", png(bar_chart(900 + n, 600, 24))) for n in range(IMAGES)]
         entries = [
@@ -124,7 +124,14 @@ def _case(home: Path) -> Case:
         ]
         for entry in entries:
             ensure_read(
-                store, home, entry.id, entry.name, Settings(), Stop(), lambda *_: None, time.time
+                store,
+                home,
+                entry.id,
+                entry.name,
+                Settings(),
+                StopSignal(),
+                lambda *_: None,
+                time.time,
             )
         documents = tuple(e.id for e in entries if e.kind != "image")
         images = tuple(e.id for e in entries if e.kind == "image")

@@ -17,14 +17,14 @@ from typing import Any
 import streamlit as st
 
 from components.widgets.annotation_editors import (
-    Drawn,
-    Mark,
-    Marked,
-    box_editor,
-    drawn_from,
-    image_boxes,
-    picture_of,
-    span_editor,
+    BoxEditorState,
+    SpanEditorState,
+    SpanMark,
+    draw_box_editor,
+    draw_span_editor,
+    load_picture,
+    parse_box_editor,
+    to_image_boxes,
 )
 from core.schema.records import CATEGORY_WORDS
 from core.store.sqlite import to_plain
@@ -45,13 +45,13 @@ def told(held: Any, more: dict[str, Any]) -> None:
     half.replace(folder / f"{test}.out.json")
 
 
-def draw_spans(held: Marked) -> None:
+def draw_spans(held: SpanEditorState) -> None:
     text = (folder / st.query_params["text"]).read_bytes().decode()
 
-    def kept(marked: Marked) -> None:
+    def kept(marked: SpanEditorState) -> None:
         told(marked, {"quotes": [text[m.start : m.end] for m in marked.chosen]})
 
-    span_editor(
+    draw_span_editor(
         text,
         held,
         categories,
@@ -62,13 +62,13 @@ def draw_spans(held: Marked) -> None:
     )
 
 
-def draw_boxes(held: Drawn) -> None:
+def draw_boxes(held: BoxEditorState) -> None:
     began = time.perf_counter()
-    box_editor(
-        picture_of(image, "harbour.png"),
+    draw_box_editor(
+        load_picture(image, "harbour.png"),
         held,
         categories,
-        lambda drawn: told(drawn, {"kept": to_plain(image_boxes(drawn, image))}),
+        lambda drawn: told(drawn, {"kept": to_plain(to_image_boxes(drawn, image))}),
         key=f"editor.{image}",
         name="harbour.png",
         is_locked=st.query_params.get("locked") == "1",
@@ -85,9 +85,9 @@ def draw() -> None:
 
 if "held" not in st.session_state:
     rows = json.loads(given.read_text()) if given.is_file() else []
-    marks = () if image else tuple(Mark(**row) for row in rows)
+    marks = () if image else tuple(SpanMark(**row) for row in rows)
     st.session_state["held"] = (
-        drawn_from({"boxes": rows}, categories) if image else Marked(marks=marks)
+        parse_box_editor({"boxes": rows}, categories) if image else SpanEditorState(marks=marks)
     )
 if not image or st.toggle("Show the image", value=True, key="shown"):
     draw()

@@ -14,11 +14,11 @@ from pathlib import Path
 import core.baseline.entailment
 import core.pipeline.jobs
 from components.app.launch import serve
-from core.agents.rosters import roster_named
+from core.agents.rosters import make_built_in_roster
 from core.llm.keys import Keys
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.schema.records import Turn
-from core.schema.roles import Debater, DebateView, Roster, Speak
+from core.schema.roles import Debater, DebateView, Roster, SpeakCallback
 from tests.browser.serving import HURRY
 from tests.readers import paw_assessor
 
@@ -35,7 +35,7 @@ class Paced:
         self._pause = pause
         self.name, self.rule = inner.name, inner.rule
 
-    def argue(self, view: DebateView, speak: Speak, stop: Stop) -> Turn:
+    def argue(self, view: DebateView, speak: SpeakCallback, stop: StopSignal) -> Turn:
         """The inner debater's turn, word by word."""
         turn = self._inner.argue(view, lambda _: None, stop)
         for word in turn.text.split(" "):
@@ -46,14 +46,14 @@ class Paced:
 
 def paced_roster(name: str) -> Roster:
     """The built-in roster at the pace that the environment gives."""
-    roster = roster_named(name)
+    roster = make_built_in_roster(name)
     pause = float(os.environ.get("PACE", "0.15"))
     return replace(
         roster, debaters={key: Paced(agent, pause) for key, agent in roster.debaters.items()}
     )
 
 
-class PacedJobs(core.pipeline.jobs.Jobs):
+class PacedJobs(core.pipeline.jobs.JobRunner):
     """Runs whose debaters speak so."""
 
     def __init__(self, home: Path, *, keys: Keys | None = None) -> None:
@@ -61,6 +61,6 @@ class PacedJobs(core.pipeline.jobs.Jobs):
 
 
 if __name__ == "__main__":
-    core.baseline.entailment.shared_assessor = paw_assessor
-    core.pipeline.jobs.Jobs = PacedJobs  # type: ignore[assignment,misc]
+    core.baseline.entailment.load_shared_assessor = paw_assessor
+    core.pipeline.jobs.JobRunner = PacedJobs  # type: ignore[assignment,misc]
     serve(int(sys.argv[1]))

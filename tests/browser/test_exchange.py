@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page
 
-from core.pipeline.jobs import Jobs
+from core.pipeline.jobs import JobRunner
 from core.pipeline.streaming_input import CaseDraft, store_case
-from core.review.people import first_project
+from core.review.people import ensure_project
 from core.schema.records import Member, Plan, Project
 from core.store import open_store
 from tests.browser.conftest import settle
@@ -27,7 +27,7 @@ def run_of_second(tmp_path: Path) -> str:
     """A finished run of the second of two projects, each with a case."""
     home = tmp_path / "home"
     with open_store(home) as store:
-        first = first_project(store, "Mira", 1.0)
+        first = ensure_project(store, "Mira", 1.0)
         store.projects.save_note("person", "Mira")
         second = Project("second", "Second", 2.0)
         with store.writing():
@@ -35,7 +35,7 @@ def run_of_second(tmp_path: Path) -> str:
             store.projects.set_member(Member("second", "Mira", "admin", 2.0))
         store_case(store, first, CaseDraft("Of the first."), "Mira", 3.0)
         case = store_case(store, second, CaseDraft("Of the second."), "Mira", 4.0)
-    jobs = Jobs(home)
+    jobs = JobRunner(home)
     run_id = jobs.start(case, Plan())
     assert jobs.wait(run_id, 60)
     return run_id

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from core.llm.local_server import weights
+from core.llm.local_server import find_weights
 from tests.browser.conftest import settle
 from tests.browser.test_with_models import plain_server
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.xdist_group("browser"),
-    pytest.mark.skipif(weights() is None, reason="`make local-model` was not run"),
+    pytest.mark.skipif(find_weights() is None, reason="`make local-model` was not run"),
 ]
 OpenPage = Callable[..., Page]
 

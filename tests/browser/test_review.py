@@ -9,9 +9,9 @@ from dataclasses import replace
 from playwright.sync_api import Page, expect
 
 from core.documents.library import store_file
-from core.pipeline.jobs import Jobs
+from core.pipeline.jobs import JobRunner
 from core.pipeline.streaming_input import CaseDraft, store_case
-from core.review.people import first_project
+from core.review.people import ensure_project
 from core.runtime.config import Settings
 from core.schema.records import Plan
 from core.store import open_store
@@ -26,7 +26,7 @@ CATS = "Female cats tend to be right pawed, while male cats are more often left 
 def checked(server: Server, claims: list[str], text: str = "") -> None:
     """Checks of these claims that have finished, over the text if there is one."""
     with open_store(server.home) as store:
-        project = first_project(store, "Mira", 1.0)
+        project = ensure_project(store, "Mira", 1.0)
         store.projects.save_note("person", "Mira")
         documents: tuple[str, ...] = ()
         if text:
@@ -34,7 +34,7 @@ def checked(server: Server, claims: list[str], text: str = "") -> None:
                 store, server.home, project.id, "cats.txt", text.encode(), "Mira", 1.0, Settings()
             )
             documents = (entry.id,)
-        jobs = Jobs(server.home)
+        jobs = JobRunner(server.home)
         runs = []
         for claim in claims:
             with store.writing():
@@ -74,7 +74,7 @@ def test_twenty_items_are_labelled_submitted_and_followed_by_the_next_from_the_k
     assert seen == set(claims)
     with open_store(server.home) as store:
         saved = store.corrections.newest_by_run()
-        project = first_project(store, "Mira", 1.0)
+        project = ensure_project(store, "Mira", 1.0)
         counts = store.queue.counts_of(project.id, "Mira")
     assert len(saved) == 20
     assert counts["submitted"] == 20
@@ -87,7 +87,7 @@ def test_a_blind_first_pass_hides_what_the_machine_found(
     said = "Female cats tend to be left pawed. Male cats are more often left pawed."
     checked(server, [said], CATS)
     with open_store(server.home) as store:
-        project = first_project(store, "Mira", 1.0)
+        project = ensure_project(store, "Mira", 1.0)
         store.projects.save(replace(project, is_blind=True))
     page = open_page(server, "/pending")
     page.get_by_text("0 of 1 item reviewed").wait_for()

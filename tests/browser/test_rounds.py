@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from core.review.people import first_project
+from core.review.people import ensure_project
 from core.schema.events import Event
 from core.schema.records import Case, Plan, Run, new_id
 from core.store import open_store
@@ -35,7 +35,7 @@ def by_rounds(event: Event) -> Event:
 def long_run(tmp_path: Path) -> str:
     """A stored debate of three rounds."""
     with open_store(tmp_path / "home") as store:
-        project = first_project(store, "Mira", 1.0)
+        project = ensure_project(store, "Mira", 1.0)
         store.projects.save_note("person", "Mira")
         case = Case(new_id(), project.id, TOLD.claim, language="en", author="Mira")
         run = Run(new_id(), case.id, project.id, Plan("colmad"), "queued", TOLD.at)

@@ -11,9 +11,9 @@ from PIL import Image, ImageDraw
 from playwright.sync_api import Page, expect
 
 from core.documents.library import store_file
-from core.pipeline.jobs import Jobs
+from core.pipeline.jobs import JobRunner
 from core.pipeline.streaming_input import CaseDraft, store_case
-from core.review.people import first_project
+from core.review.people import ensure_project
 from core.runtime.config import Settings
 from core.schema.records import Member, Plan
 from core.store import open_store
@@ -68,7 +68,7 @@ def test_an_answer_is_taken_back_after_the_next_item_has_come(
     with open_store(server.home) as store:
         history = store.corrections.history(case_id)
         item, counts = store.queue.get(case_id), store.queue.counts_of(
-            first_project(store, "Mira", 1.0).id, "Mira"
+            ensure_project(store, "Mira", 1.0).id, "Mira"
         )  # fmt: skip
         standing = store.corrections.of_case(case_id)
     assert [(c.label, bool(c.withdraws)) for c in history] == [
@@ -126,7 +126,7 @@ def test_two_browsers_that_answer_one_version_get_a_conflict(
     check_prepared(mira)
     assert verdict(mira).endswith("Hallucinated")
     with open_store(server.home) as store:
-        project = first_project(store, "Mira", 1.0)
+        project = ensure_project(store, "Mira", 1.0)
         (admin,) = store.projects.members(project.id)
         with store.writing():
             store.projects.set_member(Member(project.id, "Karl", "annotator", 1.0))
@@ -211,12 +211,12 @@ def test_a_box_is_drawn_in_an_image_and_saved_with_the_answer(
     data = io.BytesIO()
     picture.save(data, "PNG")
     with open_store(server.home) as store:
-        project = first_project(store, "Mira", 1.0)
+        project = ensure_project(store, "Mira", 1.0)
         store.projects.save_note("person", "Mira")
         entry = store_file(
             store, server.home, project.id, "tower.png", data.getvalue(), "Mira", 1.0, Settings()
         )
-        jobs = Jobs(server.home)
+        jobs = JobRunner(server.home)
         with store.writing():
             case = store_case(
                 store,

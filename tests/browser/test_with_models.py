@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from core.agents.rosters import one_model
+from core.agents.rosters import make_single_model_roster
 from core.store import open_store
 from tests.browser.conftest import settle
 from tests.browser.serving import Server, free_port
@@ -33,7 +33,7 @@ def plain_server(home: Path) -> Server:
 
 def keep_roster(home: Path, base: str) -> None:
     """A roster of one model behind that address, which wants a key."""
-    sheet = replace(one_model("openai/loopback", base, NAME), name="house models")
+    sheet = replace(make_single_model_roster("openai/loopback", base, NAME), name="house models")
     with open_store(home) as store, store.writing():
         store.rosters.save(sheet, "Mira", time.time())
 

@@ -14,17 +14,17 @@ from streamlit.testing.v1 import AppTest
 
 from components.widgets import annotation_editors
 from components.widgets.annotation_editors import (
-    Drawn,
+    BoxEditorState,
     DrawnBox,
-    Mark,
-    Marked,
-    drawn_from,
-    drawn_of,
-    image_boxes,
-    marked_from,
+    SpanEditorState,
+    SpanMark,
+    parse_box_editor,
+    parse_span_editor,
+    select_boxes,
+    to_image_boxes,
 )
 from core.runtime.errors import InputError
-from core.schema.records import Box
+from core.schema.records import BoundingBox
 from core.schema.reviews import ImageBox
 
 TEXT = "One \U0001d4b3 three."
@@ -37,9 +37,9 @@ def said(**values: Any) -> dict[str, Any]:
 
 
 def test_what_fits_is_believed() -> None:
-    found = marked_from(said(by="Judge", score=1, status="suggested"), TEXT, CATEGORIES)
-    assert found == Marked(
-        1, (Mark("a", 4, 5, "reasoning", "Judge", 1.0, "suggested"),), False, "mark"
+    found = parse_span_editor(said(by="Judge", score=1, status="suggested"), TEXT, CATEGORIES)
+    assert found == SpanEditorState(
+        1, (SpanMark("a", 4, 5, "reasoning", "Judge", 1.0, "suggested"),), False, "mark"
     )
     assert found.chosen == ()
 
@@ -64,23 +64,23 @@ def test_what_fits_is_believed() -> None:
 )
 def test_what_does_not_fit_is_refused_in_words(payload: object, words: str) -> None:
     with pytest.raises(InputError) as caught:
-        marked_from(payload, TEXT, CATEGORIES)
+        parse_span_editor(payload, TEXT, CATEGORIES)
     assert words in str(caught.value)
 
 
 def test_marks_that_count_stand_in_the_order_of_the_text() -> None:
     marks = (
-        Mark("b", 4, 5, "reasoning"),
-        Mark("c", 0, 3, "reasoning", "Ada", 0.5, "rejected"),
-        Mark("a", 0, 3, "contradicted", "Judge", 0.5),
+        SpanMark("b", 4, 5, "reasoning"),
+        SpanMark("c", 0, 3, "reasoning", "Ada", 0.5, "rejected"),
+        SpanMark("a", 0, 3, "contradicted", "Judge", 0.5),
     )
-    assert [mark.id for mark in Marked(1, marks).chosen] == ["a", "b"]
+    assert [mark.id for mark in SpanEditorState(1, marks).chosen] == ["a", "b"]
 
 
 @given(
     st.lists(
         st.builds(
-            Mark,
+            SpanMark,
             st.uuids().map(str),
             st.integers(0, 5),
             st.integers(6, len(TEXT)),
@@ -94,9 +94,9 @@ def test_marks_that_count_stand_in_the_order_of_the_text() -> None:
     ),
     st.integers(0, 10**6),
 )
-def test_there_and_back(marks: list[Mark], revision: int) -> None:
-    held = Marked(revision, tuple(marks))
-    assert marked_from(asdict(held), TEXT, CATEGORIES) == held
+def test_there_and_back(marks: list[SpanMark], revision: int) -> None:
+    held = SpanEditorState(revision, tuple(marks))
+    assert parse_span_editor(asdict(held), TEXT, CATEGORIES) == held
 
 
 PLACE = {"left": 0.1, "top": 0, "right": 0.5, "bottom": 1}
@@ -112,8 +112,10 @@ def placed(**values: Any) -> dict[str, Any]:
 
 
 def test_boxes_that_fit_are_believed() -> None:
-    found = drawn_from(drew(), CATEGORIES)
-    assert found == Drawn(1, (DrawnBox("a", Box(0.1, 0, 0.5, 1), "reasoning", "<b>"),), "draw")
+    found = parse_box_editor(drew(), CATEGORIES)
+    assert found == BoxEditorState(
+        1, (DrawnBox("a", BoundingBox(0.1, 0, 0.5, 1), "reasoning", "<b>"),), "draw"
+    )
 
 
 @pytest.mark.parametrize(
@@ -142,24 +144,24 @@ def test_boxes_that_fit_are_believed() -> None:
 )
 def test_boxes_that_do_not_fit_are_refused_in_words(payload: object, words: str) -> None:
     with pytest.raises(InputError) as caught:
-        drawn_from(payload, CATEGORIES)
+        parse_box_editor(payload, CATEGORIES)
     assert words in str(caught.value)
 
 
 def test_the_smallest_box_is_believed_wherever_it_lies() -> None:
-    least = annotation_editors.SMALLEST
+    least = annotation_editors.MIN_BOX_SIDE
     for step in range(249):
         left = step * least
-        drawn_from(placed(left=left, right=min(1.0, left + least)), CATEGORIES)
+        parse_box_editor(placed(left=left, right=min(1.0, left + least)), CATEGORIES)
 
 
 def test_boxes_become_a_corrections_and_stand_in_the_editor_again() -> None:
-    here = ImageBox("s1", Box(0.1, 0.2, 0.3, 0.4), "reasoning", "not a lamp")
-    there = ImageBox("s2", Box(0, 0, 1, 1), "contradicted")
-    drawn = drawn_of([there, here], "s1")
+    here = ImageBox("s1", BoundingBox(0.1, 0.2, 0.3, 0.4), "reasoning", "not a lamp")
+    there = ImageBox("s2", BoundingBox(0, 0, 1, 1), "contradicted")
+    drawn = select_boxes([there, here], "s1")
     assert [one.comment for one in drawn.boxes] == ["not a lamp"]
-    assert image_boxes(drawn, "s1") == (here,)
-    assert image_boxes(drawn_of([there, here], "s3"), "s3") == ()
+    assert to_image_boxes(drawn, "s1") == (here,)
+    assert to_image_boxes(select_boxes([there, here], "s3"), "s3") == ()
 
 
 def sides() -> st.SearchStrategy[tuple[float, float]]:
@@ -169,7 +171,7 @@ def sides() -> st.SearchStrategy[tuple[float, float]]:
 @given(
     st.lists(
         st.builds(
-            lambda x, y, *rest: DrawnBox(rest[0], Box(x[0], y[0], x[1], y[1]), *rest[1:]),
+            lambda x, y, *rest: DrawnBox(rest[0], BoundingBox(x[0], y[0], x[1], y[1]), *rest[1:]),
             sides(),
             sides(),
             st.uuids().map(str),
@@ -182,21 +184,21 @@ def sides() -> st.SearchStrategy[tuple[float, float]]:
     st.integers(0, 10**6),
 )
 def test_boxes_there_and_back(drawn: list[DrawnBox], revision: int) -> None:
-    held = Drawn(revision, tuple(drawn))
-    assert drawn_from(asdict(held), CATEGORIES) == held
+    held = BoxEditorState(revision, tuple(drawn))
+    assert parse_box_editor(asdict(held), CATEGORIES) == held
 
 
 def one_image() -> None:
     """The editor over a picture of one pixel, what it told, and where the picture is fetched."""
     import streamlit as st
 
-    from components.widgets.annotation_editors import Drawn, address_of, box_editor
-    from core.documents.rendering import Upright
+    from components.widgets.annotation_editors import BoxEditorState, draw_box_editor, serve_picture
+    from core.documents.rendering import UprightImage
 
-    picture = Upright(b"bytes of a picture", "image/png", 1, 1)
-    held = st.session_state.setdefault("held", Drawn())
+    picture = UprightImage(b"bytes of a picture", "image/png", 1, 1)
+    held = st.session_state.setdefault("held", BoxEditorState())
     words = {"contradicted": "contradicted", "reasoning": "reasoning"}
-    box_editor(
+    draw_box_editor(
         picture,
         held,
         words,
@@ -205,7 +207,7 @@ def one_image() -> None:
         name="lamp.png",
         is_locked=st.session_state.get("is_locked", False),
     )
-    st.text(address_of(picture, "boxes"))
+    st.text(serve_picture(picture, "boxes"))
 
 
 def test_python_holds_what_fits_and_says_why_it_does_not_hold_the_rest(
@@ -214,7 +216,7 @@ def test_python_holds_what_fits_and_says_why_it_does_not_hold_the_rest(
     def browser(*, on_edit_change: Callable[[], None], **_: Any) -> None:
         on_edit_change()  # which AppTest never does
 
-    monkeypatch.setattr(annotation_editors, "component", lambda name: browser)
+    monkeypatch.setattr(annotation_editors, "get_component", lambda name: browser)
     at = AppTest.from_function(one_image, default_timeout=30)
     at.session_state["boxes"] = {"edit": drew()}
     at.run()

@@ -6,11 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from components.report import markdown_report
-from components.run.replay import at_moment, cues
-from components.run.transcript import after, asides, spoken_texts, weights_html
+from components.report import build_markdown_report
+from components.run.replay import replay_until, schedule_events
+from components.run.transcript import (
+    collect_asides,
+    list_spoken_texts,
+    render_weights,
+    select_asides,
+)
 from components.widgets.html import Html
-from core.pipeline.streaming_input import outcome
+from core.pipeline.streaming_input import build_outcome
 from core.schema.events import (
     ConsensusWeighed,
     DebateNoted,
@@ -21,7 +26,7 @@ from core.schema.events import (
     RunStarted,
     TurnFinished,
 )
-from core.schema.progress import folded
+from core.schema.progress import fold_events
 from core.schema.records import Judgement, Plan, Run, Turn
 from core.verdict.consensus_weights import LearnedWeigher, LearnedWeights, Method
 from tests.components.speaking import debate_html
@@ -51,8 +56,8 @@ EVENTS: list[Event] = [
 
 
 def test_they_stand_between_the_turns_that_they_were_said_between() -> None:
-    progress = folded(EVENTS)
-    made = debate_html(progress.turns, placed=asides(progress))
+    progress = fold_events(EVENTS)
+    made = debate_html(progress.turns, placed=collect_asides(progress))
     parts = ["Turn 1", "Turn 2", "Turn 3", "Look &lt;b&gt;", "In &lt;i&gt;", "Turn 4", "Weighed"]
     places = [made.index(part) for part in parts]
     assert places == sorted(places)
@@ -75,41 +80,41 @@ def test_they_stand_between_the_turns_that_they_were_said_between() -> None:
 def test_learned_weights_are_told_in_words_with_their_number(method: Method, told: str) -> None:
     weigher = LearnedWeigher(LearnedWeights(method), {}, 3)
     weighed = ConsensusWeighed(5.0, weigher.method, (("Ada", 0.6), ("Ben", 0.4)), 0.6)
-    assert told in weights_html(weighed)
+    assert told in render_weights(weighed)
 
 
 def test_words_before_the_first_turn_and_without_any_are_shown() -> None:
     for events in ([EVENTS[0], SAID], [EVENTS[0], SAID, EVENTS[1]]):
-        progress = folded(events)
-        made = debate_html(progress.turns, placed=asides(progress))
+        progress = fold_events(events)
+        made = debate_html(progress.turns, placed=collect_asides(progress))
         assert made.count("Mira") == 1
 
 
 @pytest.mark.parametrize("numbers", [[], [1], [2, 5], [1, 2, 3]])
 def test_each_aside_is_shown_once_whatever_turns_there_are(numbers: list[int]) -> None:
     placed = {place: [Html(f"p{place}")] for place in range(7)}
-    shown = after(placed, 0, numbers[0] if numbers else None)
+    shown = select_asides(placed, 0, numbers[0] if numbers else None)
     for number, following in zip(numbers, [*numbers[1:], None], strict=False):
-        shown += after(placed, number, following)
+        shown += select_asides(placed, number, following)
     assert sorted(shown) == sorted(f"p{place}" for place in placed)
 
 
 def test_a_replay_says_them_in_their_time() -> None:
-    placed = cues(EVENTS, "reading")
+    placed = schedule_events(EVENTS, "reading")
     spoke = next(cue.at for cue in placed if cue.event.kind == "person_spoke")
-    before, _ = at_moment(placed, spoke - 0.01)
-    then, _ = at_moment(placed, spoke)
+    before, _ = replay_until(placed, spoke - 0.01)
+    then, _ = replay_until(placed, spoke)
     assert (before.remarks, then.remarks) == ([], [SAID])
 
 
 def test_a_report_and_the_command_line_tell_them() -> None:
     run = Run("r", CASE.id, CASE.project_id, Plan(), "finished", 0.0)
-    progress = folded(EVENTS)
-    text = markdown_report(run, CASE, progress, [], None)
+    progress = fold_events(EVENTS)
+    text = build_markdown_report(run, CASE, progress, [], None)
     assert (
         text.index("Turn 3") < text.index("Mira, a person, to all debaters:") < text.index("Turn 4")
     )
-    told = outcome(run, progress)
+    told = build_outcome(run, progress)
     assert told["remarks"] == [{"by": "Mira", "text": SAID.text}]
     assert told["corrected"] is None
 
@@ -118,22 +123,22 @@ def test_a_judgement_on_the_way_stands_after_the_turns_that_it_heard() -> None:
     said = Judgement("Moderator", "unclear", "No.", prose="Not <b>yet</b>.", cause="not_settled")
     sample = JudgementSampled(2.5, said, 1, "after round 1", 0.1)
     events = [EVENTS[0], turn(1, 1), turn(2, 1), sample, turn(3, 2)]
-    progress = folded(events)
-    made = debate_html(progress.turns, placed=asides(progress))
+    progress = fold_events(events)
+    made = debate_html(progress.turns, placed=collect_asides(progress))
     places = [made.index(part) for part in ("Turn 2", "after round 1", "Not &lt;b&gt;", "Turn 3")]
     assert places == sorted(places)
-    told = spoken_texts(progress)
+    told = list_spoken_texts(progress)
     assert told[2] == "Moderator, after round 1: unclear\nNot <b>yet</b>."
-    at = [cue.at for cue in cues(events, "reading")]
+    at = [cue.at for cue in schedule_events(events, "reading")]
     assert at[3] > at[2], "it takes time to read"
 
 
 def test_how_the_debate_is_held_stands_once_before_the_first_turn() -> None:
     noted = DebateNoted(0.5, "<b>Cleo</b> is not seated.")
-    progress = folded([EVENTS[0], noted, replace(noted, at=0.6), *EVENTS[1:]])
-    made = debate_html(progress.turns, placed=asides(progress))
+    progress = fold_events([EVENTS[0], noted, replace(noted, at=0.6), *EVENTS[1:]])
+    made = debate_html(progress.turns, placed=collect_asides(progress))
     assert made.count("&lt;b&gt;Cleo") == 1
     assert made.index("&lt;b&gt;Cleo") < made.index("Turn 1")
-    assert spoken_texts(progress)[0] == noted.words
-    told = outcome(Run("r", CASE.id, CASE.project_id, Plan(), "finished", 0.0), progress)
+    assert list_spoken_texts(progress)[0] == noted.words
+    told = build_outcome(Run("r", CASE.id, CASE.project_id, Plan(), "finished", 0.0), progress)
     assert (told["notes"], told["problems"]) == ([noted.words], [])

@@ -11,40 +11,40 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.report import audit_texts
+from components.report import list_audit_texts
 from components.run.audit import (
+    build_statement_rows,
     has_audit,
-    parts_of,
-    row_html,
-    rows_of,
-    step_html,
-    summary_words,
-    whole_html,
-    whole_uses,
+    list_link_targets,
+    list_whole_response_calls,
+    render_statement_row,
+    render_step,
+    render_whole_response,
+    summarize_statements,
 )
-from components.run.tool_views import is_shown, shown_once
-from components.widgets.html import HtmlMark, Part, marked_text
-from core.schema.events import MemoryUpdated, Remembered, RunStarted, ToolCalled, ToolUse
-from core.schema.progress import folded
+from components.run.tool_views import drop_repeated_sources, is_already_shown
+from components.widgets.html import HtmlMark, LinkTarget, render_marked_text
+from core.schema.events import MemoryEntry, MemoryUpdated, RunStarted, ToolCalled, ToolUse
+from core.schema.progress import fold_events
 from core.schema.records import Label, Passage, Plan
 from tests.audits_told import CASE, PASSAGE, RESPONSE, SENTENCES, STEPS, begun, told
 from tests.components.test_markup import NASTY, bare
 
-DONE = folded(told())
+DONE = fold_events(told())
 
 
 def drawn(place: int) -> str:
     """The row of a statement, opened."""
-    return row_html(rows_of(DONE)[place], "there", is_over=True)
+    return render_statement_row(build_statement_rows(DONE)[place], "there", is_over=True)
 
 
 def test_wrong_statements_come_first_and_what_is_not_concluded_last() -> None:
     first_memory = next(n for n, event in enumerate(STEPS) if event.kind == "memory_updated")
-    rows = sorted(rows_of(DONE), key=lambda row: row.gravity)
+    rows = sorted(build_statement_rows(DONE), key=lambda row: row.gravity)
     assert [row.number for row in rows] == [2, 3, 4, 1, 5]
-    early = rows_of(folded([*begun(), *STEPS[: first_memory + 1]]))
+    early = build_statement_rows(fold_events([*begun(), *STEPS[: first_memory + 1]]))
     assert [row.number for row in sorted(early, key=lambda row: row.gravity)] == [1, 2, 3, 4, 5]
-    assert summary_words(early) == (
+    assert summarize_statements(early) == (
         "0 hallucinated · 0 unclear · 1 supported, of 5 statements; 4 not concluded"
     )
 
@@ -65,8 +65,10 @@ def test_what_says_nothing_to_check_has_no_label() -> None:
     assert "Nothing to check" in shown.partition("In memory")[2]
     assert "Unclear" not in shown.partition("In memory")[2]
     assert "Unclear" not in bare(drawn(4).partition("</summary>")[0])
-    assert summary_words(rows_of(DONE)).endswith("of 5 statements; 1 with nothing to check")
-    told = audit_texts(DONE)[-1]
+    assert summarize_statements(build_statement_rows(DONE)).endswith(
+        "of 5 statements; 1 with nothing to check"
+    )
+    told = list_audit_texts(DONE)[-1]
     assert told.startswith("5. Nothing to check: What a sight!")
 
 
@@ -90,20 +92,20 @@ def test_a_row_opens_on_its_steps_memory_and_what_reflection_changed() -> None:
 @pytest.mark.parametrize("label", ["supported", "hallucinated"])
 def test_a_tool_that_said_nothing_has_no_label(outcome: str, label: Label) -> None:
     use = ToolUse("search", 0, "{}", "{}", outcome, label, "Why.", 0.1)  # type: ignore[arg-type]
-    shown = step_html(use)
+    shown = render_step(use)
     assert label.capitalize() not in bare(shown)
     assert "The tool " in shown
 
 
 def test_the_whole_response_stands_apart_and_tells_the_gravest_first() -> None:
-    uses = whole_uses(DONE)
+    uses = list_whole_response_calls(DONE)
     assert [use.tool for use in uses] == ["conditions", "code"]
-    line = bare(whole_html(uses[::-1]).partition("</summary>")[0])
+    line = bare(render_whole_response(uses[::-1]).partition("</summary>")[0])
     assert line == "The whole response✗ Hallucinated 20 words were asked for, it has 34."
 
 
 def test_links_lead_to_the_words_of_the_statement() -> None:
-    shown = marked_text(RESPONSE, [HtmlMark(0, 60)], parts_of(DONE))
+    shown = render_marked_text(RESPONSE, [HtmlMark(0, 60)], list_link_targets(DONE))
     assert bare(shown) == RESPONSE
     for number, words in enumerate(SENTENCES, start=1):
         found = re.search(rf'<span class="cp-part" id="cp-statement-{number}">(.*?)</span>', shown)
@@ -119,8 +121,8 @@ def test_links_lead_to_the_words_of_the_statement() -> None:
 def test_parts_never_change_the_text(
     words: str, parts: list[tuple[int, int]], marks: list[tuple[int, int]]
 ) -> None:
-    own = [Part(start, end, f"p{number}") for number, (start, end) in enumerate(parts)]
-    shown = marked_text(words, [HtmlMark(min(place), max(place)) for place in marks], own)
+    own = [LinkTarget(start, end, f"p{number}") for number, (start, end) in enumerate(parts)]
+    shown = render_marked_text(words, [HtmlMark(min(place), max(place)) for place in marks], own)
     assert bare(shown) == words
     assert shown.count("<span") == shown.count("</span>")
 
@@ -128,19 +130,19 @@ def test_parts_never_change_the_text(
 def test_every_moment_of_a_run_can_be_drawn() -> None:
     events = told()
     for upto in range(len(events) + 1):
-        progress = folded(events[:upto])
-        for row in rows_of(progress):
-            assert bare(row_html(row, "", is_over=False))
+        progress = fold_events(events[:upto])
+        for row in build_statement_rows(progress):
+            assert bare(render_statement_row(row, "", is_over=False))
             assert row.memory is None or row.memory == progress.memory[row.statement.index]
-    assert not has_audit(folded(begun()))
-    assert has_audit(folded([*begun(), STEPS[0]]))
+    assert not has_audit(fold_events(begun()))
+    assert has_audit(fold_events([*begun(), STEPS[0]]))
 
 
 def test_a_statement_under_way_says_so_and_after_a_stop_that_it_was_not_checked() -> None:
-    (row, *_) = rows_of(folded([*begun(), STEPS[2]]))
-    assert "checking with search" in row_html(row, "", is_over=False)
-    assert "not checked" in row_html(row, "", is_over=True)
-    assert "cp-pending" in row_html(row, "", is_over=True)
+    (row, *_) = build_statement_rows(fold_events([*begun(), STEPS[2]]))
+    assert "checking with search" in render_statement_row(row, "", is_over=False)
+    assert "not checked" in render_statement_row(row, "", is_over=True)
+    assert "cp-pending" in render_statement_row(row, "", is_over=True)
 
 
 def test_what_agents_say_is_text() -> None:
@@ -148,31 +150,31 @@ def test_what_agents_say_is_text() -> None:
         NASTY, 0, '{"a":"<b>"}', '{"<i>":"<u>"}', "found", "unclear", NASTY, 0.1, thought=NASTY,
         agent=NASTY,
     )  # fmt: skip
-    shown = step_html(use)
+    shown = render_step(use)
     for tag in ("<script", "<b", "<i>", "<u>"):
         assert tag not in shown
 
 
 def test_a_response_of_another_protocol_has_no_audit() -> None:
-    progress = folded([RunStarted(1.0, CASE, Plan(), ())])
+    progress = fold_events([RunStarted(1.0, CASE, Plan(), ())])
     assert not has_audit(progress)
-    assert parts_of(progress) == []
+    assert list_link_targets(progress) == []
 
 
 def test_uses_and_memory_of_statements_that_are_not_there_yet_wait() -> None:
     called = next(event for event in STEPS if isinstance(event, ToolCalled) and event.use.statement)
     held = next(event for event in STEPS if isinstance(event, MemoryUpdated))
     early = MemoryUpdated(1.0, replace(held.entry, statement=4))
-    assert rows_of(folded([begun()[0], called, early])) == []
+    assert build_statement_rows(fold_events([begun()[0], called, early])) == []
 
 
 def test_a_statement_that_says_nothing_to_check_is_not_called_unclear() -> None:
-    idle = MemoryUpdated(12.0, Remembered(4, "unclear", None, "A cry.", is_checkable=False))
-    rows = rows_of(folded([*told(), idle]))
-    line = row_html(rows[4], "", is_over=True).partition("</summary>")[0]
+    idle = MemoryUpdated(12.0, MemoryEntry(4, "unclear", None, "A cry.", is_checkable=False))
+    rows = build_statement_rows(fold_events([*told(), idle]))
+    line = render_statement_row(rows[4], "", is_over=True).partition("</summary>")[0]
     assert "– nothing to check" in line
     assert "Unclear" not in line
-    assert summary_words(rows) == (
+    assert summarize_statements(rows) == (
         "3 hallucinated · 0 unclear · 1 supported, of 5 statements; 1 with nothing to check"
     )
 
@@ -182,10 +184,10 @@ def searched(text: str, title: str = "bridge.pdf") -> dict[str, str]:
 
 
 def row_of(uses: Sequence[ToolUse], *passages: Passage) -> str:
-    memory = Remembered(0, "supported", 0.1, "So.", ("search",), tuple(p.id for p in passages))
-    first = rows_of(DONE)[0]
+    memory = MemoryEntry(0, "supported", 0.1, "So.", ("search",), tuple(p.id for p in passages))
+    first = build_statement_rows(DONE)[0]
     row = replace(first, uses=tuple(uses), memory=memory, passages=passages)
-    return bare(row_html(row, "", is_over=True).partition("</summary>")[2])
+    return bare(render_statement_row(row, "", is_over=True).partition("</summary>")[2])
 
 
 def step(tool: str, *sources: dict[str, str]) -> ToolUse:
@@ -219,9 +221,9 @@ def test_what_is_cut_off_above_is_shown_where_it_is_kept() -> None:
 def test_no_words_of_a_source_are_lost_or_told_twice(steps: list[list[str]]) -> None:
     uses = [step("search", *(searched(text, f"s{n}") for text in texts))
             for n, texts in enumerate(steps)]  # fmt: skip
-    kept, shown = shown_once(uses)
+    kept, shown = drop_repeated_sources(uses)
     before = [text for texts in steps for text in texts if text]
-    assert all(is_shown(text, shown) for text in before)
+    assert all(is_already_shown(text, shown) for text in before)
     for number, use in enumerate(kept):
         told = [source["text"] for source in json.loads(use.gave)["sources"]]
         earlier = [text for texts in steps[:number] for text in texts if text]
@@ -229,7 +231,7 @@ def test_no_words_of_a_source_are_lost_or_told_twice(steps: list[list[str]]) -> 
 
 
 def test_a_search_has_no_label_of_its_own() -> None:
-    shown = bare(step_html(step("search", searched(PASSAGE.text))))
+    shown = bare(render_step(step("search", searched(PASSAGE.text))))
     assert "Unclear" not in shown
     assert PASSAGE.text in shown
 

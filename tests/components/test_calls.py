@@ -9,18 +9,18 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.run.debate import (
-    contested_words,
-    cost_words,
-    cut_words,
-    debate_words,
-    expected_words,
-    plan_words,
-    silence_words,
-    state_html,
+    describe_contested,
+    describe_cuts,
+    describe_debate,
+    describe_expected_calls,
+    describe_plan,
+    explain_silence,
+    format_cost,
+    render_state,
 )
-from core.schema.events import ContextBuilt, DebateDecided, Event, MemoryUpdated, Remembered
-from core.schema.progress import Progress, folded
-from core.schema.records import Context, Judgement, ModelCall, Plan, RoleUsed, Run
+from core.schema.events import ContextBuilt, DebateDecided, Event, MemoryEntry, MemoryUpdated
+from core.schema.progress import RunState, fold_events
+from core.schema.records import EvidenceContext, Judgement, ModelCall, Plan, RoleAssignment, Run
 from core.schema.rosters import DebateOptions
 from tests.audits_told import CASE, begun, told
 
@@ -28,10 +28,10 @@ from tests.audits_told import CASE, begun, told
 def the_judge_and_two_turns() -> None:
     from components.run.debate import draw_problems
     from core.schema.events import ProblemMet, RunFinished
-    from core.schema.progress import Progress
+    from core.schema.progress import RunState
     from core.schema.records import Verdict
 
-    progress = Progress()
+    progress = RunState()
     why = "Judge (x): no verdict line. So there is no verdict."
     progress.add(ProblemMet(1.0, "reading", "b.txt is empty."))
     progress.add(ProblemMet(1.0, "debating", "Ada's turn 1 is lost.", reply="Hm."))
@@ -67,7 +67,7 @@ def test_the_verdicts_own_words_are_not_said_again_and_every_reply_is_there() ->
 def test_a_cost_that_is_unknown_or_tiny_is_never_shown_as_nothing(
     cost: float | None, words: str
 ) -> None:
-    assert cost_words(cost) == words
+    assert format_cost(cost) == words
 
 
 def test_what_was_cut_is_said_once_for_each_role_by_its_last_call() -> None:
@@ -76,85 +76,88 @@ def test_what_was_cut_is_said_once_for_each_role_by_its_last_call() -> None:
 
     calls = [call("debater Ada", f"{n} of 20 turns did not fit.") for n in range(4)]
     calls += [call("debater Ada", ""), call("judge", "9 of 20 turns did not fit.")]
-    assert cut_words(calls) == [
+    assert describe_cuts(calls) == [
         "Cut to fit the model: debater Ada, 4 calls, the last: 3 of 20 turns did not fit.",
         "Cut to fit the model: judge: 9 of 20 turns did not fit.",
     ]
 
 
-SEATED = tuple(RoleUsed(f"debater {name}", name, False, "", "") for name in ("Ada", "Ben"))
+SEATED = tuple(RoleAssignment(f"debater {name}", name, False, "", "") for name in ("Ada", "Ben"))
 
 
-def planned(plan: Plan, *, is_needed: bool | None = None) -> Progress:
+def planned(plan: Plan, *, is_needed: bool | None = None) -> RunState:
     """A run by that plan with two debaters."""
     decided = None if is_needed is None else DebateDecided(1.0, is_needed, "It is so.", "ceda")
-    return Progress(plan=plan, roles=SEATED, decided=decided)
+    return RunState(plan=plan, roles=SEATED, decided=decided)
 
 
 def test_a_plan_tells_what_was_chosen_and_nothing_else() -> None:
-    assert plan_words(Plan("ceda", max_turns=4)) == "Debate in turn (CEDA), at most 4 turns"
-    assert plan_words(Plan("ensemble", options=DebateOptions(seed=7))) == "Ensemble, seed 7"
+    assert describe_plan(Plan("ceda", max_turns=4)) == "Debate in turn (CEDA), at most 4 turns"
+    assert describe_plan(Plan("ensemble", options=DebateOptions(seed=7))) == "Ensemble, seed 7"
     chosen = DebateOptions(samples=3, style="thought", then="ensemble")
     words = "Adaptive, then Ensemble, 3 samples, thinking aloud"
-    assert plan_words(Plan("adaptive", options=chosen)) == words
+    assert describe_plan(Plan("adaptive", options=chosen)) == words
     without = Plan("sc_maks", options=DebateOptions(without="adversary"))
-    assert plan_words(without) == "Advice and attack (SC-MAKS), without attacks"
-    assert plan_words(Plan("audit", max_turns=2)).endswith("at most 2 turns")
-    assert plan_words(Plan("of a newer program")) == "of a newer program, at most 5 turns"
+    assert describe_plan(without) == "Advice and attack (SC-MAKS), without attacks"
+    assert describe_plan(Plan("audit", max_turns=2)).endswith("at most 2 turns")
+    assert describe_plan(Plan("of a newer program")) == "of a newer program, at most 5 turns"
 
 
 def test_the_most_is_told_by_what_it_is_for() -> None:
-    assert expected_words(planned(Plan("ceda", max_turns=4))) == "1 context, 4 turns, 1 judgement"
-    assert expected_words(planned(Plan("ensemble"))) == "2 turns"
+    assert (
+        describe_expected_calls(planned(Plan("ceda", max_turns=4)))
+        == "1 context, 4 turns, 1 judgement"
+    )
+    assert describe_expected_calls(planned(Plan("ensemble"))) == "2 turns"
     five = Plan("single", options=DebateOptions(samples=5))
-    assert expected_words(planned(five)) == "5 judgements"
-    assert expected_words(planned(Plan("audit"))) == ""
-    assert expected_words(Progress()) == ""
+    assert describe_expected_calls(planned(five)) == "5 judgements"
+    assert describe_expected_calls(planned(Plan("audit"))) == ""
+    assert describe_expected_calls(RunState()) == ""
 
 
 def test_a_run_without_turns_says_why() -> None:
     plan = Plan("adaptive", max_turns=4, options=DebateOptions(then="ceda"))
-    assert silence_words(planned(plan, is_needed=False)).endswith(
+    assert explain_silence(planned(plan, is_needed=False)).endswith(
         "of Debate in turn (CEDA). It is so."
     )
     single = planned(Plan("single"))
-    assert silence_words(single) == "Nobody has spoken yet."
+    assert explain_silence(single) == "Nobody has spoken yet."
     single.judgement = Judgement("J", "supported", "It holds.")
-    assert silence_words(single) == "Nobody argued: the label was found without a debate."
+    assert explain_silence(single) == "Nobody argued: the label was found without a debate."
 
 
 def test_a_debate_that_was_not_held_is_told_with_what_it_saved() -> None:
     plan = Plan("adaptive", max_turns=4, options=DebateOptions(then="ceda"))
-    words = debate_words(planned(plan, is_needed=False))
+    words = describe_debate(planned(plan, is_needed=False))
     assert (
         words
         == "not held, which saved up to 1 context, 4 turns, 1 judgement of Debate in turn (CEDA)"
     )
-    assert debate_words(planned(plan, is_needed=True)) == "0 turns"
+    assert describe_debate(planned(plan, is_needed=True)) == "0 turns"
 
 
 RUN = Run("r" * 32, CASE.id, "project", Plan("audit"), "finished", 100.0, 110.0)
-ARGUED = ContextBuilt(10.8, "Context", Context((), ("b:0",), "1 passage for 2 statements."))
+ARGUED = ContextBuilt(10.8, "Context", EvidenceContext((), ("b:0",), "1 passage for 2 statements."))
 
 
 def contested(*numbers: int) -> list[Event]:
-    held = Remembered(0, "hallucinated", 0.6, "Not sure.", is_contested=True)
+    held = MemoryEntry(0, "hallucinated", 0.6, "Not sure.", is_contested=True)
     return [MemoryUpdated(10.0, replace(held, statement=number)) for number in numbers]
 
 
 def panel(*events: Event) -> str:
-    made = state_html(RUN, CASE, folded(events))
+    made = render_state(RUN, CASE, fold_events(events))
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", made))
 
 
 def test_the_context_of_an_audits_debate_is_not_told_as_the_whole() -> None:
-    closed = MemoryUpdated(10.9, Remembered(1, "supported", 0.4, "The judge decides."))
+    closed = MemoryUpdated(10.9, MemoryEntry(1, "supported", 0.4, "The judge decides."))
     events = [*begun(), *contested(1, 3), ARGUED, closed]
     shown = panel(*events)
     assert "Passages 1 found" in shown
     assert "Debated only what stayed contested: statements 2, 4" in shown
     assert "Passages of the debate 1 passage for 2 statements." in shown
-    assert contested_words(folded(events)) == "only what stayed contested: statements 2, 4"
+    assert describe_contested(fold_events(events)) == "only what stayed contested: statements 2, 4"
 
 
 def test_an_audit_without_a_debate_says_so_and_tells_of_no_turns() -> None:

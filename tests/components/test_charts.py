@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 
-from components.measure.calibration import level_figure, risk_figure
+from components.measure.calibration import plot_levels, plot_risk
 from components.widgets.charts import (
-    Cell,
-    Interval,
-    counts_figure,
-    curve_figure,
+    AccuracyInterval,
+    AgentPairCell,
+    answer_weights_figure,
+    confusion_matrix_figure,
     forest_figure,
+    learning_curve_figure,
     loss_figure,
-    matrix_figure,
-    pairs_figure,
+    pair_heatmap_figure,
     reliability_figure,
     threshold_figure,
 )
-from core.learning.data_quality import Curve
-from core.learning.data_quality import CurvePoint as Learned
+from core.learning.data_quality import LearningCurve
+from core.learning.data_quality import LearningCurvePoint as Learned
 from core.learning.track_record import ThresholdPoint, WilsonShare
 
 CONFIG = Path(__file__).resolve().parent.parent.parent / ".streamlit" / "config.toml"
@@ -40,15 +40,15 @@ LEAST_CONTRAST = 3.0  # WCAG 2.1, 1.4.11: graphics
 
 EVIL = '<a href="http://evil.example">a</a>'
 LINES = [
-    Interval(EVIL, 0.8, 0.7, 0.9, 60, 0.4, is_thin=False),
-    Interval("b", 0.5, 0.1, 0.9, 3, None, is_thin=True),
+    AccuracyInterval(EVIL, 0.8, 0.7, 0.9, 60, 0.4, is_thin=False),
+    AccuracyInterval("b", 0.5, 0.1, 0.9, 3, None, is_thin=True),
 ]
 FOREST = forest_figure(LINES, "How often")
-ADDED = counts_figure([EVIL, "b"], [1.2, 0.1], [-1.0, -0.1])
-PAIRS = pairs_figure([EVIL, "b"], [Cell(EVIL, "b", 0.25, "n=9")])
+ADDED = answer_weights_figure([EVIL, "b"], [1.2, 0.1], [-1.0, -0.1])
+PAIRS = pair_heatmap_figure([EVIL, "b"], [AgentPairCell(EVIL, "b", 0.25, "n=9")])
 BINS = [{"low": 0.5, "high": 0.75, "n": 4, "right": 3}, {"low": 0.75, "high": 1.0, "n": 0,
         "right": 0}]  # fmt: skip
-CURVE = Curve(
+CURVE = LearningCurve(
     (Learned(8, 0.6, 0.5, 0.7, 0.65), Learned(90, 0.8, 0.75, 0.85, 0.9)),
     120, (0.9, 0.9, 0.5), 0.02, 0.01, 0.03,
 )  # fmt: skip
@@ -91,13 +91,13 @@ def colours(figure: Any) -> set[str]:
     "figure",
     [
         threshold_figure([0.3, 0.4], [0.5, 0.6], {"in use": 0.3, "proposed": 0.4}),
-        level_figure(LEVELS),
-        risk_figure(POINTS, 0.1, POINTS[1]),
+        plot_levels(LEVELS),
+        plot_risk(POINTS, 0.1, POINTS[1]),
         FOREST,
         ADDED,
         reliability_figure(BINS, BINS, ("seed", "v1")),
         loss_figure([(5, 0.4), (10, 0.2)], 40),
-        curve_figure(CURVE),
+        learning_curve_figure(CURVE),
     ],
 )
 def test_a_figures_colours_stand_out_in_both_themes(theme: str, figure: Any) -> None:
@@ -108,9 +108,7 @@ def test_a_figures_colours_stand_out_in_both_themes(theme: str, figure: Any) -> 
 
 
 def test_coverage_and_risk_stand_beside_a_random_order_and_what_is_wanted() -> None:
-    lines = {
-        line.get("name"): line for line in risk_figure(POINTS, 0.1, POINTS[0]).to_dict()["data"]
-    }
+    lines = {line.get("name"): line for line in plot_risk(POINTS, 0.1, POINTS[0]).to_dict()["data"]}
     assert (list(lines["the surest first"]["x"]), list(lines["the surest first"]["y"])) == (
         [0.6, 1.0], [0.0, 0.16]
     )  # fmt: skip
@@ -118,12 +116,12 @@ def test_coverage_and_risk_stand_beside_a_random_order_and_what_is_wanted() -> N
     assert list(lines["target"]["y"]) == [0.1, 0.1]
     assert (list(lines["in use"]["x"]), list(lines["in use"]["y"])) == ([0.6], [0.0])
     assert not {"target", "in use"} & {
-        line.get("name") for line in risk_figure(POINTS, None, None).to_dict()["data"]
+        line.get("name") for line in plot_risk(POINTS, None, None).to_dict()["data"]
     }
 
 
 def test_each_level_stands_with_its_range_and_its_number() -> None:
-    said, numbers = level_figure(LEVELS).to_dict()["data"]
+    said, numbers = plot_levels(LEVELS).to_dict()["data"]
     assert (list(said["x"]), list(said["y"])) == ([0.55, 0.97], [0.6, 1.0])
     assert list(said["error_y"]["array"]) == pytest.approx([0.181, 0.0], abs=0.001)
     assert list(said["error_y"]["arrayminus"]) == pytest.approx([0.213, 0.114], abs=0.001)
@@ -171,7 +169,8 @@ def test_no_tools_but_full_screen_lie_over_a_title() -> None:
 
 def test_a_matrix_says_its_counts_and_shares() -> None:
     words = [
-        note["text"] for note in matrix_figure(COUNTS, "v1").to_dict()["layout"]["annotations"]
+        note["text"]
+        for note in confusion_matrix_figure(COUNTS, "v1").to_dict()["layout"]["annotations"]
     ]
     assert words == ["<b>2</b><br>100%", "<b>0</b><br>0%", "<b>1</b><br>50%", "<b>1</b><br>50%"]
 
@@ -184,7 +183,7 @@ def test_empty_bins_are_left_out_and_others_say_their_n() -> None:
 
 
 def test_a_curve_goes_on_to_twice_as_many_cases() -> None:
-    lines = {line["name"]: line for line in curve_figure(CURVE).to_dict()["data"]}
+    lines = {line["name"]: line for line in learning_curve_figure(CURVE).to_dict()["data"]}
     assert lines["expected"]["x"][0] == 90
     assert lines["expected"]["x"][-1] == 240
     assert lines["balanced accuracy"]["error_y"]["array"] == pytest.approx([0.1, 0.05])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from components.check.compare import Loaded, differences, parting_lines
+from components.check.compare import LoadedRun, describe_differences, describe_disagreements
 from core.schema.events import SpanAdjudicated
-from core.schema.progress import Progress
+from core.schema.progress import RunState
 from core.schema.records import Label, Plan, Run, Span
 from tests.fakes import make_case
 from tests.test_comparing import TEXT, run
@@ -14,8 +14,8 @@ from tests.test_comparing import TEXT, run
 CASE = make_case("The tower is 512 m tall and red.")
 
 
-def loaded(plan: Plan, label: Label, *marked: tuple[int, int]) -> Loaded:
-    progress = Progress()
+def loaded(plan: Plan, label: Label, *marked: tuple[int, int]) -> LoadedRun:
+    progress = RunState()
     for start, end in marked:
         span = Span(start, end, CASE.response[start:end], 0.9, "contradicted", "Value checker")
         progress.add(SpanAdjudicated(1.0, span, True, "kept"))
@@ -27,7 +27,7 @@ def test_plans_and_marks_that_differ_are_named() -> None:
     plan = Plan(classifier="seed", max_turns=5)
     before = loaded(plan, "hallucinated", (13, 18))
     after = loaded(replace(plan, max_turns=2, passages=9), "hallucinated", (28, 31))
-    assert differences(before, after) == [
+    assert describe_differences(before, after) == [
         "The verdict is the same; p(hallucinated) is 0.70 again.",
         "Debate turns at most: 5 before, 2 after.",
         "Passages per statement: 5 before, 9 after.",
@@ -38,7 +38,7 @@ def test_plans_and_marks_that_differ_are_named() -> None:
 
 def test_a_verdict_that_changed_comes_first() -> None:
     plan = Plan(classifier="seed")
-    lines = differences(loaded(plan, "hallucinated"), loaded(plan, "supported"))
+    lines = describe_differences(loaded(plan, "hallucinated"), loaded(plan, "supported"))
     assert lines == ["The verdict changed from hallucinated to supported."]
 
 
@@ -48,7 +48,7 @@ def test_words_of_a_sentence_that_is_told_of_are_not_told_again() -> None:
         "B": run("supported", []),
         "C": run("hallucinated", [(24, 34)]),
     }
-    assert parting_lines(TEXT, runs) == [
+    assert describe_disagreements(TEXT, runs) == [
         "The verdicts differ. A, C: hallucinated; B: supported.",
         "“The tower is red.”: marked by A, not by B, C.",
         "“It is 512 m tall.”: marked by A, C, not by B.",
@@ -57,12 +57,14 @@ def test_words_of_a_sentence_that_is_told_of_are_not_told_again() -> None:
 
 def test_words_within_a_sentence_that_all_mark_are_named() -> None:
     runs = {"A": run("hallucinated", [(24, 29)]), "B": run("hallucinated", [(24, 34)])}
-    assert parting_lines(TEXT, runs) == ["“tall”: marked by B, not by A."]
+    assert describe_disagreements(TEXT, runs) == ["“tall”: marked by B, not by A."]
 
 
 def test_whoever_turned_is_named_and_nothing_where_all_is_the_same() -> None:
     swayed = run("supported", [], ("Ada", "hallucinated"), ("Ben", "supported"),
                  ("Ada", "supported"))  # fmt: skip
-    lines = parting_lines(TEXT, {"A": swayed, "B": run("supported", [])})
+    lines = describe_disagreements(TEXT, {"A": swayed, "B": run("supported", [])})
     assert lines == ["A: Ada turned from hallucinated to supported in round 2."]
-    assert parting_lines(TEXT, {"A": run("supported", []), "B": run("supported", [])}) == []
+    assert (
+        describe_disagreements(TEXT, {"A": run("supported", []), "B": run("supported", [])}) == []
+    )

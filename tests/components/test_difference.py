@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from components.widgets import html
 from components.widgets.html import (
-    changed_lines,
-    changes,
-    difference_html,
+    count_changed_lines,
     is_unchanged,
-    within_html,
+    iter_changes,
+    render_inline_diff,
+    render_line_diff,
 )
 
 LINES = st.lists(st.text(alphabet="ab <>&正确é", max_size=6), max_size=12)
@@ -33,37 +33,37 @@ def words(markup: str, kind: str) -> list[str]:
 def test_whoever_applies_it_gets_the_other_text(before: list[str], after: list[str]) -> None:
     if "\n".join(before) == "\n".join(after):
         after = [*after, "more", "and more"]
-    shown = difference_html("\n".join(before), "\n".join(after), context=99)
+    shown = render_line_diff("\n".join(before), "\n".join(after), context=99)
     same = words(shown, "same")
     assert sorted(same + words(shown, "removed")) == sorted("\n".join(before).split("\n"))
     assert sorted(same + words(shown, "added")) == sorted("\n".join(after).split("\n"))
 
 
 def test_equal_texts_have_none() -> None:
-    assert difference_html("a\nb", "a\nb") == ""
-    assert changed_lines("a\nb", "a\nb") == (0, 0)
+    assert render_line_diff("a\nb", "a\nb") == ""
+    assert count_changed_lines("a\nb", "a\nb") == (0, 0)
 
 
 def test_signs_and_words_say_what_colour_says_too() -> None:
-    shown = difference_html("one\nold words here\nlast", "one\nnew words here\nlast")
+    shown = render_line_diff("one\nold words here\nlast", "one\nnew words here\nlast")
     assert words(shown, "removed") == ["old words here"]
     assert words(shown, "added") == ["new words here"]
     assert 'aria-label="removed">−<' in shown
     assert 'aria-label="added">+<' in shown
     assert "<strong>old</strong> words here" in shown
     assert "<strong>new</strong> words here" in shown
-    assert changed_lines("one\nold words here", "one\nnew words here\nx") == (1, 2)
+    assert count_changed_lines("one\nold words here", "one\nnew words here\nx") == (1, 2)
 
 
 def test_chinese_is_compared_character_by_character() -> None:
-    shown = difference_html("陈述是正确的", "陈述是错误的")
+    shown = render_line_diff("陈述是正确的", "陈述是错误的")
     assert "陈述是<strong>正确</strong>的" in shown
     assert "陈述是<strong>错误</strong>的" in shown
 
 
 def test_what_is_alike_far_away_is_left_out_and_counted() -> None:
     before = [f"line {n}" for n in range(20)]
-    shown = difference_html("\n".join(before), "\n".join([*before, "more"]))
+    shown = render_line_diff("\n".join(before), "\n".join([*before, "more"]))
     assert "line 19" in shown
     assert "line 3<" not in shown
     assert "19 lines that are alike" in shown
@@ -71,7 +71,7 @@ def test_what_is_alike_far_away_is_left_out_and_counted() -> None:
 
 def test_a_very_long_line_is_compared_as_a_whole() -> None:
     long = "a b " * 5000
-    shown = difference_html(long, long + "c")
+    shown = render_line_diff(long, long + "c")
     assert "<strong>" not in shown
     assert words(shown, "added") == [long + "c"]
 
@@ -87,7 +87,7 @@ def version(markup: str, without: str) -> str:
 
 @given(TEXTS, TEXTS)
 def test_both_versions_can_be_read_out_of_it(before: str, after: str) -> None:
-    made = within_html(before, after)
+    made = render_inline_diff(before, after)
     assert version(made, "ins") == before
     assert version(made, "del") == after
 
@@ -97,12 +97,14 @@ def test_so_they_can_where_the_texts_are_too_long_to_compare(before: str, after:
     found = list(html._cut_common_ends(before, after))
     assert "".join(gone for gone, _ in found) == before
     assert "".join(come for _, come in found) == after
-    long = "x" * html.LONGEST_COMPARED
-    assert sum(gone != come for gone, come in changes(long + before, long + after)) <= 1
+    long = "x" * html.MAX_LINE_DIFF_CHARS
+    assert sum(gone != come for gone, come in iter_changes(long + before, long + after)) <= 1
 
 
 def test_words_change_not_lines_and_markup_stays_text() -> None:
-    made = within_html("It is <b>530</b> m long.\nشكرا 大桥", "It is <b>412</b> m long.\nشكرا 大楼")
+    made = render_inline_diff(
+        "It is <b>530</b> m long.\nشكرا 大桥", "It is <b>412</b> m long.\nشكرا 大楼"
+    )
     assert made.count("<del") == made.count("<ins") == 2
     assert ">530</del>" in made
     assert ">412</ins>" in made
@@ -125,4 +127,6 @@ def test_words_put_in_within_a_stretch_change_it() -> None:
 
 
 def test_a_number_changes_whole() -> None:
-    assert ("3,200", "2,300") in list(changes("It holds 3,200 clocks.", "It holds 2,300 clocks."))
+    assert ("3,200", "2,300") in list(
+        iter_changes("It holds 3,200 clocks.", "It holds 2,300 clocks.")
+    )

@@ -29,12 +29,12 @@ def secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_there_is_no_door_without_a_section(secrets: Path) -> None:
-    assert not login.is_on()
+    assert not login.is_login_required()
 
 
 def test_other_secrets_make_no_door(secrets: Path) -> None:
     secrets.write_text('[keys]\nOPENAI_API_KEY = "sk"\n')
-    assert not login.is_on()
+    assert not login.is_login_required()
 
 
 @pytest.mark.parametrize("text", ["[auth", "[auth]\n", "auth = 7\n", "[auth]\nclient_id = 7\n"])
@@ -42,15 +42,15 @@ def test_a_broken_or_half_written_file_opens_no_door(secrets: Path, text: str) -
     secrets.write_text(text)
     for _ in range(2):
         with pytest.raises(ConfigError):
-            login.is_on()
+            login.is_login_required()
 
 
 def test_a_door_stays_where_it_is_when_the_file_goes(
     secrets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secrets.write_text(toml(GOOD))
-    assert login.is_on()
+    assert login.is_login_required()
     secrets.unlink()
     monkeypatch.setattr(st, "secrets", Secrets())
-    assert login.is_on()
-    assert login.is_outside()
+    assert login.is_login_required()
+    assert login.is_logged_out()

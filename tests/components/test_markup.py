@@ -12,20 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.widgets.html import (
-    EACH_WORD,
-    LEAST_SHOWN,
-    MEAN,
-    MOST_TITLES,
+    MAX_TITLES,
+    MEAN_LAYER,
+    MIN_SHOWN_P,
+    WORD_LAYER,
     Html,
     HtmlMark,
+    build_heat_marks,
+    draw_html,
     element,
-    heated,
-    joined,
-    layers_of,
-    marked_text,
-    missing_votes,
-    show,
-    text,
+    group_marks_by_agent,
+    join_html,
+    list_missing_votes,
+    render_marked_text,
+    to_html,
 )
 from core.schema.events import (
     RunStarted,
@@ -36,8 +36,8 @@ from core.schema.events import (
     SpanVoted,
     WordsScored,
 )
-from core.schema.progress import folded
-from core.schema.records import Plan, RoleUsed, Span, WordScore
+from core.schema.progress import fold_events
+from core.schema.records import Plan, RoleAssignment, Span, WordScore
 from tests.fakes import make_case
 
 NASTY = "<script>alert(1)</script> & \"quotes\" 'single' <b onclick=x>bold</b> &amp; ]]>"
@@ -66,25 +66,25 @@ def test_only_our_tags_and_attributes_exist() -> None:
 def test_markup_is_not_escaped_twice() -> None:
     inner = element("em", "<")
     assert element("p", inner, "&") == "<p><em>&lt;</em>&amp;</p>"
-    assert isinstance(joined([inner, "<"]), Html)
-    assert text(inner) is inner
+    assert isinstance(join_html([inner, "<"]), Html)
+    assert to_html(inner) is inner
 
 
 def test_a_plain_string_is_never_drawn() -> None:
     with pytest.raises(TypeError, match="only markup"):
-        show("<b>hello</b>")  # type: ignore[arg-type]
+        draw_html("<b>hello</b>")  # type: ignore[arg-type]
 
 
 def test_a_mark_sits_on_its_words_only() -> None:
     words = "The tower is 512 m tall, not 512 m wide."
-    made = marked_text(words, [HtmlMark(13, 18, "1", "the evidence says 412 m")])
+    made = render_marked_text(words, [HtmlMark(13, 18, "1", "the evidence says 412 m")])
     assert made.count("<mark") == 1
     assert '<mark class="cp-mark" title="the evidence says 412 m">512 m</mark>' in made
     assert 'data-n="1"' in made
 
 
 def test_overlapping_marks_show_all_their_numbers() -> None:
-    made = marked_text("abcdef", [HtmlMark(0, 4, "1"), HtmlMark(2, 6, "2")])
+    made = render_marked_text("abcdef", [HtmlMark(0, 4, "1"), HtmlMark(2, 6, "2")])
     assert bare(made) == "abcdef"
     assert made.count("<mark") == 3
     assert made.index('data-n="1"') < made.index('data-n="2"')
@@ -101,7 +101,7 @@ def test_marking_never_changes_the_text(words: str, places: list[tuple[int, int]
         for number, (start, length) in enumerate(places)
         if start < len(words)
     ]
-    assert bare(marked_text(words, marks)) == words
+    assert bare(render_marked_text(words, marks)) == words
 
 
 @given(st.text(max_size=80))
@@ -121,24 +121,24 @@ class Walked(list[HtmlMark]):
 
 def test_marks_are_gone_through_a_few_times_however_many_they_are() -> None:
     marks = Walked(HtmlMark(n, 10_000 - n, str(n)) for n in range(2000))
-    assert marked_text("word " * 2000, marks).count("<sup") == 2000
+    assert render_marked_text("word " * 2000, marks).count("<sup") == 2000
     assert marks.walks < 10
 
 
 def test_a_stretch_under_very_many_marks_names_some_of_them() -> None:
     marks = [HtmlMark(n, 10_000 - n, title=f"mark {n}") for n in range(2000)]
-    made = marked_text("word " * 2000, marks)
+    made = render_marked_text("word " * 2000, marks)
     assert len(made) < 3_000_000
-    assert f"mark {MOST_TITLES - 1}\n…" in made
-    assert f'mark {MOST_TITLES - 2}\nmark {MOST_TITLES - 1}">' in made
+    assert f"mark {MAX_TITLES - 1}\n…" in made
+    assert f'mark {MAX_TITLES - 2}\nmark {MAX_TITLES - 1}">' in made
 
 
 CASE = make_case("The tower is 512 m tall.")
 SPAN = Span(13, 18, "512 m", 0.9, "number_or_date", "Ada", "412 m")
 SCORES = (WordScore(0, 3, 0.02), WordScore(13, 16, 0.6), WordScore(17, 18, 0.3))
-PROGRESS = folded(
+PROGRESS = fold_events(
     [
-        RunStarted(1.0, CASE, Plan(), (RoleUsed("span adjudicator", "Elder", True, "", ""),)),
+        RunStarted(1.0, CASE, Plan(), (RoleAssignment("span adjudicator", "Elder", True, "", ""),)),
         WordsScored(2.0, "Reader", SCORES, 0.4),
         SpanProposed(3.0, SPAN),
         SpanVoted(4.0, "Ada", "Ben", SPAN, 0.7, "The source says 412 m."),
@@ -150,17 +150,17 @@ PROGRESS = folded(
 
 
 def test_each_agent_has_its_layer_and_who_gave_no_vote_has_none() -> None:
-    layers = layers_of(PROGRESS)
-    assert list(layers) == [MEAN, "Ada", "Ben", "Elder", EACH_WORD]
+    layers = group_marks_by_agent(PROGRESS)
+    assert list(layers) == [MEAN_LAYER, "Ada", "Ben", "Elder", WORD_LAYER]
     assert [mark.strength for mark in layers["Ben"]] == [0.7]
-    assert [mark.strength for mark in layers[EACH_WORD]] == [0.6, 0.3]
-    assert all((m.strength or 0) >= LEAST_SHOWN for own in layers.values() for m in own)
-    assert missing_votes(PROGRESS) == ["Cleo on 1"]
+    assert [mark.strength for mark in layers[WORD_LAYER]] == [0.6, 0.3]
+    assert all((m.strength or 0) >= MIN_SHOWN_P for own in layers.values() for m in own)
+    assert list_missing_votes(PROGRESS) == ["Cleo on 1"]
 
 
 def test_the_surest_colours_and_all_are_named() -> None:
-    marks = heated(layers_of(PROGRESS), ["Ada", "Ben"], PROGRESS)
-    shown = marked_text(CASE.response, marks)
+    marks = build_heat_marks(group_marks_by_agent(PROGRESS), ["Ada", "Ben"], PROGRESS)
+    shown = render_marked_text(CASE.response, marks)
     (mark,) = re.findall(r"<mark[^>]*>", shown)
     assert "--cp-heat: 90%" in mark
     assert "cp-mark-hard" in mark
@@ -171,24 +171,30 @@ def test_the_surest_colours_and_all_are_named() -> None:
 
 
 def test_only_what_is_chosen_is_warm() -> None:
-    shown = marked_text(CASE.response, heated(layers_of(PROGRESS), ["Ben"], PROGRESS))
+    shown = render_marked_text(
+        CASE.response, build_heat_marks(group_marks_by_agent(PROGRESS), ["Ben"], PROGRESS)
+    )
     assert "--cp-heat: 70%" in shown
     assert "Ada:" not in shown
-    cold = marked_text(CASE.response, heated(layers_of(PROGRESS), ["nobody"], PROGRESS))
+    cold = render_marked_text(
+        CASE.response, build_heat_marks(group_marks_by_agent(PROGRESS), ["nobody"], PROGRESS)
+    )
     assert "--cp-heat: 0%" in cold, "what counts is outlined all the same"
 
 
 def test_reasons_are_text() -> None:
-    shown = marked_text(CASE.response, heated(layers_of(PROGRESS), ["Elder"], PROGRESS))
+    shown = render_marked_text(
+        CASE.response, build_heat_marks(group_marks_by_agent(PROGRESS), ["Elder"], PROGRESS)
+    )
     assert "<script" not in shown
     assert "kept – &lt;script&gt;" in shown
 
 
 def test_marks_without_strength_are_plain() -> None:
-    assert "cp-heat" not in marked_text("abc", [HtmlMark(0, 1, "1", "x")])
+    assert "cp-heat" not in render_marked_text("abc", [HtmlMark(0, 1, "1", "x")])
 
 
 def test_who_raised_words_together_has_a_layer_each() -> None:
     both = replace(SPAN, source="Ada, Zoe")
-    layers = layers_of(folded([SpanProposed(1.0, SPAN), SpanProposed(2.0, both)]))
+    layers = group_marks_by_agent(fold_events([SpanProposed(1.0, SPAN), SpanProposed(2.0, both)]))
     assert {name: len(marks) for name, marks in layers.items()} == {"Ada": 2, "Zoe": 1}

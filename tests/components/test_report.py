@@ -11,19 +11,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.report import (
-    BY_MARKS,
-    LONGEST_SPAN,
-    LONGEST_TOLD,
-    html_report,
-    in_short,
-    markdown_report,
-    proposed,
+    MARKED_VALUES_AUTHOR,
+    MAX_SPAN_CHARS,
+    MAX_SUMMARY_CHARS,
+    build_html_report,
+    build_markdown_report,
+    propose_correction,
+    summarize_changes,
 )
-from components.run.evidence import span_marks
-from components.run.replay import at_moment, cues
-from components.run.verdict import TOO_FEW, PastVerdicts, worth_of, worth_words
-from components.widgets.html import change_words, changes
-from components.widgets.wording import escaped, percent
+from components.run.evidence import build_span_marks
+from components.run.replay import replay_until, schedule_events
+from components.run.verdict import (
+    TOO_FEW_VERDICTS,
+    PastVerdicts,
+    describe_measured_reliability,
+    describe_reliability,
+)
+from components.widgets.html import describe_changes, iter_changes
+from components.widgets.wording import escape_markdown, format_percent
 from core.schema.events import (
     DebateDecided,
     Event,
@@ -39,14 +44,14 @@ from core.schema.events import (
     TurnFinished,
     TurnStarted,
 )
-from core.schema.progress import Progress, folded
+from core.schema.progress import RunState, fold_events
 from core.schema.records import (
-    Box,
+    BoundingBox,
     Judgement,
     Passage,
     Plan,
     Quote,
-    RoleUsed,
+    RoleAssignment,
     Run,
     Span,
     Statement,
@@ -85,15 +90,15 @@ CARD = {"reliability": [{"low": 0.8, "high": 0.9, "n": 212, "right": 184}]}
 SAID = [Correction("k", RUN.id, "case", "Mira", 200.0, "supported", reason="<u>p. 3</u>")]
 
 
-def progress() -> Progress:
-    made = Progress()
+def progress() -> RunState:
+    made = RunState()
     for event in EVENTS:
         made.add(event)
     return made
 
 
 def test_the_html_report_is_whole_and_fetches_nothing() -> None:
-    made = html_report(RUN, CASE, progress(), SAID, CARD)
+    made = build_html_report(RUN, CASE, progress(), SAID, CARD)
     assert made.startswith("<!doctype html>")
     assert not re.search(r"(src|href)\s*=|@import|url\(", made)
     assert "<script" not in made
@@ -104,7 +109,7 @@ def test_the_html_report_is_whole_and_fetches_nothing() -> None:
 
 
 def test_the_markdown_report_keeps_texts_in_their_fences() -> None:
-    made = markdown_report(RUN, CASE, progress(), SAID, CARD)
+    made = build_markdown_report(RUN, CASE, progress(), SAID, CARD)
     assert "**Hallucinated**, p(hallucinated) = 0.83" in made
     outside = re.sub(r"(?ms)^(`{3,})text\n.*?^\1$", "", made)
     assert "<script>" not in outside
@@ -115,7 +120,7 @@ def test_the_markdown_report_keeps_texts_in_their_fences() -> None:
 def test_a_judge_and_a_classifier_that_differ_are_named_in_both_reports() -> None:
     made = progress()
     made.add(JudgementReached(109.0, Judgement("Judge", "supported", "right"), 1.0))
-    for report in (html_report, markdown_report):
+    for report in (build_html_report, build_markdown_report):
         words = report(RUN, CASE, made, SAID, CARD)
         assert "The judge itself calls it supported" in words
         assert "calls it hallucinated, and its label counts" in words
@@ -133,7 +138,7 @@ def test_what_the_verdict_says_of_itself_is_no_further_problem() -> None:
         RunFinished(110.0, unclear, 10.0),
     ):
         made.add(event)
-    for report in (html_report, markdown_report):
+    for report in (build_html_report, build_markdown_report):
         words = re.sub(r"<[^>]+>", " ", report(RUN, CASE, made, [], CARD))
         assert "Ben&#x27;s turn 2" in words or "Ben's turn 2 is lost." in words
         assert words.count("no verdict line") == 1
@@ -141,65 +146,69 @@ def test_what_the_verdict_says_of_itself_is_no_further_problem() -> None:
 
 def test_a_language_model_as_judge_is_not_said_to_contest_nothing() -> None:
     made = progress()
-    own = RoleUsed("judge", "Judge", True, "rule", "a")
+    own = RoleAssignment("judge", "Judge", True, "rule", "a")
     for used, is_said in ((own, True), (replace(own, built_in=False), False)):
         made.roles = (used,)
-        assert ("Contested by several" in html_report(RUN, CASE, made, [], CARD)) is is_said
+        assert ("Contested by several" in build_html_report(RUN, CASE, made, [], CARD)) is is_said
 
 
 def test_only_the_built_in_engines_verdicts_say_that_they_are_its_own() -> None:
-    own = RoleUsed("judge", "Judge", True, "rule", "a")
+    own = RoleAssignment("judge", "Judge", True, "rule", "a")
     made = progress()
     words = "no language model was asked"
-    assert words not in html_report(RUN, CASE, made, SAID, CARD), "nobody knows who it was"
+    assert words not in build_html_report(RUN, CASE, made, SAID, CARD), "nobody knows who it was"
     made.roles = (own,)
-    assert words in html_report(RUN, CASE, made, SAID, CARD)
+    assert words in build_html_report(RUN, CASE, made, SAID, CARD)
     made.roles = (own, replace(own, role="debater", built_in=False))
-    assert words not in html_report(RUN, CASE, made, SAID, CARD)
+    assert words not in build_html_report(RUN, CASE, made, SAID, CARD)
 
 
 def test_a_probability_is_said_to_be_worth_what_was_measured() -> None:
-    assert worth_of(VERDICT, CARD, Progress()) == (
+    assert describe_measured_reliability(VERDICT, CARD, RunState()) == (
         "Of 212 held-out verdicts with a confidence like this, 87% were right."
     )
-    assert worth_of(VERDICT, None, Progress()).startswith("Too few verdicts")
-    by_tool = Progress(judgement=Judgement("Judge", VERDICT.label, "So.", by_tool="Length"))
-    assert worth_of(VERDICT, CARD, by_tool).startswith("A tool decided this (length)")
+    assert describe_measured_reliability(VERDICT, None, RunState()).startswith("Too few verdicts")
+    by_tool = RunState(judgement=Judgement("Judge", VERDICT.label, "So.", by_tool="Length"))
+    assert describe_measured_reliability(VERDICT, CARD, by_tool).startswith(
+        "A tool decided this (length)"
+    )
     few = {"reliability": [{"low": 0.8, "high": 0.9, "n": 3, "right": 3}]}
-    assert worth_of(VERDICT, few, Progress()).startswith("Too few verdicts")
+    assert describe_measured_reliability(VERDICT, few, RunState()).startswith("Too few verdicts")
 
 
 def test_past_verdicts_of_the_project_go_before_what_was_measured_elsewhere() -> None:
     measured = "Of 212 held-out verdicts with a confidence like this, 87% were right."
     known = PastVerdicts("Of past verdicts at this level, 91% were right.", "Counted are …", True)
     few = PastVerdicts("Only 4 past verdicts at this level were looked at.")
-    assert worth_words(VERDICT, CARD, Progress(), known) == known.words
-    assert worth_words(VERDICT, CARD, Progress(), few) == f"{measured} {few.words}"
-    assert worth_words(VERDICT, None, Progress(), few) == few.words
-    assert worth_words(VERDICT, None, Progress(), PastVerdicts()) == TOO_FEW
+    assert describe_reliability(VERDICT, CARD, RunState(), known) == known.words
+    assert describe_reliability(VERDICT, CARD, RunState(), few) == f"{measured} {few.words}"
+    assert describe_reliability(VERDICT, None, RunState(), few) == few.words
+    assert describe_reliability(VERDICT, None, RunState(), PastVerdicts()) == TOO_FEW_VERDICTS
 
 
 def test_both_reports_say_what_past_verdicts_tell_and_that_people_must_decide() -> None:
     past = PastVerdicts(
         "Of past verdicts, 91% were right.", "<b>how</b>", True, "For <b>people</b>."
     )
-    html = html_report(RUN, CASE, progress(), SAID, CARD, past)
+    html = build_html_report(RUN, CASE, progress(), SAID, CARD, past)
     assert "91% were right" in html
     assert "⚑ For &lt;b&gt;people&lt;/b&gt;." in html
     assert 'title="&lt;b&gt;how&lt;/b&gt;"' in html
-    markdown = markdown_report(RUN, CASE, progress(), SAID, CARD, past)
+    markdown = build_markdown_report(RUN, CASE, progress(), SAID, CARD, past)
     assert "p(hallucinated) = 0.83. Of past verdicts, 91% were right." in markdown
     assert "```text\nFor <b>people</b>.\n```" in markdown
 
 
 def test_no_probability_is_rounded_to_certainty() -> None:
-    assert percent(0.999) == "over 99%"
-    assert percent(0.001) == "under 1%"
-    assert percent(0.834) == "83%"
+    assert format_percent(0.999) == "over 99%"
+    assert format_percent(0.001) == "under 1%"
+    assert format_percent(0.834) == "83%"
 
 
 def test_markdown_in_names_is_shown_letter_by_letter() -> None:
-    assert escaped("*a* [b](c) `d` $x$ # 10:15") == r"\*a\* \[b\]\(c\) \`d\` \$x\$ \# 10\:15"
+    assert (
+        escape_markdown("*a* [b](c) `d` $x$ # 10:15") == r"\*a\* \[b\]\(c\) \`d\` \$x\$ \# 10\:15"
+    )
 
 
 @pytest.mark.parametrize(
@@ -207,26 +216,26 @@ def test_markdown_in_names_is_shown_letter_by_letter() -> None:
 )
 def test_icons_colours_and_addresses_in_names_stay_text(text: str) -> None:
     """They are made after backslashes are gone: an invisible joiner must part them."""
-    shown = escaped(text).replace("\\", "")
+    shown = escape_markdown(text).replace("\\", "")
     assert shown != text
     assert shown.replace("\u2060", "") == text
 
 
 def test_a_replay_at_recorded_pace_keeps_the_times() -> None:
-    placed = cues(EVENTS, "recorded")
+    placed = schedule_events(EVENTS, "recorded")
     assert [cue.at for cue in placed][-1] == 10.0
-    before, speaking = at_moment(placed, 3.0)
+    before, speaking = replay_until(placed, 3.0)
     assert before.turns == []
     assert {n: (one.asked.debater, one.words) for n, one in speaking.items()} == {
         1: ("Ada", "DENY. One")
     }
-    after, _ = at_moment(placed, 10.0)
+    after, _ = replay_until(placed, 10.0)
     assert [turn.number for turn in after.turns] == [1, 2]
     assert after.verdict == VERDICT
 
 
 def test_a_replay_at_reading_pace_gives_time_to_read() -> None:
-    placed = cues(EVENTS, "reading")
+    placed = schedule_events(EVENTS, "reading")
     ats = [cue.at for cue in placed]
     assert ats == sorted(ats)
     spoken = [cue.at for cue in placed if cue.event.kind.startswith("turn_")]
@@ -234,8 +243,8 @@ def test_a_replay_at_reading_pace_gives_time_to_read() -> None:
 
 
 def test_an_empty_run_replays_to_nothing() -> None:
-    assert cues([], "recorded") == []
-    assert at_moment([], 5.0)[0].turns == []
+    assert schedule_events([], "recorded") == []
+    assert replay_until([], 5.0)[0].turns == []
 
 
 def test_spans_that_all_lie_in_each_other_do_not_fill_the_report() -> None:
@@ -244,8 +253,8 @@ def test_spans_that_all_lie_in_each_other_do_not_fill_the_report() -> None:
     for n in range(200):
         span = replace(SPAN, start=n, end=10_000 - n, text=case.response[n : 10_000 - n])
         made.add(SpanAdjudicated(109.6, span, True, "kept"))
-    for report in (html_report, markdown_report):
-        assert len(report(RUN, case, made, SAID, CARD)) < 200 * (LONGEST_SPAN + 1000)
+    for report in (build_html_report, build_markdown_report):
+        assert len(report(RUN, case, made, SAID, CARD)) < 200 * (MAX_SPAN_CHARS + 1000)
 
 
 def test_a_report_tells_all_that_a_person_said() -> None:
@@ -256,29 +265,29 @@ def test_a_report_tells_all_that_a_person_said() -> None:
         spans=(SPAN,),
         corrected_answer="412 m",
         evidence=(EvidenceMark("s", 0, 5, "412 m", "supports"),),
-        boxes=(ImageBox("i", Box(0.1, 0.1, 0.5, 0.5), "number_or_date", "here"),),
+        boxes=(ImageBox("i", BoundingBox(0.1, 0.1, 0.5, 0.5), "number_or_date", "here"),),
         ratings=Ratings(accuracy=2),
         comment="<i>look again</i>",
     )
-    made = html.unescape(html_report(RUN, CASE, progress(), [said], CARD))
+    made = html.unescape(build_html_report(RUN, CASE, progress(), [said], CARD))
     for words in (
         "hallucinated (the machine: supported): <u>p. 3</u>. Wrong words: “512 m”. Right: 412 m. ",
         "“412 m” supports it. A box in the image, number or date: here. Accuracy 2 of 5. ",
         "Comment: <i>look again</i>",
     ):
         assert words in made
-    assert "<i>look again</i>" not in html_report(RUN, CASE, progress(), [said], CARD)
+    assert "<i>look again</i>" not in build_html_report(RUN, CASE, progress(), [said], CARD)
 
 
 def test_an_audit_stands_in_both_reports_and_keeps_texts_texts() -> None:
-    made = folded(audits_told.told())
-    html_made = html_report(RUN, audits_told.CASE, made, [], CARD)
+    made = fold_events(audits_told.told())
+    html_made = build_html_report(RUN, audits_told.CASE, made, [], CARD)
     (table,) = re.findall(r"<table><thead><tr><th[^>]*></th><th[^>]*>Verdict.*?</table>", html_made)
     assert table.count("<tr>") == 1 + len(audits_told.SENTENCES)
     for words in ("calendar", "12 March 2024 was a Tuesday.", "98%", "Because of statement 3."):
         assert words in html.unescape(table)
     assert not re.search(r"(src|href)\s*=|@import|url\(", html_made)
-    markdown = markdown_report(RUN, audits_told.CASE, made, [], CARD)
+    markdown = build_markdown_report(RUN, audits_told.CASE, made, [], CARD)
     assert "## Statement by statement" in markdown
     assert "2. Hallucinated (98%): It was opened on 12 March 2024, a Monday." in markdown
     assert "search: failed: No answer within 10 s." in markdown
@@ -287,8 +296,8 @@ def test_an_audit_stands_in_both_reports_and_keeps_texts_texts() -> None:
 
 
 def test_a_report_of_a_debate_has_no_statements_section() -> None:
-    assert "Statement by statement" not in html_report(RUN, CASE, progress(), SAID, CARD)
-    assert "Statement by statement" not in markdown_report(RUN, CASE, progress(), SAID, CARD)
+    assert "Statement by statement" not in build_html_report(RUN, CASE, progress(), SAID, CARD)
+    assert "Statement by statement" not in build_markdown_report(RUN, CASE, progress(), SAID, CARD)
 
 
 def test_only_what_a_source_says_is_called_what_the_evidence_says() -> None:
@@ -299,25 +308,25 @@ def test_only_what_a_source_says_is_called_what_the_evidence_says() -> None:
         (worked_out, "it should say “Sunday”"),
         (lost, "it should say “412 m”"),
     ):
-        (mark,) = span_marks((span,))
+        (mark,) = build_span_marks((span,))
         assert words in mark.title
-    told = folded([*EVENTS[:-2], SpanAdjudicated(104.0, worked_out, True, "")])
-    report = markdown_report(RUN, CASE, told, [], None)
+    told = fold_events([*EVENTS[:-2], SpanAdjudicated(104.0, worked_out, True, "")])
+    report = build_markdown_report(RUN, CASE, told, [], None)
     assert "it should say: Sunday" in report
     assert "evidence says" not in report
 
 
 def test_where_nobody_argued_both_reports_say_why() -> None:
     told = replace(RUN, plan=Plan("adaptive", classifier="seed"))
-    made = Progress(plan=told.plan)
+    made = RunState(plan=told.plan)
     made.add(DebateDecided(101.0, False, "The single judge was sure.", "ceda"))
     for event in EVENTS[-4:]:
         made.add(event)
-    for report in (html_report, markdown_report):
+    for report in (build_html_report, build_markdown_report):
         assert "The single judge was sure." in report(told, CASE, made, [], CARD)
 
 
-def long_debate() -> Progress:
+def long_debate() -> RunState:
     made = progress()
     made.turns = [
         replace(TURNS[n % 2], number=n + 1, round=n // 4 + 1, text=f"DENY. Said {n}.", quotes=())
@@ -327,33 +336,33 @@ def long_debate() -> Progress:
 
 
 def test_a_long_debate_is_folded_by_rounds_with_links_that_unfold_them() -> None:
-    made = html_report(RUN, CASE, long_debate(), [], CARD)
+    made = build_html_report(RUN, CASE, long_debate(), [], CARD)
     assert made.count('<details class="cp-round">') == 3
     assert made.count("Said ") == 16
     links = re.findall(r'<a href="(.*?)">(.*?)</a>', made)
     assert [words for _, words in links] == [f"Round {n}" for n in range(1, 5)]
     assert all(made.count(f'id="{place[1:]}"') == 1 for place, _ in links)
-    assert "<details" not in html_report(RUN, CASE, progress(), SAID, CARD)
+    assert "<details" not in build_html_report(RUN, CASE, progress(), SAID, CARD)
 
 
 RIGHT = CASE.response.replace("512", "412")
 
 
-def revised(text: str) -> Progress:
+def revised(text: str) -> RunState:
     made = progress()
     made.add(ResponseRevised(109.7, "Writer <b>", text))
     return made
 
 
-@pytest.mark.parametrize("by", ["Writer <b>", BY_MARKS])
+@pytest.mark.parametrize("by", ["Writer <b>", MARKED_VALUES_AUTHOR])
 def test_reports_tell_what_goes_and_what_comes_and_by_whom(by: str) -> None:
-    made = revised(RIGHT) if by != BY_MARKS else progress()
-    assert proposed(CASE, made) == (RIGHT, by)
-    html = html_report(RUN, CASE, made, [], None)
+    made = revised(RIGHT) if by != MARKED_VALUES_AUTHOR else progress()
+    assert propose_correction(CASE, made) == (RIGHT, by)
+    html = build_html_report(RUN, CASE, made, [], None)
     assert html.index("Corrected text") < html.index('<del title="taken out: 512">512</del>')
     assert '<ins title="put in: 412">412</ins>' in html
     assert "<b>" not in html
-    text = markdown_report(RUN, CASE, made, [], None)
+    text = build_markdown_report(RUN, CASE, made, [], None)
     assert f"Proposed by {by}." in text
     assert text.index("## Corrected text") < text.index(RIGHT) < text.index("“512” → “412”")
 
@@ -362,29 +371,29 @@ def test_what_it_leaves_contested_is_told() -> None:
     other = replace(SPAN, start=4, end=9, text="tower")
     made = revised(RIGHT)
     made.rulings.append(replace(made.rulings[0], span=other))
-    for report in (html_report, markdown_report):
+    for report in (build_html_report, build_markdown_report):
         assert "Unchanged, though contested: “tower”." in report(RUN, CASE, made, [], None)
 
 
 def test_nothing_is_told_where_nothing_would_change() -> None:
-    for made in (revised(CASE.response), Progress()):
-        assert proposed(CASE, made) == ("", "")
-        for report in (html_report, markdown_report):
+    for made in (revised(CASE.response), RunState()):
+        assert propose_correction(CASE, made) == ("", "")
+        for report in (build_html_report, build_markdown_report):
             assert "Corrected text" not in report(RUN, CASE, made, [], None)
 
 
 def test_many_changes_are_counted_in_the_line() -> None:
-    assert in_short("a b c", "a x c") == "“b” → “x”"
-    assert in_short("a b c", "a c") == "taken out: “b”"
+    assert summarize_changes("a b c", "a x c") == "“b” → “x”"
+    assert summarize_changes("a b c", "a c") == "taken out: “b”"
     spans = (replace(SPAN, start=0, end=1, text="a"), replace(SPAN, start=2, end=3, text="b"))
-    assert in_short("a b c", "a x c", spans) == "“b” → “x” · 1 of 2 marks left unchanged"
-    assert in_short("a b", "a\nb") == "other spaces"
+    assert summarize_changes("a b c", "a x c", spans) == "“b” → “x” · 1 of 2 marks left unchanged"
+    assert summarize_changes("a b", "a\nb") == "other spaces"
     before = " ".join(f"{n} word" for n in range(40))
-    assert in_short(before, before.replace("word", "text")) == "40 changes"
+    assert summarize_changes(before, before.replace("word", "text")) == "40 changes"
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_every_change_has_a_line_and_the_line_is_short(before: str, after: str) -> None:
-    differ = [(gone, come) for gone, come in changes(before, after) if gone != come]
-    assert len(change_words(before, after)) == len(differ)
-    assert len(in_short(before, after)) <= LONGEST_TOLD
+    differ = [(gone, come) for gone, come in iter_changes(before, after) if gone != come]
+    assert len(describe_changes(before, after)) == len(differ)
+    assert len(summarize_changes(before, after)) <= MAX_SUMMARY_CHARS

@@ -11,19 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
-from components.run.replay import at_moment, cues, landmarks
-from components.run.run_view import speaking_now
+from components.run.replay import find_landmarks, replay_until, schedule_events
+from components.run.run_view import find_open_turns
 from components.run.transcript import (
-    MOST_UNFOLDED,
-    Speaking,
-    asides,
-    rounds_html,
-    rounds_of,
-    spoken_texts,
+    MAX_UNFOLDED_TURNS,
+    OpenTurn,
+    collect_asides,
+    list_spoken_texts,
+    render_rounds,
+    split_rounds,
 )
 from core.debate.colmad import COPMAD as COPMAD
 from core.debate.sc_maks import SC_MAKS as SC_MAKS
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.schema.events import (
     Event,
     JudgementReached,
@@ -32,10 +32,10 @@ from core.schema.events import (
     TurnFinished,
     TurnStarted,
 )
-from core.schema.progress import Progress, folded
+from core.schema.progress import RunState, fold_events
 from core.schema.records import Judgement, Plan, Stance, Turn
-from core.schema.roles import DebateView, Speak
-from core.schema.rosters import DebateOptions, Manner
+from core.schema.roles import DebateView, SpeakCallback
+from core.schema.rosters import DebateOptions, TurnMode
 from tests.components.speaking import debate_html, under_way
 from tests.debates import arguing, seated
 from tests.fakes import make_case, make_passage, make_view
@@ -51,7 +51,7 @@ class Arguer:
     built_in: bool = False
     rule: str = "argues as the test says"
 
-    def argue(self, view: DebateView, speak: Speak, stop: Stop) -> Turn:
+    def argue(self, view: DebateView, speak: SpeakCallback, stop: StopSignal) -> Turn:
         own: Stance = view.assigned or ("supported" if self.name == "Ada" else "hallucinated")
         speak("So.")
         return Turn(view.debater, self.name, view.number, view.round, "deny", own, "So.")
@@ -107,17 +107,17 @@ def test_a_live_debate_knows_what_was_asked_of_those_who_speak() -> None:
 
 
 def test_a_round_of_several_phases_is_cut_at_them() -> None:
-    manners: tuple[Manner, ...] = ("advise", "attack", "reconsider")
+    manners: tuple[TurnMode, ...] = ("advise", "attack", "reconsider")
     turns = [
         replace(turn(3 * n + place, 1, name=name), manner=manner)
         for n, manner in enumerate(manners)
         for place, name in enumerate(NAMES, start=1)
     ]
-    headings = [one.heading for one in rounds_of(turns)]
+    headings = [one.heading for one in split_rounds(turns)]
     assert headings == ["Round 1, advice", "Round 1, challenges", "Round 1, answers again"]
-    assert [one.heading for one in rounds_of(turns[:3])] == ["Round 1"]
+    assert [one.heading for one in split_rounds(turns[:3])] == ["Round 1"]
     mixed = [turns[0], replace(turns[3], number=2), replace(turns[1], number=3)]
-    assert [one.heading for one in rounds_of(mixed)] == ["Round 1"]
+    assert [one.heading for one in split_rounds(mixed)] == ["Round 1"]
 
 
 def test_runs_of_before_say_in_a_replay_what_was_asked() -> None:
@@ -127,18 +127,18 @@ def test_runs_of_before_say_in_a_replay_what_was_asked() -> None:
         TurnStarted(1.0, "Ada", "m", 1, 1),  # nobody kept more
         TurnFinished(5.0, said, 4.0),
     ]
-    _, speaking = at_moment(cues(events, "recorded"), 1.0)
+    _, speaking = replay_until(schedule_events(events, "recorded"), 1.0)
     assert (speaking[1].asked.manner, speaking[1].asked.assigned) == ("compete", "supported")
-    assert speaking_now(events[:2], None)[1].asked.manner == "debate"
+    assert find_open_turns(events[:2], None)[1].asked.manner == "debate"
 
 
-@pytest.mark.parametrize("count", [1, MOST_UNFOLDED])
+@pytest.mark.parametrize("count", [1, MAX_UNFOLDED_TURNS])
 def test_a_short_debate_is_not_folded(count: int) -> None:
     assert "<details" not in debate_html(long_debate()[:count])
 
 
 def test_of_a_long_debate_all_rounds_but_the_last_are_folded() -> None:
-    pieces = rounds_html(rounds_of(long_debate()))
+    pieces = render_rounds(split_rounds(long_debate()))
     assert len(pieces) == 8
     assert ["<details" in piece for piece in pieces] == [True] * 7 + [False]
     assert "Round 1 · 3 turns · Ada hallucinated" in pieces[0]
@@ -148,7 +148,7 @@ def test_of_a_long_debate_all_rounds_but_the_last_are_folded() -> None:
 def test_a_round_in_which_somebody_speaks_is_never_folded() -> None:
     """Two debates side by side are spoken in at once."""
     turns = [one for one in long_debate() if one.number != 2]
-    pieces = rounds_html(rounds_of(turns, under_way(2, "Ben", "It", manner="compete")))
+    pieces = render_rounds(split_rounds(turns, under_way(2, "Ben", "It", manner="compete")))
     assert "<details" not in pieces[0]
     assert "<details" in pieces[1]
 
@@ -156,8 +156,8 @@ def test_a_round_in_which_somebody_speaks_is_never_folded() -> None:
 def test_rounds_that_are_over_do_not_change_while_others_are_spoken() -> None:
     """So that one which somebody has unfolded stays so."""
     turns = long_debate()
-    before = rounds_html(rounds_of(turns[:-2]))
-    after = rounds_html(rounds_of(turns, under_way(25, "Ada", "It", round_=9)))
+    before = render_rounds(split_rounds(turns[:-2]))
+    after = render_rounds(split_rounds(turns, under_way(25, "Ada", "It", round_=9)))
     assert before[:-1] == after[: len(before) - 1]
 
 
@@ -165,7 +165,7 @@ def test_rounds_that_are_over_do_not_change_while_others_are_spoken() -> None:
 def test_each_turn_stands_once_in_its_order_however_they_end(order: list[int], taken: int) -> None:
     turns = long_debate(6)
     done = [turns[n - 1] for n in order[:taken]]
-    speaking: dict[int, Speaking] = {}
+    speaking: dict[int, OpenTurn] = {}
     for n in order[taken:]:
         speaking |= under_way(n, turns[n - 1].debater, f"Words {n}.", round_=turns[n - 1].round)
     made = debate_html(done, speaking)
@@ -173,9 +173,9 @@ def test_each_turn_stands_once_in_its_order_however_they_end(order: list[int], t
 
 
 def test_a_round_in_brief_stays_with_its_round() -> None:
-    progress = Progress(turns=long_debate())
+    progress = RunState(turns=long_debate())
     progress.add(RoundSummarised(1.0, "Writer", 2, "In brief."))
-    pieces = rounds_html(rounds_of(progress.turns), placed=asides(progress))
+    pieces = render_rounds(split_rounds(progress.turns), placed=collect_asides(progress))
     assert ["In brief." in piece for piece in pieces].index(True) == 1
 
 
@@ -197,7 +197,7 @@ def test_where_sides_change_hands_the_second_debate_says_so() -> None:
     turns = swapped()
     made = debate_html(turns)
     assert made.index(first) < made.index("Round 1") < made.index(second) < made.index("Round 2")
-    texts = spoken_texts(Progress(turns=list(turns)))
+    texts = list_spoken_texts(RunState(turns=list(turns)))
     assert texts[0].startswith(first)
     assert texts[2].startswith(second)
     one_sided = [one for one in turns if (one.number, one.debater) != (1, "Ada")]
@@ -214,22 +214,22 @@ def test_rounds_and_the_verdict_are_places_to_go_to() -> None:
             TurnFinished(100.5 + one.number, one, 0.5),
         ]
     events.append(JudgementReached(109.0, Judgement("Judge", "hallucinated", "So."), 1.0))
-    placed = cues(events, "recorded")
-    assert landmarks(placed) == {"Round 1": 1.0, "Round 2": 4.0, "The verdict": 9.0}
-    progress, speaking = at_moment(placed, landmarks(placed)["Round 2"])
+    placed = schedule_events(events, "recorded")
+    assert find_landmarks(placed) == {"Round 1": 1.0, "Round 2": 4.0, "The verdict": 9.0}
+    progress, speaking = replay_until(placed, find_landmarks(placed)["Round 2"])
     assert len(progress.turns) == 3
     assert [one.asked.debater for one in speaking.values()] == ["Ada"]
-    assert folded(events).judgement == at_moment(placed, 9.0)[0].judgement
-    assert landmarks([]) == {}
+    assert fold_events(events).judgement == replay_until(placed, 9.0)[0].judgement
+    assert find_landmarks([]) == {}
 
 
 def page(count: int) -> None:
     """Draw a debate of so many turns by three debaters."""
     from components.run.debate import draw_debate
-    from core.schema.progress import Progress
+    from core.schema.progress import RunState
     from core.schema.records import Turn
 
-    progress = Progress()
+    progress = RunState()
     for number in range(1, count + 1):
         debater = ("Ada", "Ben", "Cleo")[(number - 1) % 3]
         stance: Stance = "supported" if debater == "Ben" else "hallucinated"
@@ -261,14 +261,14 @@ def drawn(count: int) -> AppTest:
     return at
 
 
-@pytest.mark.parametrize("count", [0, 1, MOST_UNFOLDED])
+@pytest.mark.parametrize("count", [0, 1, MAX_UNFOLDED_TURNS])
 def test_a_short_debate_lies_open(count: int) -> None:
     assert not drawn(count).expander
 
 
 def test_of_a_long_debate_the_last_round_is_open_and_the_others_say_who_said_what() -> None:
-    assert len(drawn(MOST_UNFOLDED + 2).expander) == 6
-    folds = opened(MOST_UNFOLDED + 2).expander
+    assert len(drawn(MAX_UNFOLDED_TURNS + 2).expander) == 6
+    folds = opened(MAX_UNFOLDED_TURNS + 2).expander
     assert [fold.label for fold in folds[:2]] == [
         f"Round {number} · 3 turns · Ada hallucinated, Ben supported, Cleo hallucinated"
         for number in (1, 2)
@@ -278,7 +278,7 @@ def test_of_a_long_debate_the_last_round_is_open_and_the_others_say_who_said_wha
 
 
 def test_what_is_folded_is_not_drawn_before_somebody_unfolds_it() -> None:
-    count = MOST_UNFOLDED + 2
+    count = MAX_UNFOLDED_TURNS + 2
     at = opened(count)
     assert shown(at, count) == [16, 17]
     at.session_state["debate.round.2"] = True
@@ -289,12 +289,12 @@ def test_what_is_folded_is_not_drawn_before_somebody_unfolds_it() -> None:
 def twice() -> None:
     """Draw a debate in which two turns of each round have one number, as a file may say."""
     from components.run.debate import draw_debate
-    from core.schema.progress import Progress
+    from core.schema.progress import RunState
     from core.schema.records import Quote, Turn
 
     quote = (Quote("As it says.", "verified", 100.0, "s", "s", None, 0, 11),)
     draw_debate(
-        Progress(
+        RunState(
             turns=[
                 Turn(name, "m", number, number, "agree", "unclear", f"Words {name}{number}.", quote)
                 for number in range(1, 10)

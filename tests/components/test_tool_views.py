@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.run.audit import step_html
-from components.run.tool_views import MOST_ROWS, VIEWS, own_view, tool_view
-from core.runtime.concurrency import Stop
+from components.run.audit import render_step
+from components.run.tool_views import MAX_ROWS, TOOL_VIEWS, render_own_view, render_tool_output
+from core.runtime.concurrency import StopSignal
 from core.schema.events import ToolUse
-from core.tools.registry import Bench, toolbox, use
+from core.tools.registry import ToolContext, load_tools, use_tool
 from tests.components.test_markup import NASTY, bare
 
 LENGTH = {"kind": "length", "asked": "100 words", "found": "87 words", "holds": False}
@@ -61,13 +61,13 @@ def told(tool: str, gave: object) -> ToolUse:
 
 
 def view(tool: str) -> str:
-    drawn = own_view(tool, json.dumps(SOUND[tool]))
+    drawn = render_own_view(tool, json.dumps(SOUND[tool]))
     assert drawn is not None
     return drawn
 
 
 def test_every_view_is_tried_here() -> None:
-    assert set(SOUND) == set(VIEWS)
+    assert set(SOUND) == set(TOOL_VIEWS)
 
 
 def test_what_was_asked_stands_beside_what_was_counted() -> None:
@@ -112,7 +112,7 @@ def test_code_shows_the_line_that_failed_as_text() -> None:
 
 def test_a_long_program_is_shown_around_the_line_that_failed() -> None:
     code = "\n".join(f"x = {n}" for n in range(1, 1001))
-    shown = own_view("code", json.dumps(CODE | {"code": code, "error_line": 700}))
+    shown = render_own_view("code", json.dumps(CODE | {"code": code, "error_line": 700}))
     assert shown
     assert "x = 700<" in shown
     assert "x = 1<" not in shown
@@ -134,13 +134,13 @@ def test_a_comparison_says_in_words_what_it_came_to() -> None:
     assert "Put backGute Nacht" in bare(view("translate"))
 
 
-@pytest.mark.parametrize("tool", sorted(VIEWS))
+@pytest.mark.parametrize("tool", sorted(TOOL_VIEWS))
 def test_views_draw_what_the_real_tools_give(tool: str) -> None:
     """A tool that changes what it gives would else fall back to the plain table unseen."""
-    for example in toolbox()[tool].examples:
-        found = use(toolbox()[tool], example.given, Bench(Stop()))
+    for example in load_tools()[tool].examples:
+        found = use_tool(load_tools()[tool], example.given, ToolContext(StopSignal()))
         if found.outcome == "found":
-            assert own_view(tool, found.gave) is not None, found.gave
+            assert render_own_view(tool, found.gave) is not None, found.gave
 
 
 any_json = st.recursive(
@@ -171,16 +171,16 @@ def twisted(draw: st.DrawFn, sound: Any) -> Any:
 @given(st.sampled_from(sorted(SOUND)).flatmap(lambda t: st.tuples(st.just(t), twisted(SOUND[t]))))
 def test_no_answer_breaks_a_view_or_the_page(case: tuple[str, Any]) -> None:
     tool, gave = case
-    shown = step_html(told(tool, gave))
+    shown = render_step(told(tool, gave))
     assert "<script" not in shown
     assert shown.count("<div") == shown.count("</div>")
     assert len(shown) < 400_000
 
 
-@given(st.text(alphabet="abc", max_size=5) | st.sampled_from(sorted(VIEWS)), any_json)
+@given(st.text(alphabet="abc", max_size=5) | st.sampled_from(sorted(TOOL_VIEWS)), any_json)
 def test_any_json_of_any_tool_is_drawn(tool: str, gave: Any) -> None:
     text = json.dumps(gave)
-    shown = step_html(ToolUse(tool, 0, text, text, "found", "unclear", "So.", 0.1))
+    shown = render_step(ToolUse(tool, 0, text, text, "found", "unclear", "So.", 0.1))
     assert "<script" not in shown
     assert shown.count("<div") == shown.count("</div>")
 
@@ -191,18 +191,18 @@ def test_any_json_of_any_tool_is_drawn(tool: str, gave: Any) -> None:
 )
 @pytest.mark.parametrize("tool", ["calendar", "juggler"])
 def test_what_is_no_json_object_is_drawn_as_nothing_or_a_table(tool: str, gave: str) -> None:
-    tool_view(ToolUse(tool, 0, gave, gave, "found", "unclear", "", 0.0))
+    render_tool_output(ToolUse(tool, 0, gave, gave, "found", "unclear", "", 0.0))
 
 
 def test_an_unknown_tool_gets_a_plain_table() -> None:
-    shown = tool_view(told("juggler", {"balls": 3, "hands": [], "left": True}))
+    shown = render_tool_output(told("juggler", {"balls": 3, "hands": [], "left": True}))
     assert shown.count("<tr>") == 3
     assert bare(shown) == "balls3hands–leftyes"
 
 
 def test_a_list_of_objects_is_a_table_of_its_own_and_its_rest_is_counted() -> None:
     rows = [{"name": f"n{number}", "is": number} for number in range(100)]
-    shown = tool_view(told("juggler", {"balls": rows}))
+    shown = render_tool_output(told("juggler", {"balls": rows}))
     assert '<th scope="col">name</th><th scope="col">is</th>' in shown
-    assert shown.count("<tr>") == 2 + MOST_ROWS
-    assert f"and {100 - MOST_ROWS} more" in shown
+    assert shown.count("<tr>") == 2 + MAX_ROWS
+    assert f"and {100 - MAX_ROWS} more" in shown

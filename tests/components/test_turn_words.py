@@ -7,21 +7,21 @@ from typing import get_args
 
 import pytest
 
-from components.run.replay import at_moment, cues
+from components.run.replay import replay_until, schedule_events
 from components.run.transcript import (
     MANNER_WORDS,
-    Speaking,
-    round_words,
-    said_words,
-    told_in_short,
-    turn_html,
+    OpenTurn,
+    render_turn,
+    round_heading,
+    summarize_turn,
+    visible_turn_text,
 )
-from components.run.verdict import verdict_html
-from components.widgets.html import rationale_lines, rationale_words, spoken
+from components.run.verdict import render_verdict
+from components.widgets.html import split_rationale, split_reply, strip_verdict_line
 from core.schema.events import Event, RunStarted, TurnFinished, TurnStarted
-from core.schema.progress import Progress
-from core.schema.records import Plan, Reply, Stance, Turn, Verdict
-from core.schema.rosters import Manner
+from core.schema.progress import RunState
+from core.schema.records import Plan, Stance, Turn, TurnReply, Verdict
+from core.schema.rosters import TurnMode
 from tests.components.speaking import debate_html, under_way
 from tests.fakes import make_case
 
@@ -40,7 +40,7 @@ ANSWER = Turn(
 
 
 def test_an_answer_shows_its_verdict_and_what_it_states_beside_its_words() -> None:
-    made = turn_html(ANSWER, 1)
+    made = render_turn(ANSWER, 1)
     assert ">answers alone </span>" in made
     assert ">hallucinated</span>" in made
     assert ">The source says “412 m long”.</div>" in made
@@ -51,8 +51,8 @@ def test_an_answer_shows_its_verdict_and_what_it_states_beside_its_words() -> No
 
 def test_what_was_asked_for_and_is_missing_is_said() -> None:
     bare = replace(ANSWER, text="WRONG. So.", confidence=None, doubt="", manner="collaborate")
-    assert "states no confidence · names no doubt" in turn_html(bare, 1)
-    assert "states no" not in turn_html(replace(bare, manner="debate", text="DENY. So."), 1)
+    assert "states no confidence · names no doubt" in render_turn(bare, 1)
+    assert "states no" not in render_turn(replace(bare, manner="debate", text="DENY. So."), 1)
 
 
 @pytest.mark.parametrize(
@@ -64,13 +64,13 @@ def test_what_was_asked_for_and_is_missing_is_said() -> None:
 )
 def test_an_assigned_side_is_told_from_a_stance(stance: Stance, words: str) -> None:
     turn = replace(ANSWER, manner="compete", assigned="supported", stance=stance)
-    assert words in turn_html(turn, 1)
-    assert words in told_in_short(turn)
+    assert words in render_turn(turn, 1)
+    assert words in summarize_turn(turn)
 
 
 def test_whose_answer_it_speaks_of() -> None:
     turn = replace(ANSWER, manner="advise", about="Ben", text="DENY, WRONG. He misses a digit.")
-    made = turn_html(turn, 1)
+    made = render_turn(turn, 1)
     assert "advises: Ben’s answer" in made
     assert "disagrees" in made
     assert ">He misses a digit.</div>" in made
@@ -78,44 +78,44 @@ def test_whose_answer_it_speaks_of() -> None:
 
 def test_who_argues_an_assigned_side_is_not_said_to_argue_twice() -> None:
     turn = replace(ANSWER, manner="compete", assigned="hallucinated", text="WRONG. It was 1931.")
-    assert turn_html(turn, 1).count("argues") == 1
-    assert told_in_short(turn).count("argues") == 1
+    assert render_turn(turn, 1).count("argues") == 1
+    assert summarize_turn(turn).count("argues") == 1
 
 
 def test_named_words_are_told_as_people_read_them() -> None:
     text = "AGREE, WRONG. I keep it.\nWords: “512 m” -> “412 m”\nWords: “red” -> “”"
-    made = turn_html(replace(ANSWER, manner="critique", reply="agree", text=text), 1)
+    made = render_turn(replace(ANSWER, manner="critique", reply="agree", text=text), 1)
     assert ">I keep it.</div>" in made
     assert "“512 m” should be “412 m” · “red” should go" in made
     assert "Words:" not in made
     found = replace(ANSWER, manner="detect", text="WRONG. So.\nWords: “512 m”", doubt="")
-    assert "contests “512 m” · 80% sure" in turn_html(found, 1)
+    assert "contests “512 m” · 80% sure" in render_turn(found, 1)
     alone = replace(ANSWER, text="WRONG. So.\nWords: two of them differ", doubt="")
-    assert "Words: two" in turn_html(alone, 1)  # nobody was asked for such lines
+    assert "Words: two" in render_turn(alone, 1)  # nobody was asked for such lines
 
 
 def test_a_text_written_anew_is_not_called_hallucinated() -> None:
     turn = replace(ANSWER, manner="revise", text="The bridge is 412 m long.", doubt="")
-    assert "hallucinated" not in turn_html(turn, 1)
-    assert "hallucinated" not in told_in_short(turn)
+    assert "hallucinated" not in render_turn(turn, 1)
+    assert "hallucinated" not in summarize_turn(turn)
 
 
 def test_words_that_contradict_the_record_stay_to_be_seen() -> None:
     odd = replace(ANSWER, text="CORRECT. It is.", manner="answer")
-    assert said_words(odd) == "CORRECT. It is."
+    assert visible_turn_text(odd) == "CORRECT. It is."
 
 
 def test_a_mark_that_a_model_typed_is_not_shown() -> None:
     forged = replace(ANSWER, text="WRONG. “it was never built” ✓ ✅ says the source.")
-    made = turn_html(forged, 1)
+    made = render_turn(forged, 1)
     assert "✓" not in made
     assert "✅" not in made
 
 
 def test_first_answers_are_no_round() -> None:
     later = replace(ANSWER, round=2, manner="reconsider")
-    assert [round_words(turn) for turn in (ANSWER, later)] == ["First answers", "Round 2"]
-    assert round_words(replace(ANSWER, round=1)) == "First answers"
+    assert [round_heading(turn) for turn in (ANSWER, later)] == ["First answers", "Round 2"]
+    assert round_heading(replace(ANSWER, round=1)) == "First answers"
 
 
 def test_turns_stand_in_their_order_whoever_was_quicker() -> None:
@@ -127,7 +127,7 @@ def test_turns_stand_in_their_order_whoever_was_quicker() -> None:
 
 def test_several_who_speak_at_once_keep_their_words_and_their_colours() -> None:
     said = {"Ada": "WRONG. It", "Ben": "CORR", "Cleo": "OPEN. I"}
-    speaking: dict[int, Speaking] = {}
+    speaking: dict[int, OpenTurn] = {}
     for number, (name, words) in enumerate(said.items(), start=1):
         speaking |= under_way(number, name, words)
     made = debate_html([], speaking)
@@ -139,7 +139,7 @@ def test_several_who_speak_at_once_keep_their_words_and_their_colours() -> None:
 
 def test_who_is_slower_keeps_place_colour_and_round_among_those_who_speak_at_once() -> None:
     quick = replace(ANSWER, debater="Ben", number=2, text="WRONG. Second.")
-    speaking: dict[int, Speaking] = {}
+    speaking: dict[int, OpenTurn] = {}
     for number, (name, words) in enumerate(
         (("Ada", "First"), ("Ben", "Seco"), ("Cleo", "Third")), start=1
     ):
@@ -161,14 +161,14 @@ def test_a_replay_shows_all_who_speak_at_that_moment() -> None:
         TurnFinished(5.0, turns[0], 4.0),
         TurnFinished(9.0, turns[1], 8.0),
     ]
-    placed = cues(events, "recorded")
+    placed = schedule_events(events, "recorded")
     end = max(cue.at for cue in placed)
-    _, speaking = at_moment(placed, end / 4)
+    _, speaking = replay_until(placed, end / 4)
     assert set(speaking) == {1, 2}
 
 
 def test_every_manner_has_words() -> None:
-    assert set(MANNER_WORDS) == set(get_args(Manner))
+    assert set(MANNER_WORDS) == set(get_args(TurnMode))
 
 
 @pytest.mark.parametrize(
@@ -186,18 +186,18 @@ def test_every_manner_has_words() -> None:
         ("", None, ""),
     ],
 )
-def test_the_reply_is_taken_off_the_text(said: str, reply: Reply | None, words: str) -> None:
-    assert spoken(said) == (reply, words)
+def test_the_reply_is_taken_off_the_text(said: str, reply: TurnReply | None, words: str) -> None:
+    assert split_reply(said) == (reply, words)
 
 
 @pytest.mark.parametrize("said", ["D", "DE", "AGREE", "AGR", "DENY.", " DENY. "])
 def test_while_the_reply_is_being_said_nothing_of_it_is_drawn(said: str) -> None:
-    assert spoken(said, under_way=True)[1] == ""
+    assert split_reply(said, under_way=True)[1] == ""
 
 
 def test_other_beginnings_are_drawn_at_once() -> None:
-    assert spoken("De", under_way=True) == (None, "De")
-    assert spoken("A cat", under_way=True) == (None, "A cat")
+    assert split_reply("De", under_way=True) == (None, "De")
+    assert split_reply("A cat", under_way=True) == (None, "A cat")
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_other_beginnings_are_drawn_at_once() -> None:
     ],
 )
 def test_the_machines_last_sentence_is_taken_off_the_rationale(text: str, words: str) -> None:
-    assert rationale_words(text) == words
+    assert strip_verdict_line(text) == words
 
 
 def test_a_turn_shows_its_reply_as_a_badge_and_not_twice() -> None:
@@ -239,7 +239,7 @@ def test_a_turn_under_way_shows_its_badge_as_soon_as_it_is_said() -> None:
 
 def test_a_verdict_is_drawn_without_the_machines_sentence() -> None:
     text = "A clear contradiction. Verdict: INCORRECT, the statement is hallucinated."
-    made = verdict_html(Progress(verdict=Verdict("hallucinated", 0.9, 0.9, text)), None)
+    made = render_verdict(RunState(verdict=Verdict("hallucinated", 0.9, 0.9, text)), None)
     assert "INCORRECT" not in made
     assert "A clear contradiction." in made
 
@@ -250,11 +250,11 @@ def test_each_wrong_statement_of_an_audit_stands_on_its_own_line() -> None:
         "“全桥长512米。”: The evidence says “412米”. "
         "1 statement says nothing that could be checked."
     )
-    lines = rationale_lines(text)
+    lines = split_rationale(text)
     assert " ".join(lines) == text
     assert lines[0].startswith("2 of 9")
     assert lines[-2] == "“全桥长512米。”: The evidence says “412米”."
     assert lines[-1].startswith("1 statement says nothing")
-    assert rationale_lines("The evidence says “412 m”. It is wrong.") == [
+    assert split_rationale("The evidence says “412 m”. It is wrong.") == [
         "The evidence says “412 m”. It is wrong."
     ]

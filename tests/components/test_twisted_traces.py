@@ -12,18 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.report import html_report, markdown_report
-from components.run.debate import cost_words, kept_words
-from components.run.replay import at_moment, cues, landmarks
-from components.run.run_view import speaking_now, stage_of
-from components.run.transcript import asides, round_in_short, rounds_of
-from core.debate import NAMES
+from components.report import build_html_report, build_markdown_report
+from components.run.debate import describe_stored_steps, format_cost
+from components.run.replay import find_landmarks, replay_until, schedule_events
+from components.run.run_view import current_stage, find_open_turns
+from components.run.transcript import collect_asides, split_rounds, summarize_round
+from core.debate import PROTOCOL_NAMES
 from core.debate.protocols import DEBATES
-from core.debate.signals import signals_of
-from core.pipeline.streaming_input import outcome
+from core.debate.signals import find_signals
+from core.pipeline.streaming_input import build_outcome
 from core.runtime.errors import InputError
 from core.schema.events import (
-    TRANSIENT,
+    TRANSIENT_KINDS,
     Event,
     LabelPredicted,
     PassagesFound,
@@ -31,9 +31,9 @@ from core.schema.events import (
     RunStarted,
     StatementFound,
 )
-from core.schema.progress import folded
-from core.schema.records import Case, Project, Run, Verdict, rule_digest
-from core.schema.rosters import DEBATE_NAMES, DebateOptions
+from core.schema.progress import fold_events
+from core.schema.records import Case, Project, Run, Verdict, hash_rule
+from core.schema.rosters import DEBATE_PROTOCOL_NAMES, DebateOptions
 from core.store import Store, open_store
 from core.store.sqlite import to_plain
 from core.store.traces import import_trace
@@ -44,7 +44,7 @@ from tests.debates import desk_roster
 from tests.fakes import FakeDesk
 
 VERDICT = Verdict("hallucinated", 0.9, 0.9, "because")
-WAYS = {name: (name, USUAL.get(name, DebateOptions())) for name in NAMES} | {
+WAYS = {name: (name, USUAL.get(name, DebateOptions())) for name in PROTOCOL_NAMES} | {
     "copmad swapped": ("copmad", DebateOptions(is_swapped=True))
 }
 # JSON numbers may be as large as they like; 1e999 is infinite to whoever reads it as a float.
@@ -65,14 +65,14 @@ def elsewhere() -> Iterator[Store]:
 def trace_of(way: str) -> str:
     """A whole run of three debaters as a file."""
     chosen, desk = WAYS[way], FakeDesk(reply)
-    plan, roles = plan_of(chosen), desk_roster(desk, debaters=3).roles_used(rule_digest)
+    plan, roles = plan_of(chosen), desk_roster(desk, debaters=3).roles_used(hash_rule)
     events = argued(chosen, desk, debaters=3)
     end = max(event.at for event in events)
     told: list[Event] = [
         RunStarted(1.0, VIEW.case, plan, roles),
         *(StatementFound(1.0, statement) for statement in VIEW.statements),
         PassagesFound(1.0, 0, tuple(VIEW.evidence.passages.values())),
-        *(event for event in events if event.kind not in TRANSIENT),
+        *(event for event in events if event.kind not in TRANSIENT_KINDS),
         LabelPredicted(end, VERDICT),
         RunFinished(end, VERDICT, end),
     ]
@@ -99,24 +99,24 @@ def imported(store: Store, data: str) -> tuple[Run, Case, list[Event]]:
 
 def draw(run: Run, case: Case, events: list[Event]) -> None:
     """What Run, the live view, Replay, reports and the command line make of it."""
-    progress = folded(events)
-    assert html_report(run, case, progress, [], None)
-    assert markdown_report(run, case, progress, [], None)
-    assert json.dumps(outcome(run, progress))
-    assert kept_words(progress)
-    assert cost_words(progress.cost)
-    assert stage_of(progress, None)
-    debate_html(progress.turns, speaking_now(events, None), placed=asides(progress))
-    rounds = rounds_of(progress.turns)
+    progress = fold_events(events)
+    assert build_html_report(run, case, progress, [], None)
+    assert build_markdown_report(run, case, progress, [], None)
+    assert json.dumps(build_outcome(run, progress))
+    assert describe_stored_steps(progress)
+    assert format_cost(progress.cost)
+    assert current_stage(progress, None)
+    debate_html(progress.turns, find_open_turns(events, None), placed=collect_asides(progress))
+    rounds = split_rounds(progress.turns)
     assert sum(len(one.turns) for one in rounds) == len(progress.turns)
     for one in rounds:
-        assert round_in_short(one.heading, one.turns)
+        assert summarize_round(one.heading, one.turns)
     for pace in ("recorded", "reading"):
-        placed = cues(events, pace)
+        placed = schedule_events(events, pace)
         for share in (0.0, 0.4, 1.0):
-            then, speaking = at_moment(placed, share * placed[-1].at)
-            assert all(at <= placed[-1].at for at in landmarks(placed).values())
-            debate_html(then.turns, speaking, signals_of(then), asides(then))
+            then, speaking = replay_until(placed, share * placed[-1].at)
+            assert all(at <= placed[-1].at for at in find_landmarks(placed).values())
+            debate_html(then.turns, speaking, find_signals(then), collect_asides(then))
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -127,7 +127,7 @@ def test_what_a_run_of_three_debaters_left_is_taken_and_drawn(elsewhere: Store, 
 
 
 def test_the_debates_that_can_be_gone_on_to_are_those_that_there_are() -> None:
-    assert set(DEBATE_NAMES) == set(DEBATES)
+    assert set(DEBATE_PROTOCOL_NAMES) == set(DEBATES)
 
 
 def test_a_run_of_a_protocol_that_is_not_known_here_is_taken_and_drawn(elsewhere: Store) -> None:
@@ -135,7 +135,7 @@ def test_a_run_of_a_protocol_that_is_not_known_here_is_taken_and_drawn(elsewhere
     run, case, events = imported(elsewhere, data)
     assert run.plan.protocol == "tribunal"
     draw(run, case, events)
-    assert "tribunal" in html_report(run, case, folded(events), [], None)
+    assert "tribunal" in build_html_report(run, case, fold_events(events), [], None)
 
 
 def places(value: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:

@@ -4,38 +4,43 @@ from __future__ import annotations
 
 import re
 
-from components.run.verdict import again_words, readers_html, readers_words, verdict_html
+from components.run.verdict import (
+    describe_readers,
+    describe_rescoring,
+    render_readers,
+    render_verdict,
+)
 from core.schema.events import (
     Event,
     JudgementReached,
     LabelPredicted,
+    MemoryEntry,
     MemoryUpdated,
-    Remembered,
     RunFinished,
     RunResumed,
     SpanAdjudicated,
     StatementFound,
 )
-from core.schema.progress import Progress, folded
-from core.schema.records import Judgement, ReaderView, Span, Stance, Statement, Verdict
+from core.schema.progress import RunState, fold_events
+from core.schema.records import Judgement, ReaderStance, Span, Stance, Statement, Verdict
 
 NAMES = ("Entailment reader", "Value checker", "Overlap reader")
 
 
-def views(index: int, *stances: Stance) -> tuple[ReaderView, ...]:
-    return tuple(ReaderView(n, index, s) for n, s in zip(NAMES, stances, strict=False))
+def views(index: int, *stances: Stance) -> tuple[ReaderStance, ...]:
+    return tuple(ReaderStance(n, index, s) for n, s in zip(NAMES, stances, strict=False))
 
 
-def progress(*readers: ReaderView) -> Progress:
-    made = Progress()
+def progress(*readers: ReaderStance) -> RunState:
+    made = RunState()
     for index, text in enumerate(("The tower is <b>tall</b>.", "It is old.")):
         made.add(StatementFound(1.0, Statement(index, 0, len(text), text, text)))
     made.add(JudgementReached(2.0, Judgement("J", "supported", "x", readers=readers), 0.1))
     return made
 
 
-def told(*readers: ReaderView) -> str:
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", readers_html(progress(*readers)))).strip()
+def told(*readers: ReaderStance) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", render_readers(progress(*readers)))).strip()
 
 
 def test_readers_that_agree_are_named_in_one_line() -> None:
@@ -62,7 +67,7 @@ def test_of_several_statements_only_those_in_dispute_are_shown_and_escaped() -> 
 
 def test_all_views_stand_in_one_line_those_in_dispute_first() -> None:
     readers = (*views(0, "supported", "supported"), *views(1, "unclear", "hallucinated"))
-    line = readers_words(Judgement("J", "unclear", "x", readers=readers))
+    line = describe_readers(Judgement("J", "unclear", "x", readers=readers))
     assert line == (
         "2. Entailment reader: unclear · Value checker: hallucinated; "
         "1. Entailment reader: supported · Value checker: supported"
@@ -70,19 +75,19 @@ def test_all_views_stand_in_one_line_those_in_dispute_first() -> None:
 
 
 def test_a_run_from_before_readers_were_kept_shows_nothing() -> None:
-    assert readers_html(progress()) == ""
-    assert readers_html(Progress()) == ""
+    assert render_readers(progress()) == ""
+    assert render_readers(RunState()) == ""
 
 
 def test_an_audit_says_how_many_statements_were_read_of_how_many() -> None:
     """Sums and dates are worked out and read by nobody; the table below counts them too."""
 
-    def audited(*readers: ReaderView) -> str:
+    def audited(*readers: ReaderStance) -> str:
         made = progress(*readers)
         made.add(
-            MemoryUpdated(1.5, Remembered(1, "supported", 0.1, "It adds up.", ("calculator",)))
+            MemoryUpdated(1.5, MemoryEntry(1, "supported", 0.1, "It adds up.", ("calculator",)))
         )
-        return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", readers_html(made))).strip()
+        return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", render_readers(made))).strip()
 
     start = "Given all the evidence, the readers"
     words = audited(*views(0, "supported", "hallucinated"))
@@ -102,23 +107,23 @@ EVENTS: list[Event] = [LabelPredicted(1.0, FIRST), RULING, RunFinished(2.0, FIRS
 
 
 def test_a_new_score_stands_beside_the_first_verdict() -> None:
-    progress = folded([*EVENTS, LabelPredicted(900.0, AGAIN, "Nora")])
-    words = again_words(progress)
+    progress = fold_events([*EVENTS, LabelPredicted(900.0, AGAIN, "Nora")])
+    words = describe_rescoring(progress)
     assert words == (
         "Scored again by classifier v2. The run had ended with hallucinated, 83% likely, by seed."
     )
-    assert words in str(verdict_html(progress, None))
+    assert words in str(render_verdict(progress, None))
 
 
 def test_marks_do_not_stay_where_the_new_score_says_that_nothing_is_wrong() -> None:
-    assert folded(EVENTS).spans == (SPAN,)
-    assert folded([*EVENTS, LabelPredicted(900.0, AGAIN)]).spans == ()
+    assert fold_events(EVENTS).spans == (SPAN,)
+    assert fold_events([*EVENTS, LabelPredicted(900.0, AGAIN)]).spans == ()
     back = [*EVENTS, LabelPredicted(900.0, AGAIN), LabelPredicted(901.0, FIRST)]
-    assert folded(back).spans == (SPAN,)
-    assert again_words(folded(back)) == ""
+    assert fold_events(back).spans == (SPAN,)
+    assert describe_rescoring(fold_events(back)) == ""
 
 
 def test_a_verdict_that_was_never_scored_again_says_nothing_of_it() -> None:
-    assert again_words(folded(EVENTS)) == ""
-    assert again_words(folded(EVENTS[:1])) == ""
-    assert again_words(folded([*EVENTS, RunResumed(3.0)])) == ""
+    assert describe_rescoring(fold_events(EVENTS)) == ""
+    assert describe_rescoring(fold_events(EVENTS[:1])) == ""
+    assert describe_rescoring(fold_events([*EVENTS, RunResumed(3.0)])) == ""

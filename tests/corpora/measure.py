@@ -18,16 +18,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.agents.rosters import roster_named
+from core.agents.rosters import make_built_in_roster
 from core.baseline.export import load_multilingual_encoder
-from core.learning.bench import BenchHome, BenchMaterial, opened_bench
-from core.pipeline.review import Resources
-from core.pipeline.run_factory import Staff
-from core.runtime.concurrency import Stop
+from core.learning.bench import BenchHome, BenchMaterial, open_bench
+from core.pipeline.review import ReviewResources
+from core.pipeline.run_factory import RunAgents
+from core.runtime.concurrency import StopSignal
 from core.runtime.config import Settings
-from core.schema.progress import Progress
+from core.schema.progress import RunState
 from core.schema.records import Label, Plan
-from core.schema.rosters import BUILT_IN
+from core.schema.rosters import BUILT_IN_ROSTER
 from core.store import open_store
 from core.verdict.classifier import load_classifier
 from tests.corpora.build_reports import build_report
@@ -60,13 +60,13 @@ class Counted:
     seconds: float
 
 
-def staff_of(bench: BenchHome) -> Staff:
+def staff_of(bench: BenchHome) -> RunAgents:
     """The built-in engine as a newcomer has it."""
     with open_store(bench.home) as store:
         classifier = load_classifier(bench.home, store.versions.active())
     encoder = load_multilingual_encoder()
-    resources = Resources(bench.home, bench.settings, encoder, classifier, lambda: 0.0)
-    return Staff(roster_named(BUILT_IN), resources)
+    resources = ReviewResources(bench.home, bench.settings, encoder, classifier, lambda: 0.0)
+    return RunAgents(make_built_in_roster(BUILT_IN_ROSTER), resources)
 
 
 def statements_said(bench: BenchHome, part: str, protocol: str) -> list[Said]:
@@ -76,12 +76,12 @@ def statements_said(bench: BenchHome, part: str, protocol: str) -> list[Said]:
         if part != "all" and row.is_held != (part == "held"):
             continue
         material = BenchMaterial(row.statement, "", (row.source,))
-        run = bench.check(material, staff, Plan(protocol=protocol), Stop())
+        run = bench.check(material, staff, Plan(protocol=protocol), StopSignal())
         said.append(Said(row.language, row.kind, row.label, *_outcome(run)))
     return said
 
 
-def _outcome(run: Progress) -> tuple[Label, float]:
+def _outcome(run: RunState) -> tuple[Label, float]:
     verdict, judgement = run.verdict, run.judgement
     if verdict is None:
         raise LookupError("the run has no verdict")
@@ -146,13 +146,13 @@ def responses_counted(bench: BenchHome, part: str, protocol: str) -> list[Counte
             response = case.response
             material = BenchMaterial(response.text, response.question, files=files)
             began = time.monotonic()
-            run = bench.check(material, staff, Plan(protocol=protocol), Stop())
+            run = bench.check(material, staff, Plan(protocol=protocol), StopSignal())
             counted.append(_counted(case, run, round(time.monotonic() - began, 1)))
             sys.stderr.write(f"{counted[-1]}\n")
     return counted
 
 
-def _counted(case: ReportCase, run: Progress, seconds: float) -> Counted:
+def _counted(case: ReportCase, run: RunState, seconds: float) -> Counted:
     """A statement of ours is met where the engine's own statement overlaps it."""
     judgement = run.judgement
     labels: Sequence[Label] = judgement.statement_labels if judgement else ()
@@ -205,7 +205,7 @@ def main() -> None:
     parser.add_argument("--protocol", default="ceda")
     given = parser.parse_args()
     found: dict[str, Any] = {}
-    with opened_bench(Settings()) as bench:
+    with open_bench(Settings()) as bench:
         if given.only != "responses":
             said = statements_said(bench, given.part, given.protocol)
             found["statements"] = statement_figures(said)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from core.debate.protocols import DEBATES, PROTOCOLS
-from core.llm.prompting import FIELDS, shipped
-from core.schema.rosters import ANSWERING, PARTS, DebateOptions
+from core.llm.prompting import FIELDS, load_shipped_prompt
+from core.schema.rosters import ABLATION_PARTS, ANSWERING_MODES, DebateOptions
 from tests.llm.loopback import Asked
 
 OWN: Mapping[str, str] = {
@@ -42,7 +42,7 @@ def reply_to(prompt: str, debater: str, slot: str) -> str:
         number = int(slot.removeprefix("judge").strip() or 1)
         return f"The source gives the height.\nVerdict: {number % 2}"
     side = SIDES.get(debater, "WRONG")
-    first = f"DENY, {side}" if prompt in ANSWERING else side
+    first = f"DENY, {side}" if prompt in ANSWERING_MODES else side
     if prompt in ("advise", "attack") and side == "WRONG":  # so that the weights do not balance
         return f"{first}. It says “The tower is 412 m tall.”"
     return f"{first}. The source gives the height.\nConfidence: 80\nDoubt: another tower"
@@ -52,7 +52,7 @@ def _mending(prompt: str, debater: str) -> str:
     """All contest the height of the tower, and each mends it in words of its own."""
     if prompt == "revise":
         return f"<<<TEXT\nThe tower is 412 m tall, by {debater}.\nTEXT>>>"
-    first = "AGREE, WRONG" if prompt in ANSWERING else "WRONG"
+    first = "AGREE, WRONG" if prompt in ANSWERING_MODES else "WRONG"
     place = "“512 m” -> “412 m”" if prompt == "critique" else "“512 m”"
     return f"{first}. The source gives the height.\nWords: {place}\nConfidence: 80"
 
@@ -71,7 +71,7 @@ def ways() -> list[tuple[str, DebateOptions]]:
         if "is_swapped" in protocol.options:
             found.append((name, DebateOptions(is_swapped=True)))
         if "without" in protocol.options:
-            found += [(name, DebateOptions(without=part)) for part in PARTS]
+            found += [(name, DebateOptions(without=part)) for part in ABLATION_PARTS]
     return found + [("adaptive", DebateOptions(samples=2, then=then)) for then in DEBATES]
 
 
@@ -84,7 +84,7 @@ def way_name(way: tuple[str, DebateOptions]) -> str:
 
 def _start(name: str) -> str:
     """The first words of its system part up to the first field."""
-    text = shipped(name, "en").text.split("## System", 1)[-1]
+    text = load_shipped_prompt(name, "en").text.split("## System", 1)[-1]
     return text.split("## User")[0].split("${")[0].strip()[:120]
 
 

@@ -8,18 +8,18 @@ from dataclasses import replace
 
 import pytest
 
-from core.agents.rosters import one_model
-from core.debate import NAMES
-from core.debate.protocols import PROTOCOLS, protocol_of, require_options, require_protocol
-from core.debate.state import Calls
-from core.llm.call import Asked
-from core.llm.limits import estimated_tokens
-from core.pipeline.cost_estimate import Size, steps_of
+from core.agents.rosters import make_single_model_roster
+from core.debate import PROTOCOL_NAMES
+from core.debate.protocols import PROTOCOLS, get_plan_protocol, require_options, require_protocol
+from core.debate.state import ProtocolCalls
+from core.llm.call import ModelRequest
+from core.llm.limits import estimate_tokens
+from core.pipeline.cost_estimate import CheckSize, plan_calls
 from core.runtime.errors import InputError, ModelError
 from core.schema.events import Event
 from core.schema.records import Plan
-from core.schema.rosters import FOR_READERS, DebateOptions, RosterConfig
-from core.store.ledger import AGAIN
+from core.schema.rosters import READER_PROTOCOLS, DebateOptions, RosterConfig
+from core.store.ledger import RETRY_SLOT_SUFFIX
 from tests.agents.seats import SEAT
 from tests.debate.scripts import USUAL, reply_to, way_name, ways
 from tests.debates import arguing, built_in, desk_roster, judgement_of, kinds
@@ -43,7 +43,7 @@ def plan_of(way: Way) -> Plan:
     return Plan(way[0], max_turns=3, options=way[1])
 
 
-def reply(asked: Asked) -> Scripted:
+def reply(asked: ModelRequest) -> Scripted:
     """The script, for a desk in memory."""
     debater = asked.role.removeprefix("debater ")
     return reply_to(asked.prompt.removeprefix("en/"), debater, asked.slot)
@@ -60,34 +60,38 @@ def argued(
     """The events of a check with models behind that desk; `told` keeps them where it fails."""
     plan, roster = plan_of(way), desk_roster(desk, debaters=debaters)
     events = told if told is not None else []
-    for event in arguing(protocol_of(plan).argue, VIEW, roster, plan=plan, past=past).events():
+    for event in arguing(
+        get_plan_protocol(plan).argue, VIEW, roster, plan=plan, past=past
+    ).events():
         events.append(event)
     return events
 
 
-def counted(asked: Sequence[Asked]) -> tuple[int, int, int]:
+def counted(asked: Sequence[ModelRequest]) -> tuple[int, int, int]:
     """(turns, judgements, all): a reply that is asked for again counts once."""
-    roles = Counter(one.role.split()[0] for one in asked if not one.slot.endswith(AGAIN))
+    roles = Counter(
+        one.role.split()[0] for one in asked if not one.slot.endswith(RETRY_SLOT_SUFFIX)
+    )
     return roles["debater"], roles["judge"], roles.total()
 
 
 def test_every_name_has_its_protocol() -> None:
-    assert tuple(PROTOCOLS) == NAMES
+    assert tuple(PROTOCOLS) == PROTOCOL_NAMES
     assert all(protocol.name == name for name, protocol in PROTOCOLS.items())
 
 
-@pytest.mark.parametrize("way", [way for way in WAYS if way[0] in FOR_READERS], ids=way_name)
+@pytest.mark.parametrize("way", [way for way in WAYS if way[0] in READER_PROTOCOLS], ids=way_name)
 def test_the_built_in_roster_comes_to_the_label_of_the_evidence(way: Way) -> None:
     plan = plan_of(way)
-    events = list(arguing(protocol_of(plan).argue, VIEW, built_in(), plan=plan).events())
+    events = list(arguing(get_plan_protocol(plan).argue, VIEW, built_in(), plan=plan).events())
     assert judgement_of(events).label == "hallucinated"
     assert all(0 <= (e.turn.confidence or 0) <= 1 for e in events if e.kind == "turn_finished")
 
 
-@pytest.mark.parametrize("name", FOR_READERS)
+@pytest.mark.parametrize("name", READER_PROTOCOLS)
 def test_the_built_in_roster_makes_no_label_of_no_evidence(name: str) -> None:
     plan = plan_of((name, USUAL.get(name, DebateOptions())))
-    events = list(arguing(protocol_of(plan).argue, BESIDE, built_in(), plan=plan).events())
+    events = list(arguing(get_plan_protocol(plan).argue, BESIDE, built_in(), plan=plan).events())
     judgement = judgement_of(events)
     assert judgement.label == "unclear"
     assert judgement.cause
@@ -103,14 +107,14 @@ def test_where_most_decide_an_image_that_nobody_could_read_bars_every_label(name
     assert not desk.asked
 
 
-@pytest.mark.parametrize("name", sorted(set(NAMES) - set(FOR_READERS)))
+@pytest.mark.parametrize("name", sorted(set(PROTOCOL_NAMES) - set(READER_PROTOCOLS)))
 def test_what_readers_could_only_act_out_is_refused_with_what_to_do(name: str) -> None:
     words = f"found {name}: built-in readers say the same in every round.*language models"
     mixed = RosterConfig("mixed").with_seat("debater Ada", SEAT)
     for sheet in (None, mixed):
         with pytest.raises(InputError, match=words):
             require_protocol(Plan(name, sheet=sheet))
-    require_protocol(Plan(name, sheet=one_model("openai/gpt-4o-mini")))
+    require_protocol(Plan(name, sheet=make_single_model_roster("openai/gpt-4o-mini")))
 
 
 @pytest.mark.parametrize("way", WAYS, ids=way_name)
@@ -118,7 +122,7 @@ def test_models_are_asked_exactly_as_often_as_is_counted(way: Way) -> None:
     for debaters in DEBATERS:
         desk = FakeDesk(reply)
         argued(way, desk, debaters=debaters)
-        asked = protocol_of(plan_of(way)).calls(debaters, plan_of(way))
+        asked = get_plan_protocol(plan_of(way)).calls(debaters, plan_of(way))
         assert counted(desk.asked) == (asked.turns, asked.judgements, asked.total)
         assert asked.chain <= asked.total
 
@@ -129,17 +133,17 @@ def test_what_debaters_read_is_no_more_than_was_said_to_be_the_most(way: Way) ->
     desk, plan = FakeDesk(at_length), plan_of(way)
     wide = replace(SEAT, window=200_000)
     roster = desk_roster(desk, debaters=3, seat=wide)
-    list(arguing(protocol_of(plan).argue, VIEW, roster, plan=plan).events())
+    list(arguing(get_plan_protocol(plan).argue, VIEW, roster, plan=plan).events())
     sheet = RosterConfig("ours")
     for debater in sheet.debaters:
         sheet = sheet.with_seat(f"debater {debater.name}", wide)
-    size = Size(len(VIEW.case.response), max_turns=3, protocol=way[0], options=plan.options)
-    most = sum(s.calls * s.prompt for s in steps_of(sheet, size, True) if not s.seat.is_built_in)
+    size = CheckSize(len(VIEW.case.response), max_turns=3, protocol=way[0], options=plan.options)
+    most = sum(s.calls * s.prompt for s in plan_calls(sheet, size, True) if not s.seat.is_built_in)
     asked = [one for one in desk.asked if one.role.startswith("debater")]
-    assert sum(estimated_tokens(m.text) for one in asked for m in one.call.messages) <= most
+    assert sum(estimate_tokens(m.text) for one in asked for m in one.call.messages) <= most
 
 
-def at_length(asked: Asked) -> Scripted:
+def at_length(asked: ModelRequest) -> Scripted:
     """The script, with debaters who fill all the room that they have."""
     text = str(reply(asked))
     if not asked.role.startswith("debater") or asked.prompt == "en/revise":
@@ -149,9 +153,9 @@ def at_length(asked: Asked) -> Scripted:
     return f"{first}. {('So high it is. ' * room)[:room]} {rest}"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PROTOCOL_NAMES)
 def test_what_changes_the_calls_is_said_to_be_an_option(name: str) -> None:
-    def asked(options: DebateOptions) -> Calls:
+    def asked(options: DebateOptions) -> ProtocolCalls:
         return PROTOCOLS[name].calls(2, Plan(name, options=options))
 
     own = PROTOCOLS[name].options
@@ -182,10 +186,10 @@ def test_nothing_is_asked_twice_after_a_resume(way: Way) -> None:
         assert len(numbers) == len(set(numbers))
 
 
-def failing(slot: str) -> Callable[[Asked], Scripted]:
+def failing(slot: str) -> Callable[[ModelRequest], Scripted]:
     """The script, but that the service is out of order when that call is made."""
 
-    def answer(asked: Asked) -> Scripted:
+    def answer(asked: ModelRequest) -> Scripted:
         return ModelError("The service is out of order.") if asked.slot == slot else reply(asked)
 
     return answer

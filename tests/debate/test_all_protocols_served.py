@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from components.run.replay import at_moment, cues
-from core.agents.rosters import one_model
-from core.debate import NAMES
+from components.run.replay import replay_until, schedule_events
+from core.agents.rosters import make_single_model_roster
+from core.debate import PROTOCOL_NAMES
 from core.runtime.errors import KeyMissing
-from core.schema.progress import Progress, folded
-from core.schema.records import Cause, Plan, Run
+from core.schema.progress import RunState, fold_events
+from core.schema.records import Plan, Run, UnclearCause
 from core.schema.rosters import DebateOptions, RosterConfig
 from core.store import open_store
 from core.store.traces import export_trace, import_trace
@@ -48,9 +48,12 @@ def plan_of(name: str, sheet: RosterConfig | None, **fields: object) -> Plan:
 
 def side_by_side(
     bench: Bench, sheet: RosterConfig, **fields: object
-) -> dict[str, tuple[Run, Progress]]:
+) -> dict[str, tuple[Run, RunState]]:
     """What the check by each protocol came to."""
-    started = {name: bench.jobs.start(bench.case, plan_of(name, sheet, **fields)) for name in NAMES}
+    started = {
+        name: bench.jobs.start(bench.case, plan_of(name, sheet, **fields))
+        for name in PROTOCOL_NAMES
+    }
     return {name: bench.ended(run_id) for name, run_id in started.items()}
 
 
@@ -60,7 +63,7 @@ def sensible(asked: Asked) -> Reply:
     return Reply(reply_to(prompt_of(asked), debater, ""))
 
 
-FAULTS: Mapping[str, tuple[Reply, set[Cause]]] = {
+FAULTS: Mapping[str, tuple[Reply, set[UnclearCause]]] = {
     "refusal": (Reply("I cannot do this.", refusal=True), {"unreadable_reply"}),
     "content filter": (Reply("The ev", finish="content_filter"), {"unreadable_reply"}),
     "empty reply": (Reply(""), {"unreadable_reply"}),
@@ -91,13 +94,13 @@ def test_a_budget_that_is_reached_is_no_label(bench: Bench) -> None:
         assert (run.label, run.cause) == ("unclear", "budget_reached"), name
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PROTOCOL_NAMES)
 def test_without_a_key_nothing_begins(bench: Bench, name: str) -> None:
     with pytest.raises(KeyMissing):
-        bench.jobs.start(bench.case, plan_of(name, one_model("openai/gpt-4o-mini")))
+        bench.jobs.start(bench.case, plan_of(name, make_single_model_roster("openai/gpt-4o-mini")))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PROTOCOL_NAMES)
 def test_stop_in_the_middle_ends_within_half_a_second(bench: Bench, name: str) -> None:
     """One of the first calls never ends; then somebody stops the run."""
     with loopback(after(2, Reply("WRONG, it", fault="hang_within"))) as server:
@@ -135,13 +138,13 @@ def test_a_trace_of_each_exports_and_imports_and_plays_the_same(bench: Bench) ->
             data = export_trace(store, run.id, time.time(), 6.0)
             imported = import_trace(store, data, run.project_id, lambda text, _: text.split())
         events = bench.stored(imported)[1]
-        there = folded(events)
+        there = fold_events(events)
         assert there.judgement == progress.judgement, name
         assert (there.turns, there.samples) == (progress.turns, progress.samples), name
         assert (there.decided, there.weighed) == (progress.decided, progress.weighed), name
         assert there.verdict == progress.verdict, name
-        placed = cues(events, "reading")
-        middle, end = (at_moment(placed, placed[-1].at * share)[0] for share in (0.5, 1.0))
+        placed = schedule_events(events, "reading")
+        middle, end = (replay_until(placed, placed[-1].at * share)[0] for share in (0.5, 1.0))
         assert end.turns == progress.turns, name
         assert middle.verdict is None, name
         assert end.verdict == progress.verdict, name

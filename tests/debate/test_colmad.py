@@ -10,12 +10,12 @@ import pytest
 from core.agents.llm_debater import LlmDebater
 from core.agents.llm_judge import LlmJudge
 from core.debate.colmad import argue_colmad, argue_copmad, count_copmad_calls
-from core.llm.call import Asked, Call, Completion, in_silence
-from core.runtime.concurrency import Stop
+from core.llm.call import Call, Completion, ModelRequest, ignore_piece
+from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ReplyError, ReviewError
 from core.schema.events import Event
-from core.schema.records import Cause, Judgement, Label, Plan, Turn
-from core.schema.roles import DebateView, JudgeView, Speak
+from core.schema.records import Judgement, Label, Plan, Turn, UnclearCause
+from core.schema.roles import DebateView, JudgeView, SpeakCallback
 from core.schema.rosters import DebateOptions
 from tests.agents.seats import SEAT, text_of, workplace
 from tests.debate.scripts import reply_to
@@ -47,7 +47,7 @@ def cast(**lines: Script) -> dict[str, ScriptedDebater]:
 class OneSided(ScriptedDebater):
     """Speaks for one side only; assigned the other, it mumbles."""
 
-    def argue(self, view: DebateView, speak: Speak, stop: Stop) -> Turn:
+    def argue(self, view: DebateView, speak: SpeakCallback, stop: StopSignal) -> Turn:
         turn = super().argue(view, speak, stop)
         if view.assigned == "supported":
             raise MUMBLED
@@ -79,12 +79,12 @@ class JudgeInTurn:
         self._p = list(p) or [None] * len(labels)
         self.views: list[JudgeView] = []
 
-    def decide(self, view: JudgeView, stop: Stop) -> Judgement:
+    def decide(self, view: JudgeView, stop: StopSignal) -> Judgement:
         """By the number of the judgement, whichever is asked for first."""
         self.views.append(view)
         place = view.number - 1
         label = self._labels[place]
-        cause: Cause | None = "not_addressed" if label == "unclear" else None
+        cause: UnclearCause | None = "not_addressed" if label == "unclear" else None
         text = f"Judgement {view.number}."
         return Judgement(self.name, label, text, cause=cause, p=self._p[place], prose=text)
 
@@ -334,7 +334,9 @@ class BothBeforeEither(FakeDesk):
 
     meeting = threading.Barrier(2, timeout=5)
 
-    def ask(self, asked: Asked, stop: Stop, speak: Speak = in_silence) -> Completion:
+    def ask(
+        self, asked: ModelRequest, stop: StopSignal, speak: SpeakCallback = ignore_piece
+    ) -> Completion:
         done = super().ask(asked, stop, speak)
         if asked.role == "judge":
             self.meeting.wait()

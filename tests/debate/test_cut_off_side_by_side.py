@@ -22,7 +22,7 @@ from core.runtime.config import PROJECT_ROOT
 from core.schema.events import Event
 from core.schema.progress import can_resume
 from core.schema.records import Plan, Run
-from core.schema.rosters import DebateOptions, RosterConfig, Seat
+from core.schema.rosters import AgentConfig, DebateOptions, RosterConfig
 from core.store import open_store
 from tests.debate.scripts import prompt_of, reply_to
 from tests.fakes import until
@@ -47,7 +47,7 @@ def bench(home: Path) -> Bench:
 
 def plan_of(protocol: str, base: str) -> Plan:
     """Three debaters and their writer behind that server, under a model's name for the protocol."""
-    seat, sheet = Seat(f"openai/{protocol}", base, seconds=60), RosterConfig("ours")
+    seat, sheet = AgentConfig(f"openai/{protocol}", base, seconds=60), RosterConfig("ours")
     for role in (*(f"debater {name}" for name in NAMES), "context writer"):
         sheet = sheet.with_seat(role, seat)
     return Plan(protocol, sheet.name, sheet=sheet, options=ONE_ROUND[protocol])

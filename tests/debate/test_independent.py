@@ -11,16 +11,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.agents.llm_judge import SAMPLED_AT
-from core.agents.reply_parser import argument_in
-from core.debate.independent import argue_ensemble, argue_single, coin, reasons
-from core.debate.protocols import PROTOCOLS, manners_of, options_of, require_options, then_of
-from core.debate.votes import tally
-from core.llm.call import Asked
-from core.llm.prompting import shipped
+from core.agents.llm_judge import SAMPLING_TEMPERATURE
+from core.agents.reply_parser import parse_argument
+from core.debate.independent import argue_ensemble, argue_single, flip_coin, list_debate_reasons
+from core.debate.protocols import (
+    PROTOCOLS,
+    get_follow_up_debate,
+    list_manners,
+    list_options,
+    require_options,
+)
+from core.debate.votes import count_votes
+from core.llm.call import ModelRequest
+from core.llm.prompting import load_shipped_prompt
 from core.runtime.errors import InputError, ModelError, ReplyError, ReviewError
 from core.schema.events import DebateDecided, Event
-from core.schema.records import Cause, Judgement, Label, Plan, Stance
+from core.schema.records import Judgement, Label, Plan, Stance, UnclearCause
 from core.schema.roles import CaseView
 from core.schema.rosters import DebateOptions
 from core.verdict.classifier import load_classifier
@@ -52,7 +58,7 @@ def judged_by(
 ) -> tuple[list[Event], FakeDesk]:
     """The run's events and what was asked; the reply to “judge 3” is the third."""
 
-    def reply(asked: Asked) -> Scripted:
+    def reply(asked: ModelRequest) -> Scripted:
         number = asked.slot.removeprefix("judge").removesuffix(" again").strip()
         return replies[int(number or 1) - 1]
 
@@ -74,7 +80,7 @@ def test_each_style_has_its_prompt(style: str, language: str) -> None:
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_examples_favour_neither_label(language: str) -> None:
-    examples = shipped("judge_examples", language).text.split("${claim}")[0]
+    examples = load_shipped_prompt("judge_examples", language).text.split("${claim}")[0]
     assert examples.count("Verdict: 1") == examples.count("Verdict: 0") == 2
 
 
@@ -85,7 +91,7 @@ def test_of_several_samples_the_label_counts_that_most_give() -> None:
     assert judgement.prose.startswith("Of 3 judgements 2 say hallucinated, 1 supported.")
     assert "The report gives 1931." in judgement.prose
     assert sorted(asked.slot for asked in desk.asked) == ["judge", "judge 2", "judge 3"]
-    assert {asked.call.seat.temperature for asked in desk.asked} == {SAMPLED_AT}
+    assert {asked.call.seat.temperature for asked in desk.asked} == {SAMPLING_TEMPERATURE}
     assert kinds(events).count("judgement_sampled") == 3
     costs = [e.cost for e in events if e.kind == "judgement_sampled"]
     assert costs == [0.001] * 3, "each costs its own call"
@@ -180,7 +186,7 @@ def adaptive(
     """An adaptive check in which the single judge says this, and a debate finds against it."""
     left = list(alone)
 
-    def reply(asked: Asked) -> Scripted:
+    def reply(asked: ModelRequest) -> Scripted:
         if asked.prompt.endswith("judge_plain"):
             return left.pop(0)
         return REPLIES[asked.prompt]
@@ -235,9 +241,9 @@ def test_an_unreadable_judge_is_argued_about() -> None:
 
 
 @pytest.mark.parametrize("cause", ["no_evidence", "image_not_readable"])
-def test_no_debate_makes_up_for_what_is_missing(cause: Cause) -> None:
-    assert reasons(Judgement("J", "unclear", "No verdict.", cause=cause)) == ()
-    assert reasons(Judgement("J", "unclear", "No verdict.", cause="not_addressed"))
+def test_no_debate_makes_up_for_what_is_missing(cause: UnclearCause) -> None:
+    assert list_debate_reasons(Judgement("J", "unclear", "No verdict.", cause=cause)) == ()
+    assert list_debate_reasons(Judgement("J", "unclear", "No verdict.", cause="not_addressed"))
 
 
 def test_adaptive_without_evidence_asks_nobody() -> None:
@@ -251,7 +257,7 @@ def test_adaptive_without_evidence_asks_nobody() -> None:
 )
 def test_p_near_one_half_is_not_sure(p: float, is_near: bool) -> None:
     label = "hallucinated" if p >= 0.5 else "supported"
-    assert bool(reasons(Judgement("J", label, "It is so.", p=p))) == is_near  # type: ignore[arg-type]
+    assert bool(list_debate_reasons(Judgement("J", label, "It is so.", p=p))) == is_near  # type: ignore[arg-type]
 
 
 def test_the_built_in_roster_argues_only_about_what_is_not_plain() -> None:
@@ -268,14 +274,14 @@ def test_the_built_in_roster_argues_only_about_what_is_not_plain() -> None:
 
 def test_what_it_goes_on_to_may_be_chosen_and_is_never_itself() -> None:
     for name in PROTOCOLS:
-        then = then_of(Plan("adaptive", options=DebateOptions(then=name)))
+        then = get_follow_up_debate(Plan("adaptive", options=DebateOptions(then=name)))
         assert then is not None
         assert then.name not in ("adaptive", "single")
         assert then.name == name or name in ("adaptive", "single")
-    assert then_of(Plan("ceda")) is None
+    assert get_follow_up_debate(Plan("ceda")) is None
     plan = Plan("adaptive", options=DebateOptions(then="ensemble"))
-    assert manners_of(plan)[0] == ("answer",)
-    assert options_of(plan) == ("samples", "style", "then", "seed")
+    assert list_manners(plan)[0] == ("answer",)
+    assert list_options(plan) == ("samples", "style", "then", "seed")
 
 
 @pytest.mark.parametrize(
@@ -343,17 +349,17 @@ def test_two_who_differ_leave_it_to_a_coin_that_says_so_and_falls_the_same_again
     first = judgement_of(answered("supported", "hallucinated")[0])
     again = judgement_of(answered("supported", "hallucinated")[0])
     assert first == again
-    assert first.label == coin(0, VIEW.case)
+    assert first.label == flip_coin(0, VIEW.case)
     assert first.p == 0.5
     assert f"a coin was thrown: {first.label}" in first.prose
 
 
 def test_the_coin_is_fair_and_its_seed_matters() -> None:
-    thrown = [[coin(seed, make_case(f"It is {n} m.")) for n in range(1000)] for seed in (0, 1)]
+    thrown = [[flip_coin(seed, make_case(f"It is {n} m.")) for n in range(1000)] for seed in (0, 1)]
     for throws in thrown:
         assert 420 < throws.count("hallucinated") < 580
     first, again = (make_case("It is 1 m.", id=name) for name in ("one", "other"))
-    assert coin(0, first) == coin(0, again), "an id is new each time that a row is read"
+    assert flip_coin(0, first) == flip_coin(0, again), "an id is new each time that a row is read"
     assert 420 < sum(one == other for one, other in zip(*thrown, strict=True)) < 580
 
 
@@ -391,7 +397,7 @@ def test_no_coin_and_no_minority_makes_a_label_of_silence(
 
 def test_of_four_who_cancel_out_a_coin_decides() -> None:
     judgement = judgement_of(answered("supported", "supported", "hallucinated", "hallucinated")[0])
-    assert (judgement.label, judgement.p) == (coin(0, VIEW.case), 0.5)
+    assert (judgement.label, judgement.p) == (flip_coin(0, VIEW.case), 0.5)
     assert "a coin was thrown" in judgement.prose
 
 
@@ -399,7 +405,9 @@ def test_of_four_who_cancel_out_a_coin_decides() -> None:
     ("stances", "cause"),
     [((None, None), "unreadable_reply"), (("unclear", None), "not_settled")],
 )
-def test_without_a_vote_there_is_no_label(stances: Sequence[Stance | None], cause: Cause) -> None:
+def test_without_a_vote_there_is_no_label(
+    stances: Sequence[Stance | None], cause: UnclearCause
+) -> None:
     judgement = judgement_of(answered(*stances)[0])
     assert (judgement.label, judgement.cause, judgement.p) == ("unclear", cause, None)
 
@@ -407,7 +415,7 @@ def test_without_a_vote_there_is_no_label(stances: Sequence[Stance | None], caus
 def test_all_answer_at_the_same_time() -> None:
     meeting = threading.Barrier(3, timeout=10)
 
-    def reply(_: Asked) -> str:
+    def reply(_: ModelRequest) -> str:
         meeting.wait()
         return "WRONG. It was 1931.\nConfidence: 80"
 
@@ -455,9 +463,9 @@ def test_the_reason_is_told_without_the_lines_that_are_told_elsewhere() -> None:
     events = list(arguing(argue_ensemble, VIEW, desk_roster(desk, debaters=2)).events())
     told = judgement_of(events).prose
     assert told.endswith("): It was 1931.")
-    assert argument_in("AGREE, WRONG. I keep it.\nWords: “1926” -> “1931”") == "I keep it."
-    assert argument_in("OPEN.") == "OPEN."
-    assert argument_in("Wrong figures stand there.") == "Wrong figures stand there."
+    assert parse_argument("AGREE, WRONG. I keep it.\nWords: “1926” -> “1931”") == "I keep it."
+    assert parse_argument("OPEN.") == "OPEN."
+    assert parse_argument("Wrong figures stand there.") == "Wrong figures stand there."
 
 
 LABELS = st.lists(st.sampled_from(["supported", "hallucinated", "unclear", None]))
@@ -470,8 +478,8 @@ OTHER: dict[Label, Label] = {
 def test_the_label_is_what_more_than_half_say_and_neither_is_favoured(
     labels: Sequence[Label | None],
 ) -> None:
-    votes = tally(labels)
-    turned = tally(label and OTHER[label] for label in labels)
+    votes = count_votes(labels)
+    turned = count_votes(label and OTHER[label] for label in labels)
     assert turned.label == OTHER[votes.label]
     assert votes.cast + votes.open + votes.lost == votes.asked == len(labels)
     most = [
@@ -484,10 +492,10 @@ def test_the_label_is_what_more_than_half_say_and_neither_is_favoured(
 def test_silence_and_faults_make_no_label(
     labels: Sequence[Label | None], silence: Label | None, place: int
 ) -> None:
-    said = tally(labels)
-    quieter = tally([*labels[:place], silence, *labels[place + 1 :]])
-    louder = tally([*labels, silence])
-    missing = tally(labels, len(labels) + 1)
+    said = count_votes(labels)
+    quieter = count_votes([*labels[:place], silence, *labels[place + 1 :]])
+    louder = count_votes([*labels, silence])
+    missing = count_votes(labels, len(labels) + 1)
     for votes in (quieter, louder, missing):
         assert votes.label in (said.label, "unclear")
 
@@ -496,8 +504,8 @@ def test_silence_and_faults_make_no_label(
 def test_p_is_on_the_side_of_the_label_and_who_was_lost_is_absent_from_it(
     labels: Sequence[Label | None],
 ) -> None:
-    votes = tally(labels)
-    assert tally([*labels, None]).p == votes.p == tally(labels, len(labels) + 2).p
+    votes = count_votes(labels)
+    assert count_votes([*labels, None]).p == votes.p == count_votes(labels, len(labels) + 2).p
     assert (votes.p is None) == (votes.cast == 0)
     if votes.p is None or votes.p == 0.5:
         assert votes.label == "unclear"
@@ -506,19 +514,19 @@ def test_p_is_on_the_side_of_the_label_and_who_was_lost_is_absent_from_it(
 
 
 def test_one_of_three_decides_nothing_whatever_keeps_the_others_silent() -> None:
-    assert tally(["hallucinated", "unclear", "unclear"]).label == "unclear"
-    assert tally(["hallucinated", "unclear", "unclear"]).p == pytest.approx(2 / 3)
-    assert tally(["hallucinated", None, None]).label == "unclear"
-    assert tally(["hallucinated", "hallucinated", "unclear"]).label == "hallucinated"
+    assert count_votes(["hallucinated", "unclear", "unclear"]).label == "unclear"
+    assert count_votes(["hallucinated", "unclear", "unclear"]).p == pytest.approx(2 / 3)
+    assert count_votes(["hallucinated", None, None]).label == "unclear"
+    assert count_votes(["hallucinated", "hallucinated", "unclear"]).label == "hallucinated"
 
 
 def test_a_tie_is_of_those_who_all_gave_a_label() -> None:
-    assert tally(["hallucinated", "supported"]).is_tie
-    assert not tally(["hallucinated", "supported", "unclear"]).is_tie
-    assert not tally(["hallucinated", "supported"], 3).is_tie
-    assert not tally([]).is_tie
+    assert count_votes(["hallucinated", "supported"]).is_tie
+    assert not count_votes(["hallucinated", "supported", "unclear"]).is_tie
+    assert not count_votes(["hallucinated", "supported"], 3).is_tie
+    assert not count_votes([]).is_tie
 
 
 def test_it_is_told_in_words() -> None:
-    words = tally(["hallucinated", "hallucinated", "supported"], 4).words("judgement")
+    words = count_votes(["hallucinated", "hallucinated", "supported"], 4).words("judgement")
     assert words == "Of 4 judgements 2 say hallucinated, 1 supported, 1 gave no label."

@@ -10,15 +10,15 @@ from dataclasses import replace
 
 import pytest
 
-from core.agents.rosters import one_model
-from core.debate.protocols import PROTOCOLS, protocol_of
-from core.llm.call import Asked
-from core.llm.limits import words_tokens
+from core.agents.rosters import make_single_model_roster
+from core.debate.protocols import PROTOCOLS, get_plan_protocol
+from core.llm.call import ModelRequest
+from core.llm.limits import count_message_tokens
 from core.runtime.errors import ModelError
 from core.schema.events import Event
 from core.schema.records import Plan
 from core.schema.roles import CaseView
-from core.schema.rosters import DebateOptions, Seat
+from core.schema.rosters import AgentConfig, DebateOptions
 from core.store import open_store
 from tests.agents.seats import SEAT, many_passages
 from tests.debate.scripts import prompt_of, reply_to
@@ -46,7 +46,7 @@ VIEWS = {
     ),
 }
 NAMES = [name for name, p in PROTOCOLS.items() if {"rounds", "turns"} & set(p.options)]
-Reply = Callable[[Asked], Scripted]
+Reply = Callable[[ModelRequest], Scripted]
 
 
 def plan_of(name: str) -> Plan:
@@ -59,7 +59,7 @@ def at_length(language: str) -> Reply:
     longest = "".join(LONG[language] for _ in range(100))
     per_token = 3 if language == "en" else 0.6
 
-    def answer(asked: Asked) -> Scripted:
+    def answer(asked: ModelRequest) -> Scripted:
         prompt = asked.prompt.split("/")[-1]
         text = reply_to(prompt, asked.role.removeprefix("debater "), asked.slot)
         room = int(per_token * asked.call.seat.max_tokens) - len(text)
@@ -79,14 +79,16 @@ def argued(
     view: CaseView,
     *,
     debaters: int = 2,
-    seat: Seat = SEAT,
+    seat: AgentConfig = SEAT,
     past: Sequence[Event] = (),
     told: list[Event] | None = None,
 ) -> list[Event]:
     """The events of a check with models behind that desk; `told` keeps them where it fails."""
     plan, roster = plan_of(name), desk_roster(desk, debaters=debaters, seat=seat)
     events = told if told is not None else []
-    for event in arguing(protocol_of(plan).argue, view, roster, plan=plan, past=past).events():
+    for event in arguing(
+        get_plan_protocol(plan).argue, view, roster, plan=plan, past=past
+    ).events():
         events.append(event)
     return events
 
@@ -104,7 +106,7 @@ def test_a_long_debate_comes_to_its_end_in_a_small_window(name: str, language: s
     assert sorted(asked.slot for asked in desk.asked) == sorted(whole), "all goes its whole length"
     for asked in desk.asked:
         shown = text_of(asked)
-        assert words_tokens(asked.call.messages) + asked.call.seat.max_tokens <= SEAT.window
+        assert count_message_tokens(asked.call.messages) + asked.call.seat.max_tokens <= SEAT.window
         assert "[P1]" in shown or "[P1]" not in whole[asked.slot], asked.slot
         assert newest_in(whole[asked.slot]) in shown, asked.slot
         if "turn" in asked.cut:
@@ -113,7 +115,7 @@ def test_a_long_debate_comes_to_its_end_in_a_small_window(name: str, language: s
     assert len(outgrown) == 1, "said once"
 
 
-def text_of(asked: Asked) -> str:
+def text_of(asked: ModelRequest) -> str:
     """All that the model is shown."""
     return "\n".join(message.text for message in asked.call.messages)
 
@@ -157,7 +159,7 @@ def test_after_a_resume_only_what_is_left_is_asked(name: str) -> None:
 def failing(answer: Reply, slot: str) -> Reply:
     """The script, but that the service is out of order when that call is made."""
 
-    def fails(asked: Asked) -> Scripted:
+    def fails(asked: ModelRequest) -> Scripted:
         return ModelError("The service is out of order.") if asked.slot == slot else answer(asked)
 
     return fails
@@ -221,7 +223,7 @@ def test_a_window_that_is_far_too_small_is_refused_until_the_roster_says_another
 
 
 def test_windows_are_taken_over_for_the_same_models_alone() -> None:
-    sheet = one_model("openai/tiny-talker")
+    sheet = make_single_model_roster("openai/tiny-talker")
     other = sheet.with_seat("judge", replace(sheet.judge, model="openai/other", window=9_000))
     wide = replace(sheet.debaters[0].seat, window=32_000, max_tokens=7)
     found = sheet.with_windows_of(other.with_seat("debater Ada", wide))

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from core.agents.llm_judge import LlmJudge
 from core.debate.mamm_refine import MAMM_REFINE as PROTOCOL
-from core.debate.mamm_refine import best_first, kept_by_most, mended_places
-from core.runtime.concurrency import Stop
+from core.debate.mamm_refine import count_corrected_places, rank_revisions, select_majority_points
+from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ReplyError, ReviewError
 from core.schema.events import Event
-from core.schema.records import Judgement, Plan, Point, Stance, Turn
-from core.schema.roles import CaseView, DebateView, JudgeView, Speak
+from core.schema.records import DebatePoint, Judgement, Plan, Stance, Turn
+from core.schema.roles import CaseView, DebateView, JudgeView, SpeakCallback
 from tests.agents.seats import SEAT, judge_view, workplace
 from tests.debates import arguing, judgement_of, kinds, seated, turns
 from tests.fakes import make_case, make_passage, make_view
@@ -32,10 +32,10 @@ NO: Stance = "hallucinated"
 OPEN: Stance = "unclear"
 
 
-def point(words: str, instead: str = "", weight: float = 0.9) -> Point:
+def point(words: str, instead: str = "", weight: float = 0.9) -> DebatePoint:
     start = RESPONSE.index(words)
     end = start + len(words)
-    return Point(0, "contradicted", start, end, words, "number_or_date", instead, "", weight)
+    return DebatePoint(0, "contradicted", start, end, words, "number_or_date", instead, "", weight)
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Says:
     """A turn: its stance and places, or the text that it gives mended."""
 
     stance: Stance
-    points: tuple[Point, ...] = ()
+    points: tuple[DebatePoint, ...] = ()
     text: str = "So it is."
 
 
@@ -63,7 +63,7 @@ class Agent:
         self.said = dict(said)
         self.views: list[DebateView] = []
 
-    def argue(self, view: DebateView, speak: Speak, stop: Stop) -> Turn:
+    def argue(self, view: DebateView, speak: SpeakCallback, stop: StopSignal) -> Turn:
         self.views.append(view)
         own = self.said[view.manner]
         if isinstance(own, ReviewError):
@@ -85,11 +85,15 @@ class Judge:
         self.best = best
         self.asked: list[tuple[str, ...]] = []
 
-    def decide(self, view: JudgeView, stop: Stop) -> Judgement:
+    def decide(self, view: JudgeView, stop: StopSignal) -> Judgement:
         raise AssertionError("what was detected is the judgement")
 
     def best_of(
-        self, view: JudgeView, points: Sequence[Point], revisions: Sequence[str], stop: Stop
+        self,
+        view: JudgeView,
+        points: Sequence[DebatePoint],
+        revisions: Sequence[str],
+        stop: StopSignal,
     ) -> int:
         self.asked.append(tuple(revisions))
         if isinstance(self.best, ReviewError):
@@ -249,29 +253,31 @@ def test_open_answers_alone_are_no_label() -> None:
     assert (run.judgement.label, run.judgement.cause) == ("unclear", "not_settled")
 
 
-def critic(name: str, *points: Point, stance: Stance = NO) -> Turn:
+def critic(name: str, *points: DebatePoint, stance: Stance = NO) -> Turn:
     return Turn(name, name, 1, 2, "agree", stance, "So.", points=points)
 
 
 def test_more_than_half_of_all_critics_keep_a_place() -> None:
     one, two = critic("A", point("512 m")), critic("B", point("1926"))
-    assert kept_by_most([one, two]) == ()
-    assert [p.text for p in kept_by_most([one, two, critic("C", point("1926"))])] == ["1926"]
-    assert kept_by_most([one, critic("C", stance=OPEN)]) == ()
-    assert kept_by_most([one], 2) == ()
+    assert select_majority_points([one, two]) == ()
+    assert [p.text for p in select_majority_points([one, two, critic("C", point("1926"))])] == [
+        "1926"
+    ]
+    assert select_majority_points([one, critic("C", stance=OPEN)]) == ()
+    assert select_majority_points([one], 2) == ()
     most = [one, critic("B", point("512 m")), critic("C", stance=OPEN)]
-    assert [p.text for p in kept_by_most(most)] == ["512 m"]
-    assert kept_by_most([]) == ()
+    assert [p.text for p in select_majority_points(most)] == ["512 m"]
+    assert select_majority_points([]) == ()
 
 
 def test_a_long_quotation_swallows_no_shorter_places() -> None:
     long = critic("A", point(RESPONSE))
-    kept = kept_by_most([long, critic("B", point("512 m")), critic("C", point("1926"))])
+    kept = select_majority_points([long, critic("B", point("512 m")), critic("C", point("1926"))])
     assert [p.text for p in kept] == ["512 m", "1926"]
 
 
 def test_what_most_put_there_is_what_should_stand_there() -> None:
-    kept = kept_by_most(
+    kept = select_majority_points(
         [
             critic("A", point("1926", "1930", 0.95)),
             critic("B", point("1926", "1931", 0.5)),
@@ -285,28 +291,38 @@ def test_the_best_mends_most_and_changes_least() -> None:
     kept = (point("512 m", "412 m"), point("1926", "1931"))
     both = MENDED.replace("1926", "1931")
     free = "It is 412 m tall, and a queen opened it in 1931."
-    assert best_first(RESPONSE, [RESPONSE, MENDED, free, both, ""], kept) == (both, free, MENDED)
-    assert [mended_places(RESPONSE, text, kept) for text in (RESPONSE, MENDED, both)] == [0, 1, 2]
+    assert rank_revisions(RESPONSE, [RESPONSE, MENDED, free, both, ""], kept) == (
+        both,
+        free,
+        MENDED,
+    )
+    assert [count_corrected_places(RESPONSE, text, kept) for text in (RESPONSE, MENDED, both)] == [
+        0,
+        1,
+        2,
+    ]
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.text(max_size=12), max_size=5))
 def test_ranking_gives_each_version_that_changes_something_once(texts: list[str]) -> None:
-    ranked = best_first(RESPONSE, texts, (point("512 m"),))
+    ranked = rank_revisions(RESPONSE, texts, (point("512 m"),))
     assert sorted(ranked) == sorted({t for t in texts if t != RESPONSE and t.strip()})
 
 
 def test_a_model_that_judges_ranks_too_and_is_heard_by_its_last_line() -> None:
     seen = JudgeView(VIEW, arguing(PROTOCOL.argue, VIEW, seated({})).state.context, (), False)
     place = workplace(["Both mend it.\nBest: 3", "The second keeps more.\n**Best: 2**"])
-    best = LlmJudge(SEAT, place.work).best_of(seen, (point("512 m", "412 m"),), ["a", "b"], Stop())
+    best = LlmJudge(SEAT, place.work).best_of(
+        seen, (point("512 m", "412 m"),), ["a", "b"], StopSignal()
+    )
     assert best == 1
     assert "“512 m” -> “412 m”" in place.prompt
     assert [asked.slot for asked in place.desk.asked] == ["judge", "judge again"]
     assert place.desk.asked[0].prompt == "en/judge_rerank"
     unread = workplace(["The second.", "Best: b"])
     with pytest.raises(ReplyError):
-        LlmJudge(SEAT, unread.work).best_of(seen, (), ["a", "b"], Stop())
+        LlmJudge(SEAT, unread.work).best_of(seen, (), ["a", "b"], StopSignal())
 
 
 def test_a_long_text_that_was_written_anew_is_ranked_in_no_time() -> None:
@@ -316,7 +332,7 @@ def test_a_long_text_that_was_written_anew_is_ranked_in_no_time() -> None:
         " ".join(words[number * step % 8] for number in range(4_000)) for step in (3, 5)
     )
     began = time.monotonic()
-    assert best_first(response, [anew, response[:-9], response], ()) == (response[:-9], anew)
+    assert rank_revisions(response, [anew, response[:-9], response], ()) == (response[:-9], anew)
     assert time.monotonic() - began < 2
 
 
@@ -326,7 +342,7 @@ def test_revisions_that_do_not_fit_a_window_are_left_out_of_the_choice() -> None
     for window, asked in ((8192, 3), (3500, 2), (1800, 0)):
         place = workplace(["Best: 2"] if asked else [])
         judge = LlmJudge(replace(SEAT, window=window), place.work)
-        assert judge.best_of(seen, (), texts, Stop()) == (1 if asked else 0)
+        assert judge.best_of(seen, (), texts, StopSignal()) == (1 if asked else 0)
         shown = place.prompt if asked else ""
         assert [text[:4] in shown for text in texts] == [n < asked for n in range(3)]
         assert len(place.work.notes.drain()) == (asked < 3)

@@ -9,23 +9,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.agents.rosters import one_model, seated
-from core.debate import NAMES
+from core.agents.rosters import build_roster, make_single_model_roster
+from core.debate import PROTOCOL_NAMES
 from core.debate.protocols import (
-    OPTION_WORDS,
+    OPTION_FLAGS,
     PROTOCOLS,
-    options_of,
-    protocol_of,
-    require_room,
-    seated_for,
+    assign_judge,
+    get_plan_protocol,
+    list_options,
+    require_context_window,
 )
-from core.llm.call import Asked
+from core.llm.call import ModelRequest
 from core.llm.prompting import PromptBook
-from core.pipeline.cost_estimate import Size, steps_of
+from core.pipeline.cost_estimate import CheckSize, plan_calls
 from core.runtime.errors import InputError, ModelError
 from core.schema.events import Event
 from core.schema.records import Case, Plan
-from core.schema.rosters import DebateOptions, DebaterSeat, RosterConfig, Seat
+from core.schema.rosters import AgentConfig, DebateOptions, DebaterConfig, RosterConfig
 from tests.agents.seats import SEAT, workplace
 from tests.debate.scripts import reply_to
 from tests.debates import arguing, desk_roster
@@ -33,7 +33,7 @@ from tests.fakes import FakeDesk, Scripted, make_case, make_passage, make_view
 from tests.test_architecture import ROOT
 
 CASE = make_case("The tower is 512 m tall.")
-SHEET = one_model("openai/tiny-talker")
+SHEET = make_single_model_roster("openai/tiny-talker")
 MARGIN = 400  # what several debaters' shortest turns take, where two are counted
 
 
@@ -45,13 +45,13 @@ def reseated(role: str, **fields: int) -> RosterConfig:
 def refused(plan: Plan, sheet: RosterConfig, case: Case = CASE) -> str:
     """Why such a check is refused; empty where it is not."""
     try:
-        require_room(plan, sheet, case, PromptBook())
+        require_context_window(plan, sheet, case, PromptBook())
     except InputError as error:
         return str(error)
     return ""
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PROTOCOL_NAMES)
 def test_what_ships_has_room_for_a_claim(name: str) -> None:
     assert refused(Plan(name, options=DebateOptions(rounds=8)), SHEET) == ""
     assert refused(Plan(name), RosterConfig("builtin"), make_case("word " * 20_000)) == ""
@@ -135,7 +135,7 @@ def test_what_is_refused_could_not_have_been_asked_and_the_rest_goes_on(
 ) -> None:
     """With a window for all seats: a check either is refused or comes to its end."""
 
-    def answer(asked: Asked) -> Scripted:
+    def answer(asked: ModelRequest) -> Scripted:
         prompt = asked.prompt.removeprefix("en/")
         text = reply_to(prompt, asked.role.removeprefix("debater "), asked.slot)
         return f"{text} " + "It says so in the report. " * 90 if "DENY" in text else text
@@ -146,7 +146,7 @@ def test_what_is_refused_could_not_have_been_asked_and_the_rest_goes_on(
     desk, told = FakeDesk(answer), list[Event]()
     roster = desk_roster(desk, debaters=3, seat=seat)
     try:
-        told.extend(arguing(protocol_of(plan).argue, view, roster, plan=plan).events())
+        told.extend(arguing(get_plan_protocol(plan).argue, view, roster, plan=plan).events())
         has_ended = any(event.kind == "judgement_reached" for event in told)
     except ModelError:
         has_ended = False
@@ -156,35 +156,39 @@ def test_what_is_refused_could_not_have_been_asked_and_the_rest_goes_on(
         assert has_ended
 
 
-ONE, OTHER, THIRD = Seat("openai/one", max_tokens=150), Seat("openai/two"), Seat("openai/three")
-MODELS = RosterConfig("two", debaters=(DebaterSeat("Ada", ONE), DebaterSeat("Ben", OTHER)))
+ONE, OTHER, THIRD = (
+    AgentConfig("openai/one", max_tokens=150),
+    AgentConfig("openai/two"),
+    AgentConfig("openai/three"),
+)
+MODELS = RosterConfig("two", debaters=(DebaterConfig("Ada", ONE), DebaterConfig("Ben", OTHER)))
 
 
 @pytest.mark.parametrize("protocol", ["colmad", "copmad", "adaptive"])
 def test_the_first_debaters_model_judges_where_no_model_does(protocol: str) -> None:
-    judge = seated_for(Plan(protocol), MODELS).judge
+    judge = assign_judge(Plan(protocol), MODELS).judge
     assert judge.model == ONE.model
     assert judge.max_tokens == MODELS.judge.max_tokens  # a turn's length would cut its reasons
 
 
 def test_another_model_in_the_judges_seat_keeps_it() -> None:
     sheet = replace(MODELS, judge=THIRD)
-    assert seated_for(Plan("colmad"), sheet) == sheet
+    assert assign_judge(Plan("colmad"), sheet) == sheet
 
 
 @pytest.mark.parametrize("protocol", ["ceda", "single", "audit", "nothing"])
 def test_other_protocols_change_no_seat(protocol: str) -> None:
-    assert seated_for(Plan(protocol), MODELS) == MODELS
+    assert assign_judge(Plan(protocol), MODELS) == MODELS
 
 
 def test_built_in_readers_are_judged_by_the_built_in_judge() -> None:
-    assert seated_for(Plan("colmad"), RosterConfig("builtin")) == RosterConfig("builtin")
-    mixed = replace(MODELS, debaters=(MODELS.debaters[0], DebaterSeat("Cleo", Seat())))
-    assert seated_for(Plan("colmad"), mixed) == mixed
+    assert assign_judge(Plan("colmad"), RosterConfig("builtin")) == RosterConfig("builtin")
+    mixed = replace(MODELS, debaters=(MODELS.debaters[0], DebaterConfig("Cleo", AgentConfig())))
+    assert assign_judge(Plan("colmad"), mixed) == mixed
 
 
 def test_the_calls_that_are_expected_have_that_judge() -> None:
-    steps = list(steps_of(MODELS, Size(100, protocol="colmad"), is_most=False))
+    steps = list(plan_calls(MODELS, CheckSize(100, protocol="colmad"), is_most=False))
     models = [step.seat.model for step in steps for _ in range(step.calls) if step.seat.model]
     asked = PROTOCOLS["colmad"].calls(2, Plan("colmad"))
     assert sorted(models) == ["openai/one"] * 4 + ["openai/two"] * 3
@@ -193,7 +197,7 @@ def test_the_calls_that_are_expected_have_that_judge() -> None:
 
 def test_the_trace_names_that_judge() -> None:
     place = workplace([])
-    roster = seated(seated_for(Plan("colmad"), MODELS), place.work)
+    roster = build_roster(assign_judge(Plan("colmad"), MODELS), place.work)
     used = {role.role: role for role in roster.roles_used(lambda text: text[:6])}
     assert (used["judge"].agent, used["judge"].built_in) == ("one", False)
 
@@ -209,20 +213,20 @@ ROWS = {
 
 
 def test_every_protocol_is_told_of_and_no_other() -> None:
-    assert set(ROWS) == set(NAMES)
-    assert set(re.findall(r"^\*\*`(\w+)`\*\*:", DOCS, re.MULTILINE)) == set(NAMES)
+    assert set(ROWS) == set(PROTOCOL_NAMES)
+    assert set(re.findall(r"^\*\*`(\w+)`\*\*:", DOCS, re.MULTILINE)) == set(PROTOCOL_NAMES)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PROTOCOL_NAMES)
 def test_calls_are_those_of_the_formula(name: str) -> None:
     counted = [PROTOCOLS[name].calls(debaters, Plan(name)) for debaters in (2, 3, 4)]
     assert ROWS[name][2:5] == [f"{calls.total} ({calls.chain})" for calls in counted]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PROTOCOL_NAMES)
 def test_options_are_those_that_are_taken(name: str) -> None:
     told = set(re.findall(r"--[a-z]+", ROWS[name][5]))
     own = PROTOCOLS[name].options
-    assert told == {"--seed" if one == "seed" else OPTION_WORDS[one] for one in own
-                    if one == "seed" or one in OPTION_WORDS}  # fmt: skip
-    assert set(own) <= set(options_of(Plan(name)))
+    assert told == {"--seed" if one == "seed" else OPTION_FLAGS[one] for one in own
+                    if one == "seed" or one in OPTION_FLAGS}  # fmt: skip
+    assert set(own) <= set(list_options(Plan(name)))

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from core.debate import sc_maks as consensus
 from core.debate.sc_maks import argue_sc_maks as argue
-from core.debate.sc_maks import calls
-from core.runtime.concurrency import Stop
+from core.debate.sc_maks import count_sc_maks_calls
+from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ReplyError
 from core.schema.events import Event
-from core.schema.records import Case, Context, Judgement, Label, Plan, Quote, Stance, Turn
-from core.schema.roles import CaseView, DebateView, JudgeView, Roster, Speak
-from core.schema.rosters import DebateOptions, Manner, Part
+from core.schema.records import Case, EvidenceContext, Judgement, Label, Plan, Quote, Stance, Turn
+from core.schema.roles import CaseView, DebateView, JudgeView, Roster, SpeakCallback
+from core.schema.rosters import AblationPart, DebateOptions, TurnMode
 from tests.debates import Arguing, arguing, judgement_of, kinds, seated, turns
 from tests.fakes import make_case, make_passage, make_view
 
@@ -38,7 +38,7 @@ class Speaking:
     rule: str = "says what the test wrote"
     views: list[DebateView] = field(default_factory=list)
 
-    def argue(self, view: DebateView, speak: Speak, stop: Stop) -> Turn:
+    def argue(self, view: DebateView, speak: SpeakCallback, stop: StopSignal) -> Turn:
         self.views.append(view)
         stance, text = self.say(view)
         heard = view.turns[-1].stance if view.turns else "supported"
@@ -72,14 +72,16 @@ class Writing:
     asked: list[tuple[tuple[int, ...], str]] = field(default_factory=list)
     judgements: list[Judgement] = field(default_factory=list)
 
-    def write(self, view: CaseView, debaters: Sequence[str], stop: Stop) -> Context:
+    def write(self, view: CaseView, debaters: Sequence[str], stop: StopSignal) -> EvidenceContext:
         raise AssertionError("nobody shares evidence out here")
 
-    def summarise(self, view: CaseView, turns: Sequence[Turn], before: str, stop: Stop) -> str:
+    def summarise(
+        self, view: CaseView, turns: Sequence[Turn], before: str, stop: StopSignal
+    ) -> str:
         self.asked.append((tuple(turn.number for turn in turns), before))
         return f"brief {len(self.asked)}"
 
-    def revise(self, view: JudgeView, judgement: Judgement, stop: Stop) -> str:
+    def revise(self, view: JudgeView, judgement: Judgement, stop: StopSignal) -> str:
         self.judgements.append(judgement)
         return view.view.case.response.replace("six", "four")
 
@@ -97,7 +99,7 @@ def debating(
     says: dict[str, Say],
     *,
     rounds: int = 0,
-    without: Part = "",
+    without: AblationPart = "",
     past: Sequence[Event] = (),
     view: CaseView = VIEW,
 ) -> tuple[Arguing, dict[str, Speaking], Writing]:
@@ -115,9 +117,9 @@ def debating(
 def test_the_calls_are_those_of_the_formula(
     agents: int, rounds: int, turns_made: int, chain: int
 ) -> None:
-    asked = calls(agents, Plan(options=DebateOptions(rounds=rounds)))
+    asked = count_sc_maks_calls(agents, Plan(options=DebateOptions(rounds=rounds)))
     assert (asked.turns, asked.chain, asked.judgements, asked.context) == (turns_made, chain, 0, 0)
-    assert calls(4, Plan(options=DebateOptions(rounds=3))).total == 92
+    assert count_sc_maks_calls(4, Plan(options=DebateOptions(rounds=3))).total == 92
 
 
 @pytest.mark.parametrize(
@@ -128,10 +130,10 @@ def test_the_calls_are_those_of_the_formula(
     ],
 )  # fmt: skip
 def test_without_a_phase_its_turns_are_not_counted(
-    without: Part, agents: int, rounds: int, turns_made: int, chain: int
+    without: AblationPart, agents: int, rounds: int, turns_made: int, chain: int
 ) -> None:
     options = DebateOptions(rounds=rounds, without=without)
-    asked = calls(agents, Plan(options=options))
+    asked = count_sc_maks_calls(agents, Plan(options=options))
     assert (asked.turns, asked.chain) == (turns_made, chain)
 
 
@@ -153,7 +155,7 @@ def test_every_agent_answers_alone_then_speaks_once_a_phase_of_every_other() -> 
 
 @pytest.mark.parametrize(("without", "left"), [("adversary", "advise"), ("cooperation", "attack")])
 def test_without_a_phase_only_the_other_is_held_and_all_else_stays(
-    without: Part, left: Manner
+    without: AblationPart, left: TurnMode
 ) -> None:
     """SC-MAKS 4.10: one part is taken away; who criticises whom, and who hears what, is kept."""
     run, agents, writer = debating(divided(), rounds=2, without=without)
@@ -177,7 +179,7 @@ def test_without_a_phase_only_the_other_is_held_and_all_else_stays(
 @pytest.mark.parametrize(
     ("without", "stance"), [("adversary", "supported"), ("cooperation", "hallucinated")]
 )
-def test_a_phase_that_is_left_out_moves_nobody(without: Part, stance: Label) -> None:
+def test_a_phase_that_is_left_out_moves_nobody(without: AblationPart, stance: Label) -> None:
     """All answer that it holds; only attacks quote what speaks against it, and all heed them."""
 
     def say(view: DebateView) -> tuple[Stance, str]:
@@ -352,7 +354,7 @@ def test_the_weighted_share_decides(
     [("", "hallucinated", 0.8, "record", 0.8), ("weights", "supported", 0.3333, "uniform", 0.3333)],
 )
 def test_weights_that_were_learned_can_overrule_the_many_where_they_are_not_left_out(
-    without: Part, label: Label, p: float, method: str, of_a: float
+    without: AblationPart, label: Label, p: float, method: str, of_a: float
 ) -> None:
     class Trusting:
         method = "record"
@@ -383,14 +385,14 @@ def test_backed_critiques_take_half_of_an_answer_s_voice() -> None:
     answer = turn("supported")
     against = turn("hallucinated", debater="B", about="A", backed=True)
     opinion = turn("hallucinated", debater="C", about="A")
-    assert consensus.agreement("supported", answer, [opinion]) == 1
-    assert consensus.agreement("supported", answer, [against, opinion]) == 0.5
-    assert consensus.agreement("hallucinated", answer, [against, opinion]) == 0.5
+    assert consensus.compute_agreement("supported", answer, [opinion]) == 1
+    assert consensus.compute_agreement("supported", answer, [against, opinion]) == 0.5
+    assert consensus.compute_agreement("hallucinated", answer, [against, opinion]) == 0.5
     for_it = replace(against, stance="supported")
-    assert consensus.agreement("supported", answer, [against, for_it]) == 0.75
+    assert consensus.compute_agreement("supported", answer, [against, for_it]) == 0.75
 
 
-STANCES = st.sampled_from(consensus.LABELS)
+STANCES = st.sampled_from(consensus.CONSENSUS_LABELS)
 
 
 @given(
@@ -409,9 +411,9 @@ def test_shares_sum_to_one_and_the_label_is_on_the_side_of_p(
     ]
     whole = sum(raw[: len(names)])
     weights = {name: weight / whole for name, weight in zip(names, raw, strict=False)}
-    shares = consensus.shares_of(weights, answers, critiques)
+    shares = consensus.compute_shares(weights, answers, critiques)
     assert sum(shares.values()) == pytest.approx(1)
-    p, label = consensus.probability(shares), consensus.winner(shares)
+    p, label = consensus.hallucination_probability(shares), consensus.find_winning_label(shares)
     assert 0 <= p <= 1
     if label == "hallucinated":
         assert p >= 0.5
@@ -445,7 +447,7 @@ class Plain:
     built_in = True
     rule = ""
 
-    def write(self, view: CaseView, debaters: Sequence[str], stop: Stop) -> Context:
+    def write(self, view: CaseView, debaters: Sequence[str], stop: StopSignal) -> EvidenceContext:
         raise AssertionError("nobody shares evidence out here")
 
 
@@ -453,7 +455,9 @@ def test_an_unusable_summary_is_made_good_by_the_spare_s_writer() -> None:
     run, agents, writer = debating(divided(), rounds=2)
 
     class Mumbling(Writing):
-        def summarise(self, view: CaseView, turns: Sequence[Turn], before: str, stop: Stop) -> str:
+        def summarise(
+            self, view: CaseView, turns: Sequence[Turn], before: str, stop: StopSignal
+        ) -> str:
             raise ReplyError("nothing usable", reply="…")
 
     roster = run.state.run.roster

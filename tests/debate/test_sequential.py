@@ -12,13 +12,22 @@ from hypothesis import strategies as st
 
 from core.agents.llm_debater import LlmDebater
 from core.agents.llm_judge import LlmJudge
-from core.debate.sequential import MAD, SOCIETY, reached_consensus
-from core.debate.sequential import debate_ceda as ceda
-from core.llm.call import in_silence
-from core.runtime.concurrency import Stop
+from core.debate.sequential import MAD, SOCIETY, is_consensus
+from core.debate.sequential import run_ceda_turns as ceda
+from core.llm.call import ignore_piece
+from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ReplyError, ReviewError, Stopped
 from core.schema.events import Event
-from core.schema.records import Cause, Context, Judgement, Label, Plan, Share, Stance, Turn
+from core.schema.records import (
+    EvidenceContext,
+    EvidenceShare,
+    Judgement,
+    Label,
+    Plan,
+    Stance,
+    Turn,
+    UnclearCause,
+)
 from core.schema.roles import CaseView, DebateView, JudgeView
 from core.schema.rosters import DebateOptions
 from core.verdict.classifier import load_classifier
@@ -27,7 +36,7 @@ from tests.debates import arguing, judgement_of, kinds, seated, turns
 from tests.fakes import Line, ScriptedDebater, make_case, make_passage, make_view
 
 VIEW = make_view(make_case("The tower is 512 m tall."), [make_passage("The tower is 412 m tall.")])
-Ruling = tuple[Label, Cause | None]
+Ruling = tuple[Label, UnclearCause | None]
 GO_ON: Ruling = ("unclear", "not_settled")
 WRONG: Ruling = ("hallucinated", None)
 
@@ -43,7 +52,7 @@ class Moderator:
         self.rulings = list(rulings)
         self.views: list[JudgeView] = []
 
-    def decide(self, view: JudgeView, stop: Stop) -> Judgement:
+    def decide(self, view: JudgeView, stop: StopSignal) -> Judgement:
         self.views.append(view)
         ruling = self.rulings.pop(0)
         if isinstance(ruling, ReviewError):
@@ -157,7 +166,7 @@ def test_an_unusable_ruling_lets_the_debate_go_on_and_is_said() -> None:
 
 
 @pytest.mark.parametrize("cause", ["no_evidence", "image_not_readable"])
-def test_where_more_words_change_nothing_it_ends_at_once(cause: Cause) -> None:
+def test_where_more_words_change_nothing_it_ends_at_once(cause: UnclearCause) -> None:
     debate = TitForTat(["unclear"], ["unclear"], [("unclear", cause)])
     assert (debate.judgement.label, debate.judgement.cause) == ("unclear", cause)
 
@@ -203,17 +212,19 @@ def test_the_judge_may_have_it_go_on_only_when_it_moderates(line: str) -> None:
     reply = f"Whether both speak of the same tower is open.\n{line}"
     place = workplace([reply])
     seen = judge_view(VIEW)
-    found = LlmJudge(SEAT, place.work).decide(replace(seen, manner="moderate"), Stop())
+    found = LlmJudge(SEAT, place.work).decide(replace(seen, manner="moderate"), StopSignal())
     assert (found.label, found.cause) == ("unclear", "not_settled")
     assert found.prose == "Whether both speak of the same tower is open."
     strict = workplace([reply, reply])
     with pytest.raises(ReplyError):
-        LlmJudge(SEAT, strict.work).decide(seen, Stop())
+        LlmJudge(SEAT, strict.work).decide(seen, StopSignal())
 
 
 def test_a_moderator_who_decides_is_read_like_any_judge() -> None:
     place = workplace(["The source says 412 m.\nVerdict: 0"])
-    found = LlmJudge(SEAT, place.work).decide(replace(judge_view(VIEW), manner="moderate"), Stop())
+    found = LlmJudge(SEAT, place.work).decide(
+        replace(judge_view(VIEW), manner="moderate"), StopSignal()
+    )
     assert found.label == "hallucinated"
     assert "Verdict: go on" in place.prompt
 
@@ -225,7 +236,7 @@ def test_a_model_is_told_its_side_and_what_was_said() -> None:
         VIEW, "Ben", frozenset(VIEW.evidence.passages), (first,), 2, 1, first.text,
         manner="tit_for_tat", assigned="supported",
     )  # fmt: skip
-    turn = LlmDebater(SEAT, place.work).argue(view, in_silence, Stop())
+    turn = LlmDebater(SEAT, place.work).argue(view, ignore_piece, StopSignal())
     assert (turn.reply, turn.stance) == ("deny", "supported")
     assert "The side that you take in this turn: CORRECT." in place.prompt
     assert first.text in place.prompt
@@ -390,7 +401,9 @@ ASKED = "Is the top line shorter than the bottom line?"
 FACT = make_passage("The two lines are of equal length.", number=1)
 OTHER = make_passage("The arrows only seem to change it.", number=2, source="b.txt")
 LINES = make_view(make_case(ASKED), [FACT, OTHER])
-CONTEXT = Context((Share("D", (FACT.id,)), Share("E", (OTHER.id,))), (FACT.id, OTHER.id), "")
+CONTEXT = EvidenceContext(
+    (EvidenceShare("D", (FACT.id,)), EvidenceShare("E", (OTHER.id,))), (FACT.id, OTHER.id), ""
+)
 
 
 def debate(
@@ -513,7 +526,7 @@ def test_a_consensus_that_was_cut_off_is_told_after_all() -> None:
 
 
 def test_stop_ends_it_within_a_turn() -> None:
-    stop = Stop()
+    stop = StopSignal()
     roster = seated({"D": ScriptedDebater("One", [("agree", "supported", "AGREE. " * 50)])})
     events = arguing(ceda, LINES, roster, context=CONTEXT, stop=stop).events()
     assert next(events).kind == "turn_started"
@@ -525,8 +538,8 @@ def test_stop_ends_it_within_a_turn() -> None:
 
 def test_consensus_needs_two_debaters() -> None:
     one = Turn("D", "One", 1, 1, "agree", "supported", "A.")
-    assert not reached_consensus([one])
-    assert not reached_consensus([one, one])
+    assert not is_consensus([one])
+    assert not is_consensus([one, one])
 
 
 def test_three_debaters_are_all_heard_before_they_agree() -> None:

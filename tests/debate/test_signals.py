@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.debate.protocols import PROTOCOLS
-from core.debate.signals import PastRecord, Signal, SignalKind, by_debater, signals_of
-from core.schema.progress import Progress
-from core.schema.records import Plan, Quote, QuoteStatus, RoleUsed, Stance, Turn
+from core.debate.signals import AgentAccuracy, DebateSignal, SignalKind, count_signals, find_signals
+from core.schema.progress import RunState
+from core.schema.records import Plan, Quote, QuoteStatus, RoleAssignment, Stance, Turn
 from tests.debates import arguing, built_in
 from tests.fakes import make_case, make_passage, make_view
 
@@ -19,7 +19,7 @@ FACT = make_passage("The Halden Bridge is 412 m long.", number=1)
 CASE = make_case("The Halden Bridge is 600 m long.", question="How long is the bridge?")
 FOUND = Quote("The Halden Bridge is 412 m long", "verified")
 FORGED = Quote("the mayor had it measured twice", "not_found", 0.0)
-MODELS = tuple(RoleUsed(f"debater {name}", "m", False, "", "") for name in ("Ada", "Ben"))
+MODELS = tuple(RoleAssignment(f"debater {name}", "m", False, "", "") for name in ("Ada", "Ben"))
 
 
 def turn(
@@ -37,18 +37,20 @@ def turn(
 
 
 def of(
-    *turns: Turn, pasts: dict[str, PastRecord] | None = None, language: str = "en"
-) -> tuple[Signal, ...]:
-    progress = Progress(
+    *turns: Turn, pasts: dict[str, AgentAccuracy] | None = None, language: str = "en"
+) -> tuple[DebateSignal, ...]:
+    progress = RunState(
         case=replace(CASE, language=language),
         turns=list(turns),
         passages={0: (FACT,)},
         roles=MODELS,
     )
-    return signals_of(progress, pasts)
+    return find_signals(progress, pasts)
 
 
-def kinds(*turns: Turn, pasts: dict[str, PastRecord] | None = None) -> list[tuple[int, SignalKind]]:
+def kinds(
+    *turns: Turn, pasts: dict[str, AgentAccuracy] | None = None
+) -> list[tuple[int, SignalKind]]:
     return [(signal.turn, signal.kind) for signal in of(*turns, pasts=pasts)]
 
 
@@ -94,7 +96,7 @@ def test_without_a_record_certainty_is_held_against_the_quotes(
 
 def test_with_a_record_certainty_is_held_against_it() -> None:
     said = turn(1, "Ada", "hallucinated", "WRONG. The bridge.", FOUND, confidence=0.95)
-    poor, good = PastRecord(12, 20, 0.78), PastRecord(19, 20, 0.99)
+    poor, good = AgentAccuracy(12, 20, 0.78), AgentAccuracy(19, 20, 0.99)
     (signal,) = of(said, pasts={"agent Ada": poor})
     assert signal.words == "Sounds 95% sure, but was right in 12 of 20 answered cases."
     assert of(said, pasts={"agent Ada": good}) == ()
@@ -142,9 +144,9 @@ def test_so_it_is_in_chinese() -> None:
     elsewhere = "错误。植物的光合作用把阳光、水和二氧化碳转化为葡萄糖，并释放出氧气供动物呼吸使用。"
     said = turn(1, "Ada", "hallucinated", elsewhere)
     case = make_case("哈尔登大桥全长六百米。", language="zh")
-    assert signals_of(Progress(case=case, turns=[said]))[0].kind == "task_misread"
+    assert find_signals(RunState(case=case, turns=[said]))[0].kind == "task_misread"
     near = replace(said, text=f"{elsewhere}大桥不是这样。")
-    assert signals_of(Progress(case=case, turns=[near])) == ()
+    assert find_signals(RunState(case=case, turns=[near])) == ()
 
 
 def test_a_stance_that_had_to_be_inferred_is_said() -> None:
@@ -192,7 +194,7 @@ def test_readers_who_only_quote_and_measure_give_none(protocol: str, claim: str)
     assert list(debating.events())
     progress = debating.state.progress
     progress.case, progress.passages = view.case, {0: (FACT,)}
-    assert signals_of(progress) == ()
+    assert find_signals(progress) == ()
 
 
 def test_they_are_counted_by_debater() -> None:
@@ -200,7 +202,7 @@ def test_they_are_counted_by_debater() -> None:
         turn(1, "Ada", "hallucinated", "WRONG.", FORGED, confidence=0.9),
         turn(2, "Ben", "hallucinated", "WRONG. The bridge.", FOUND),
     )
-    assert {name: dict(own) for name, own in by_debater(found).items()} == {
+    assert {name: dict(own) for name, own in count_signals(found).items()} == {
         "Ada": {"quote_not_found": 1, "overconfident": 1}
     }
 

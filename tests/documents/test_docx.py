@@ -12,7 +12,7 @@ from PIL import Image
 
 from core.documents import docx as reader
 from core.documents.docx import read_docx
-from core.documents.readers import read
+from core.documents.readers import read_file
 from core.runtime.errors import InputError
 from core.schema.records import Source
 from tests.documents.builders import blocks_of, check_offsets, edited, png, request, word, zipped
@@ -258,11 +258,11 @@ def test_broken_xml_is_refused(xml: bytes) -> None:
 
 def test_endless_nesting_is_refused() -> None:
     with pytest.raises(InputError) as caught:
-        read(request("a.docx", _with_body(b"<a><body>" + b"<tbl><tr><tc>" * 5000), "docx"))
+        read_file(request("a.docx", _with_body(b"<a><body>" + b"<tbl><tr><tc>" * 5000), "docx"))
     assert "\n" not in str(caught.value)
     nested = b"<a><body>" + b"<x>" * 3000 + b"</x>" * 3000 + b"</body></a>"
     with pytest.raises(InputError, match="could not be read as a Word document"):
-        read(request("a.docx", _with_body(nested), "docx"))
+        read_file(request("a.docx", _with_body(nested), "docx"))
 
 
 @pytest.mark.parametrize("part", ["<tbl><tr><tc>", "<p><r><txbxContent>", "<p>" + "<ins>" * 9])
@@ -271,7 +271,7 @@ def test_tables_in_tables_without_end_take_one_clear_sentence(part: str) -> None
     close = "".join(f"</{name}>" for name in reversed(names))
     body = f"<a><body>{part * 3000}<p><r><t>x</t></r></p>{close * 3000}</body></a>"
     with pytest.raises(InputError, match="nested too deeply") as caught:
-        read(request("a.docx", _with_body(body.encode()), "docx"))
+        read_file(request("a.docx", _with_body(body.encode()), "docx"))
     assert "recursion" not in str(caught.value).casefold()
 
 

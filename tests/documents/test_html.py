@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.documents.html import DEEPEST, MOST_FORMATS, MOST_REPEATS, flattened, read_html
-from core.documents.readers import decoded_page
+from core.documents.html import (
+    MAX_NESTING,
+    MAX_OPEN_FORMAT_TAGS,
+    MAX_SPANNED_CELLS,
+    flatten_nesting,
+    read_html,
+)
+from core.documents.readers import decode_page
 from core.schema.records import Source
 from tests.documents.builders import blocks_of, check_offsets, request
 
@@ -21,7 +27,7 @@ def read(page: str | bytes) -> Source:
     return source
 
 
-DEEP = "<div>" * (DEEPEST + 5)
+DEEP = "<div>" * (MAX_NESTING + 5)
 MARKS = "10\u00a0%\u00a0of cafe\u0301 \U0001f600"
 
 
@@ -154,7 +160,7 @@ def test_declared_encodings_are_respected(data: bytes, text: str) -> None:
 
 
 def test_bytes_that_fit_no_encoding_are_shown_and_said() -> None:
-    text, remark = decoded_page(b"<meta charset=utf-8><p>a\xffb")
+    text, remark = decode_page(b"<meta charset=utf-8><p>a\xffb")
     assert text.endswith("a\ufffdb")
     assert "do not fit the page's encoding (utf-8)" in remark
 
@@ -167,10 +173,10 @@ def test_escaped_words_come_back(words: list[str]) -> None:
 
 def test_elements_nest_no_deeper_than_a_browser_lets_them() -> None:
     page = "<div>" * 100_000 + "deep"
-    assert flattened(page).count("<div>") == DEEPEST
+    assert flatten_nesting(page).count("<div>") == MAX_NESTING
     assert read(page).text == "deep"
     formats = "".join(f"<p><font color={number}>{number}</p>" for number in range(5000))
-    assert flattened(formats).count("<font") == MOST_FORMATS
+    assert flatten_nesting(formats).count("<font") == MAX_OPEN_FORMAT_TAGS
     assert read(formats).text.count("\n\n") == 4999
 
 
@@ -188,19 +194,19 @@ def test_elements_nest_no_deeper_than_a_browser_lets_them() -> None:
     ],
 )
 def test_pages_that_do_not_nest_deep_are_not_touched(page: str) -> None:
-    assert flattened(page) == page
+    assert flatten_nesting(page) == page
 
 
 @pytest.mark.parametrize("part", ["<a '", '<a b="', "<!--", "<script>", "<", "<a =  ", "</div"])
 def test_unclosed_tags_and_quotes_are_gone_through_once(part: str) -> None:
     began = time.perf_counter()
-    flattened(part * 200_000)
+    flatten_nesting(part * 200_000)
     assert time.perf_counter() - began < 20.0
 
 
 def test_spans_repeat_a_bounded_number_of_cells() -> None:
     row = "<tr>" + "<td colspan=200 rowspan=200>a" * 5
-    assert len(read("<table>" + row * 400 + "</table>").text) < 2 * MOST_REPEATS
+    assert len(read("<table>" + row * 400 + "</table>").text) < 2 * MAX_SPANNED_CELLS
 
 
 def test_text_in_many_inline_elements_asks_no_ancestor() -> None:

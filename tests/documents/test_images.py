@@ -9,8 +9,8 @@ from PIL import Image, ImageDraw
 
 from core.documents import images
 from core.documents.draft import PictureText, TextBox
-from core.documents.images import MOST_STRIPS, open_picture, read_image, remark_on
-from core.documents.readers import read
+from core.documents.images import MAX_STRIPS, describe_ocr_gaps, open_picture, read_image
+from core.documents.readers import read_file
 from core.runtime.errors import InputError
 from core.schema.records import Source
 from tests.documents.builders import (
@@ -108,13 +108,13 @@ def test_other_bytes_are_refused(data: bytes) -> None:
 
 def test_remarks_on_what_ocr_could_not_do() -> None:
     item = TextBox("Việt Nam ơi", 0, 0, 10, 10)
-    assert remark_on(PictureText((), 10, 10)) == ""
-    assert "One place looks like text" in remark_on(PictureText((), 10, 10, unread=1))
-    assert "3 places look like text but could not be read" in remark_on(
+    assert describe_ocr_gaps(PictureText((), 10, 10)) == ""
+    assert "One place looks like text" in describe_ocr_gaps(PictureText((), 10, 10, unread=1))
+    assert "3 places look like text but could not be read" in describe_ocr_gaps(
         PictureText((), 10, 10, unread=3)
     )
-    assert "turned by 90°" in remark_on(PictureText((), 10, 10, turned=90))
-    assert "Vietnamese" in remark_on(PictureText((item,), 10, 10))
+    assert "turned by 90°" in describe_ocr_gaps(PictureText((), 10, 10, turned=90))
+    assert "Vietnamese" in describe_ocr_gaps(PictureText((item,), 10, 10))
 
 
 @needs_noto
@@ -236,7 +236,7 @@ def test_turned_looks_give_boxes_in_the_picture_as_it_is(turned: int) -> None:
 
 def test_whatever_goes_wrong_in_a_reader_is_one_sentence() -> None:
     with pytest.raises(InputError, match=r"“a\.png”") as caught:
-        read(request("a.png", b"\x89PNG\r\n\x1a\n", "image"))
+        read_file(request("a.png", b"\x89PNG\r\n\x1a\n", "image"))
     assert "\n" not in str(caught.value)
 
 
@@ -245,8 +245,8 @@ def test_whatever_goes_wrong_in_a_reader_is_one_sentence() -> None:
     [
         (1, 30_000, 0),
         (30_000, 3, 0),
-        (20, 20_000, MOST_STRIPS),
-        (100, 100_000, MOST_STRIPS),
+        (20, 20_000, MAX_STRIPS),
+        (100, 100_000, MAX_STRIPS),
         (900, 600, 1),
         (800, 3000, 2),
         (1000, 40_000, 24),
@@ -257,7 +257,7 @@ def test_text_is_sought_in_few_strips(
 ) -> None:
     sought: list[Image.Image] = []
 
-    def find_in(strip: Image.Image) -> list[images.Quad]:
+    def find_in(strip: Image.Image) -> list[images.TextQuad]:
         sought.append(strip)
         return []
 

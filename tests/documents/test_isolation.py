@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from core.documents import isolation
-from core.documents.isolation import Task, read_source, worker_command
-from core.documents.readers import FILE_TYPES, kind_of
-from core.runtime.concurrency import Stop
+from core.documents.isolation import WorkerTask, read_source, worker_command
+from core.documents.readers import FILE_TYPES, detect_kind
+from core.runtime.concurrency import StopSignal
 from core.runtime.config import PROJECT_ROOT, Settings
 from core.runtime.errors import InputError, Stopped
 from core.schema.records import Source, SourceKind
@@ -34,17 +34,17 @@ def silent(_done: int, _total: int, _note: str) -> None:
 
 
 def read(name: str, data: bytes, settings: Settings | None = None) -> Source:
-    kind = kind_of(name, data)
-    return read_source(ID, name, data, kind, settings or Settings(), Stop(), silent)
+    kind = detect_kind(name, data)
+    return read_source(ID, name, data, kind, settings or Settings(), StopSignal(), silent)
 
 
-def task(code: str, seconds: float = 20, data: bytes = b"data") -> Task:
+def task(code: str, seconds: float = 20, data: bytes = b"data") -> WorkerTask:
     """A task whose child runs this Python in place of the worker."""
-    return Task("read", "a.pdf", data, {}, seconds, argv=[sys.executable, "-I", "-c", code])
+    return WorkerTask("read", "a.pdf", data, {}, seconds, argv=[sys.executable, "-I", "-c", code])
 
 
 def answer_of(code: str, seconds: float = 20, data: bytes = b"data") -> dict[str, object]:
-    return task(code, seconds, data).run(Stop(), silent)
+    return task(code, seconds, data).run(StopSignal(), silent)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def answer_of(code: str, seconds: float = 20, data: bytes = b"data") -> dict[str
 )
 def test_every_kind_comes_back_as_a_source(name: str, data: bytes) -> None:
     source = read(name, data)
-    assert (source.id, source.name, source.kind) == (ID, name, kind_of(name, data))
+    assert (source.id, source.name, source.kind) == (ID, name, detect_kind(name, data))
     assert source.text == "The museum had fifty thousand visitors."
     assert source.language == "en"
 
@@ -85,7 +85,7 @@ def test_offsets_survive_the_way_from_the_child() -> None:
 def test_progress_arrives_page_by_page() -> None:
     told: list[tuple[int, int, str]] = []
     data = pdf("One", "Two", "Three")
-    read_source(ID, "a.pdf", data, "pdf", Settings(), Stop(), lambda *what: told.append(what))
+    read_source(ID, "a.pdf", data, "pdf", Settings(), StopSignal(), lambda *what: told.append(what))
     assert told == [(number, 3, f"page {number + 1} of 3") for number in range(3)]
 
 
@@ -130,11 +130,11 @@ def test_a_child_that_dies_is_a_sentence(
 def test_answers_longer_than_allowed_are_not_taken() -> None:
     flood = replace(task("print('{\"source\": \"' + 'x' * 5_000_000 + '\"}')"), longest=1_000_000)
     with pytest.raises(InputError, match="its reader broke off"):
-        flood.run(Stop(), silent)
+        flood.run(StopSignal(), silent)
 
 
 def test_stop_ends_reading_within_half_a_second() -> None:
-    stop, ended = Stop(), []
+    stop, ended = StopSignal(), []
     told = threading.Event()
     code = 'import time; print(\'{"progress": [0, 1, ""]}\', flush=True); time.sleep(60)'
 
@@ -153,7 +153,7 @@ def test_stop_ends_reading_within_half_a_second() -> None:
 
 
 def test_a_stop_before_reading_is_obeyed() -> None:
-    stop = Stop()
+    stop = StopSignal()
     stop.set()
     kinds: tuple[SourceKind, ...] = ("text", "pdf")
     for kind in kinds:
@@ -162,7 +162,7 @@ def test_a_stop_before_reading_is_obeyed() -> None:
 
 
 def test_waiting_for_a_turn_is_ended_by_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    stop = Stop()
+    stop = StopSignal()
 
     class Taken(threading.Semaphore):
         """Somebody stops the run while it waits for the first time."""
@@ -190,7 +190,7 @@ def test_an_error_of_the_listener_leaves_no_child_behind(monkeypatch: pytest.Mon
     monkeypatch.setattr(isolation, "subprocess", watched)
     code = 'import time; print(\'{"progress": [0, 1, ""]}\', flush=True); time.sleep(60)'
     with pytest.raises(LookupError):
-        task(code).run(Stop(), fail)
+        task(code).run(StopSignal(), fail)
     assert [process.returncode for process in started] == [-signal.SIGKILL]
 
 
@@ -268,7 +268,7 @@ def test_charts_are_read_in_the_child_under_its_limits() -> None:
 @needs_noto
 @pytest.mark.slow
 def test_stop_ends_ocr_within_half_a_second() -> None:
-    stop = Stop()
+    stop = StopSignal()
     data = scan(bar_chart(900, 600, 18))
     told = threading.Event()
     ended: list[float] = []

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.documents import charts
-from core.documents.charts import single_numbers, value_of
-from core.documents.draft import Draft, PictureText, TextBox, rows_of
-from core.documents.layout import picture_blocks
+from core.documents.charts import parse_tick_value, split_numbers
+from core.documents.draft import PictureText, SourceBuilder, TextBox, group_rows
+from core.documents.layout import build_picture_blocks
 from tests.documents.builders import check_offsets, request
 
 HEIGHT = 20
@@ -27,11 +27,11 @@ def after(text: str, left: float, y: float, height: float = HEIGHT) -> TextBox:
 
 
 def lines(*items: TextBox) -> list[str]:
-    return [block.text for block in picture_blocks(PictureText(items, 1000, 800))]
+    return [block.text for block in build_picture_blocks(PictureText(items, 1000, 800))]
 
 
 def kinds(*items: TextBox) -> list[str | None]:
-    return [block.kind for block in picture_blocks(PictureText(items, 1000, 800))]
+    return [block.kind for block in build_picture_blocks(PictureText(items, 1000, 800))]
 
 
 def bars(names: list[str], values: list[list[str]], spacing: float = 150) -> list[TextBox]:
@@ -193,7 +193,7 @@ def test_columns_are_read_one_after_the_other() -> None:
 
 
 def test_numbers_seen_as_one_are_taken_apart_but_thousands_are_not() -> None:
-    found = single_numbers(
+    found = split_numbers(
         [after("1,200 1,500", 0, 0), after("1 200 500", 0, 0), after("a 1", 0, 0)]
     )
     assert [item.text for item in found] == ["1,200", "1,500", "1 200 500", "a 1"]
@@ -205,12 +205,12 @@ def test_numbers_seen_as_one_are_taken_apart_but_thousands_are_not() -> None:
     [("1,200", 1200), ("20%", 20), ("-3.5", -3.5), ("$1.5k", 1500), ("0,5", 0.5), ("x", None)],
 )
 def test_values(text: str, value: float | None) -> None:
-    assert value_of(text) == value
+    assert parse_tick_value(text) == value
 
 
 def test_nothing_gives_nothing() -> None:
     assert lines() == []
-    assert rows_of([]) == []
+    assert group_rows([]) == []
 
 
 SEEN = st.builds(
@@ -229,9 +229,9 @@ SEEN = st.builds(
 
 @given(st.lists(SEEN, max_size=25))
 def test_whatever_is_seen_is_said_and_every_place_is_exact(items: list[TextBox]) -> None:
-    draft = Draft(request("a.png", b"", "image"))
+    draft = SourceBuilder(request("a.png", b"", "image"))
     picture = PictureText(tuple(items), 1000, 800)
-    draft.add_blocks(picture_blocks(picture), box=picture.box)
+    draft.add_blocks(build_picture_blocks(picture), box=picture.box)
     draft.add_page(1, 0, "ocr")
     source = draft.finish()
     inside = [seen for seen in source.boxes if seen.box.left < seen.box.right]
@@ -254,13 +254,13 @@ def test_long_columns_of_numbers_take_no_time_with_their_square(
 
     def value(text: str) -> float | None:
         asked.append(text)
-        return value_of(text)
+        return parse_tick_value(text)
 
     def equal(one: TextBox, other: object) -> bool:
         compared.append(other)
         return isinstance(other, TextBox) and vars(one) == vars(other)
 
-    monkeypatch.setattr(charts, "value_of", value)
+    monkeypatch.setattr(charts, "parse_tick_value", value)
     monkeypatch.setattr(TextBox, "__eq__", equal)
     rows = range(1000, 1300) if step > 0 else range(1300, 1000, -1)
     items = [at(str(number), 100, 30 * place) for place, number in enumerate(rows)]

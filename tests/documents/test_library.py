@@ -11,9 +11,15 @@ from pathlib import Path
 import pytest
 
 from core.documents import isolation, library
-from core.documents.library import ensure_read, file_bytes, reindex, remove_file, store_file
+from core.documents.library import (
+    discard_reading,
+    ensure_read,
+    load_file_bytes,
+    remove_file,
+    store_file,
+)
 from core.documents.readers import READER_VERSION
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.runtime.config import Settings
 from core.runtime.errors import InputError, Stopped
 from core.schema.records import LibraryEntry, Project, Source
@@ -43,7 +49,9 @@ def put(
 def read(
     store: Store, home: Path, source_id: str = ID, name: str = "a.txt"
 ) -> tuple[Source, bool, float]:
-    return ensure_read(store, home, source_id, name, Settings(), Stop(), lambda *_: None, time.time)
+    return ensure_read(
+        store, home, source_id, name, Settings(), StopSignal(), lambda *_: None, time.time
+    )
 
 
 def status(store: Store, project: str = "p", source_id: str = ID) -> str:
@@ -56,7 +64,7 @@ def test_a_file_is_stored_under_its_hash_and_waits(shelf: Store, home: Path) -> 
     assert (entry.id, entry.status, entry.kind, entry.size) == (ID, "waiting", "text", len(TEXT))
     assert (entry.added_by, entry.added_at) == ("ann", 5.0)
     assert (home / "documents" / ID).read_bytes() == TEXT
-    assert file_bytes(home, ID) == TEXT
+    assert load_file_bytes(home, ID) == TEXT
     assert [path.name for path in (home / "documents").iterdir()] == [ID]
 
 
@@ -124,7 +132,7 @@ def test_a_file_that_cannot_be_read_says_so_in_the_library(shelf: Store, home: P
 
 def test_a_stop_leaves_the_file_waiting(shelf: Store, home: Path) -> None:
     put(shelf, home)
-    stop = Stop()
+    stop = StopSignal()
     stop.set()
     with pytest.raises(Stopped):
         ensure_read(shelf, home, ID, "a.txt", Settings(), stop, lambda *_: None, time.time)
@@ -166,11 +174,11 @@ def test_bytes_and_reading_go_with_the_last_holder(shelf: Store, home: Path) -> 
     read(shelf, home)
     remove_file(shelf, home, "p", ID, 9.0)
     assert (status(shelf), status(shelf, "q")) == ("gone", "ready")
-    assert file_bytes(home, ID) == TEXT
+    assert load_file_bytes(home, ID) == TEXT
     remove_file(shelf, home, "q", ID, 9.0)
     assert shelf.readings.get(ID, "a.txt") is None
     with pytest.raises(InputError, match="not in the library any more"):
-        file_bytes(home, ID)
+        load_file_bytes(home, ID)
     with pytest.raises(InputError, match="not in the library any more"):
         read(shelf, home)
     assert put(shelf, home).status == "waiting"
@@ -180,7 +188,7 @@ def test_bytes_and_reading_go_with_the_last_holder(shelf: Store, home: Path) -> 
 def test_reindexing_reads_anew(shelf: Store, home: Path) -> None:
     put(shelf, home)
     read(shelf, home)
-    reindex(shelf, ID)
+    discard_reading(shelf, ID)
     assert status(shelf) == "waiting"
     assert read(shelf, home)[1] is False
 
@@ -188,7 +196,7 @@ def test_reindexing_reads_anew(shelf: Store, home: Path) -> None:
 @pytest.mark.parametrize("source_id", ["", "../../etc/passwd", "x" * 64, ID + "/.."])
 def test_only_hashes_name_files(home: Path, source_id: str) -> None:
     with pytest.raises(InputError, match="Expected the id of a stored file"):
-        file_bytes(home, source_id)
+        load_file_bytes(home, source_id)
 
 
 def test_many_at_once_read_one_content_once(
@@ -258,6 +266,6 @@ def test_many_at_once_store_one_content(home: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert file_bytes(home, ID) == TEXT
+    assert load_file_bytes(home, ID) == TEXT
     with open_store(home) as store:
         assert all(status(store, f"p{number}") == "waiting" for number in range(6))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.documents.html import read_markdown
-from core.documents.readers import read
+from core.documents.readers import read_file
 from core.runtime.errors import InputError
 from tests.documents.builders import request
 
@@ -56,7 +56,7 @@ def test_plain_sentences_stay_as_they_are() -> None:
 
 
 def test_the_kind_chooses_this_reader_and_nothing_to_see_is_noted() -> None:
-    source = read(request("a.md", b"<!-- nothing -->", "markdown"))
+    source = read_file(request("a.md", b"<!-- nothing -->", "markdown"))
     assert (source.text, source.kind) == ("", "markdown")
     assert source.notes == ("There is no text to be seen in this file.",)
 

@@ -16,12 +16,12 @@ from core.documents import pdf_text
 from core.documents.draft import TextBox
 from core.documents.pdf import read_pdf
 from core.documents.pdf_text import (
-    Letter,
+    PdfCharacter,
     TextLine,
-    in_reading_order,
+    build_text_line,
     is_garbage,
+    order_letters,
     read_page,
-    text_line,
 )
 from core.runtime.errors import InputError
 from core.schema.records import Source
@@ -112,8 +112,8 @@ def test_hebrew_is_read_from_right_to_left() -> None:
     assert read(pdf(draw)).text == f"{sentence}\n\nEnglish: 1,250 people in 2023."
 
 
-def letters(*placed: tuple[str, float]) -> list[Letter]:
-    return [Letter(text, x, 0, x + 4, 10) for text, x in placed]
+def letters(*placed: tuple[str, float]) -> list[PdfCharacter]:
+    return [PdfCharacter(text, x, 0, x + 4, 10) for text, x in placed]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def letters(*placed: tuple[str, float]) -> list[Letter]:
     ],
 )
 def test_reading_order(placed: list[tuple[str, float]], text: str) -> None:
-    assert "".join(letter.text for letter in in_reading_order(letters(*placed))) == text
+    assert "".join(letter.text for letter in order_letters(letters(*placed))) == text
 
 
 def test_what_is_filled_into_a_form_is_read() -> None:
@@ -189,7 +189,7 @@ def test_pypdf_reads_what_pdfium_refuses(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_pypdf_is_asked_where_pdfium_gives_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
     def garbled(_view: object) -> list[TextLine]:
-        return [text_line([TextBox("\ue001\ue002\ufffd", 0, 0, 9, 9)])]
+        return [build_text_line([TextBox("\ue001\ue002\ufffd", 0, 0, 9, 9)])]
 
     with pypdfium2.PdfDocument(pdf("Words")) as document:
         assert read_page(document[0], 0, lambda _: "other").layer == "Words"
@@ -290,6 +290,6 @@ def test_outlines_without_a_text_layer_are_read_in_chinese_too(tmp_path: Path) -
 
 
 def test_the_second_reader_never_fails() -> None:
-    assert pdf_text.second_reader(b"no pdf")(0) == ""
-    assert pdf_text.second_reader(pdf("One"))(7) == ""
-    assert pdf_text.second_reader(pdf("One"))(0).strip() == "One"
+    assert pdf_text.make_pypdf_reader(b"no pdf")(0) == ""
+    assert pdf_text.make_pypdf_reader(pdf("One"))(7) == ""
+    assert pdf_text.make_pypdf_reader(pdf("One"))(0).strip() == "One"

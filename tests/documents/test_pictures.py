@@ -9,15 +9,15 @@ from PIL import Image
 from reportlab.pdfgen.canvas import Canvas
 
 from core.documents.rendering import (
-    boxes_of,
-    boxes_on_page,
-    page_picture,
-    quote_boxes,
-    strip_around,
-    upright_picture,
+    crop_around_boxes,
+    find_quote_boxes,
+    find_source_boxes,
+    load_upright_image,
+    render_page,
+    search_page,
 )
 from core.runtime.errors import InputError
-from core.schema.records import Box, BoxedText, Source
+from core.schema.records import BoundingBox, BoxedText, Source
 from tests.documents.builders import LATIN, encrypted, font, needs_noto, pdf, png, write_lines
 
 LINES = [
@@ -32,8 +32,8 @@ def opened(picture: bytes) -> Image.Image:
 
 def test_pages_are_drawn_with_their_boxes_marked() -> None:
     data = pdf("One", "Two")
-    plain = opened(page_picture(data, "pdf", 2, []))
-    marked = opened(page_picture(data, "pdf", 2, [Box(0.5, 0.5, 0.6, 0.6)], width=500))
+    plain = opened(render_page(data, "pdf", 2, []))
+    marked = opened(render_page(data, "pdf", 2, [BoundingBox(0.5, 0.5, 0.6, 0.6)], width=500))
     assert plain.size == (1000, 1416)
     assert marked.size == (500, 708)
     red, green, blue = marked.getpixel((275, 390))  # type: ignore[misc]
@@ -44,20 +44,25 @@ def test_pages_are_drawn_with_their_boxes_marked() -> None:
 
 def test_the_strip_around_a_quote_is_the_page_at_that_height() -> None:
     data = pdf("One", "Two")
-    box = Box(0.5, 0.5, 0.6, 0.52)
-    page = page_picture(data, "pdf", 1, [box])
-    strip = strip_around(page, [box])
+    box = BoundingBox(0.5, 0.5, 0.6, 0.52)
+    page = render_page(data, "pdf", 1, [box])
+    strip = crop_around_boxes(page, [box])
     assert strip is not None
     whole, part = opened(page), opened(strip)
     assert part.size == (1000, 348)
     assert part.getpixel((550, 174)) == whole.getpixel((550, 722))
-    assert strip_around(page, []) is None
-    assert strip_around(page, [box, Box(0.1, 0.05, 0.2, 0.1), Box(0.1, 0.9, 0.2, 0.95)]) is None
+    assert crop_around_boxes(page, []) is None
+    assert (
+        crop_around_boxes(
+            page, [box, BoundingBox(0.1, 0.05, 0.2, 0.1), BoundingBox(0.1, 0.9, 0.2, 0.95)]
+        )
+        is None
+    )
 
 
 def test_images_are_drawn_too() -> None:
     picture = opened(
-        page_picture(png(Image.new("RGB", (50, 100), "blue")), "image", 1, [], width=200)
+        render_page(png(Image.new("RGB", (50, 100), "blue")), "image", 1, [], width=200)
     )
     assert picture.size == (200, 400)
     assert picture.getpixel((100, 200)) == (0, 0, 255)
@@ -74,16 +79,16 @@ def test_images_are_drawn_too() -> None:
 )
 def test_what_cannot_be_drawn_is_a_sentence(data: bytes, page: int, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        page_picture(data, "pdf", page, [])
+        render_page(data, "pdf", page, [])
 
 
 def test_other_files_have_no_pages_to_draw() -> None:
     with pytest.raises(InputError, match="Only PDF pages and images"):
-        page_picture(b"text", "text", 1, [])
+        render_page(b"text", "text", 1, [])
 
 
 def test_quotes_are_found_line_by_line() -> None:
-    boxes = quote_boxes(pdf("\n".join(LINES)), 1, "has a classification of its 1,250 ships")
+    boxes = find_quote_boxes(pdf("\n".join(LINES)), 1, "has a classification of its 1,250 ships")
     first, second = boxes
     assert 0.4 < first.left < first.right < 0.8
     assert second.left == pytest.approx(60 / 595, abs=0.01)
@@ -113,7 +118,7 @@ def test_typography_and_small_slips_do_not_matter(quote: str, found: int) -> Non
         font(canvas, "NotoSans", LATIN)
         write_lines(canvas, ["It is an official finding, well-known and “quoted” often."])
 
-    assert len(boxes_on_page("a.pdf", pdf(draw), page=1, quote=quote)["boxes"]) == found
+    assert len(search_page("a.pdf", pdf(draw), page=1, quote=quote)["boxes"]) == found
 
 
 def test_boxes_follow_a_turned_page() -> None:
@@ -121,7 +126,7 @@ def test_boxes_follow_a_turned_page() -> None:
         canvas.setPageRotation(90)
         canvas.drawString(60, 300, "Turned words")
 
-    (box,) = boxes_on_page("a.pdf", pdf(draw), page=1, quote="Turned words")["boxes"]
+    (box,) = search_page("a.pdf", pdf(draw), page=1, quote="Turned words")["boxes"]
     assert box.bottom - box.top > box.right - box.left
     assert box.left == pytest.approx(300 / 595, abs=0.02)
     assert box.top == pytest.approx(60 / 842, abs=0.02)
@@ -129,14 +134,14 @@ def test_boxes_follow_a_turned_page() -> None:
 
 def test_boxes_of_a_stretch_are_those_that_it_touches() -> None:
     boxes = tuple(
-        BoxedText(start, start + 4, page, Box(0, 0, 1, start / 10), 0.9)
+        BoxedText(start, start + 4, page, BoundingBox(0, 0, 1, start / 10), 0.9)
         for start, page in ((0, 1), (5, 1), (10, 2))
     )
     source = Source("x", "a.png", "image", "four five more", boxes=boxes)
-    assert boxes_of(source, 0, 4) == [(1, boxes[0].box)]
-    assert boxes_of(source, 3, 6) == [(1, boxes[0].box), (1, boxes[1].box)]
-    assert boxes_of(source, 9, 99) == [(2, boxes[2].box)]
-    assert boxes_of(source, 4, 5) == []
+    assert find_source_boxes(source, 0, 4) == [(1, boxes[0].box)]
+    assert find_source_boxes(source, 3, 6) == [(1, boxes[0].box), (1, boxes[1].box)]
+    assert find_source_boxes(source, 9, 99) == [(2, boxes[2].box)]
+    assert find_source_boxes(source, 4, 5) == []
 
 
 def test_an_image_to_look_at_closely_is_upright_and_carries_nothing_else() -> None:
@@ -145,7 +150,7 @@ def test_an_image_to_look_at_closely_is_upright_and_carries_nothing_else() -> No
     exif[0x010E] = "taken at home"
     stream = io.BytesIO()
     Image.linear_gradient("L").resize((400, 200)).convert("RGB").save(stream, "JPEG", exif=exif)
-    shown = upright_picture(stream.getvalue())
+    shown = load_upright_image(stream.getvalue())
     assert (shown.media_type, shown.width, shown.height) == ("image/png", 200, 400)
     with Image.open(io.BytesIO(shown.data)) as image:
         assert (image.format, image.size) == ("PNG", (200, 400))
@@ -154,7 +159,7 @@ def test_an_image_to_look_at_closely_is_upright_and_carries_nothing_else() -> No
 
 
 def test_a_very_large_image_is_made_smaller_and_keeps_its_shape() -> None:
-    shown = upright_picture(png(Image.new("RGB", (7000, 3500), "blue")))
+    shown = load_upright_image(png(Image.new("RGB", (7000, 3500), "blue")))
     assert shown.media_type == "image/jpeg"
     assert shown.width * shown.height <= 16_000_000
     assert shown.width / shown.height == pytest.approx(2, abs=0.001)
@@ -164,4 +169,4 @@ def test_a_very_large_image_is_made_smaller_and_keeps_its_shape() -> None:
 @pytest.mark.parametrize("data", [b"<svg xmlns='http://www.w3.org/2000/svg'/>", b"GIF89a", b""])
 def test_what_is_no_png_jpeg_or_webp_is_never_shown(data: bytes) -> None:
     with pytest.raises(InputError):
-        upright_picture(data)
+        load_upright_image(data)

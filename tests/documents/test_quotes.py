@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.documents.quotes import find_folded, relocate, verify_quote
+from core.documents.quotes import find_folded, relocate_words, verify_quote
 from tests.fakes import make_passage
 
 TEXT = "The tower, built in 1931, is 412 m tall; it was never “rebuilt”."
@@ -90,4 +90,4 @@ def test_folded_places_lie_inside(wanted: str, text: str) -> None:
 def test_words_are_found_again_in_a_later_reading(
     text: str, start: int, words: str, found: tuple[int, int] | None
 ) -> None:
-    assert relocate(text, start, start + 5, words) == found
+    assert relocate_words(text, start, start + 5, words) == found

@@ -10,8 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from core.documents.draft import BlockContent, Draft, TextBox, TextPiece, shown, storable
-from core.documents.readers import decoded, kind_of, read_text
+from core.documents.draft import (
+    BlockContent,
+    SourceBuilder,
+    TextBox,
+    TextPiece,
+    format_file_name,
+    replace_unstorable,
+)
+from core.documents.readers import decode_text, detect_kind, read_text
 from core.runtime.errors import InputError
 from core.schema.records import BlockKind
 from tests.documents.builders import blocks_of, check_offsets, pdf, png, request, word, zipped
@@ -56,7 +63,7 @@ def saved_as(kind: str) -> bytes:
     ],
 )
 def test_what_is_read(name: str, data: bytes, kind: str) -> None:
-    assert kind_of(name, data) == kind
+    assert detect_kind(name, data) == kind
 
 
 @pytest.mark.parametrize(
@@ -94,7 +101,7 @@ def test_what_is_read(name: str, data: bytes, kind: str) -> None:
 )
 def test_what_is_refused(name: str, data: bytes, words: str) -> None:
     with pytest.raises(InputError) as caught:
-        kind_of(name, data)
+        detect_kind(name, data)
     message = str(caught.value)
     assert words in message
     assert f"“{name}”" in message
@@ -103,18 +110,18 @@ def test_what_is_refused(name: str, data: bytes, words: str) -> None:
 
 
 def test_names_are_shown_on_one_line_and_not_at_length() -> None:
-    assert shown("a\nb\x07.txt") == "“a b .txt”"
-    assert len(shown("x" * 500 + ".pdf")) < 130
-    assert shown("x" * 500 + ".pdf").endswith(".pdf”")
-    assert shown("") == "“the file”"
+    assert format_file_name("a\nb\x07.txt") == "“a b .txt”"
+    assert len(format_file_name("x" * 500 + ".pdf")) < 130
+    assert format_file_name("x" * 500 + ".pdf").endswith(".pdf”")
+    assert format_file_name("") == "“the file”"
 
 
 def test_a_row_of_comments_does_not_hold_things_up() -> None:
     began = time.monotonic()
     for page in (b"<!---->" * 500 + b"x", b"<?a?>" * 700 + b"x", b"<!doctype x>" * 300):
-        assert kind_of("a.html", page) == "html"
-        assert kind_of("no ending", page) == "text"
-    assert kind_of("page", b"<!-- a --> <?xml version='1.0'?>\n<!DOCTYPE html><p>") == "html"
+        assert detect_kind("a.html", page) == "html"
+        assert detect_kind("no ending", page) == "text"
+    assert detect_kind("page", b"<!-- a --> <?xml version='1.0'?>\n<!DOCTYPE html><p>") == "html"
     assert time.monotonic() - began < 1
 
 
@@ -126,9 +133,9 @@ ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="
 def test_text_is_stored_exactly(text: str) -> None:
     kept = text.removeprefix("\ufeff")
     assert read_text(request("a.txt", text.encode(), "text")).text == kept
-    assert decoded("a.txt", b"\xef\xbb\xbf" + text.encode()) == text
-    assert decoded("a.txt", b"\xff\xfe" + text.encode("utf-16-le")) == text
-    assert decoded("a.txt", b"\xfe\xff" + text.encode("utf-16-be")) == text
+    assert decode_text("a.txt", b"\xef\xbb\xbf" + text.encode()) == text
+    assert decode_text("a.txt", b"\xff\xfe" + text.encode("utf-16-le")) == text
+    assert decode_text("a.txt", b"\xfe\xff" + text.encode("utf-16-be")) == text
 
 
 def test_line_ends_and_compositions_are_not_touched() -> None:
@@ -149,7 +156,7 @@ def test_line_ends_and_compositions_are_not_touched() -> None:
 )
 def test_other_encodings_are_refused_with_the_place(data: bytes, words: str) -> None:
     with pytest.raises(InputError, match=r"a\.txt") as caught:
-        decoded("a.txt", data)
+        decode_text("a.txt", data)
     assert words in str(caught.value)
     assert "save it as UTF-8" in str(caught.value)
 
@@ -209,7 +216,7 @@ def test_too_much_text_is_refused() -> None:
     ],
 )
 def test_what_no_database_can_keep_is_replaced(text: str, kept: str) -> None:
-    assert storable(text) == kept
+    assert replace_unstorable(text) == kept
     kept.encode()
 
 
@@ -217,7 +224,7 @@ def test_what_no_database_can_keep_is_replaced(text: str, kept: str) -> None:
 def test_drafts_know_where_their_pieces_lie(
     pieces: list[tuple[str, bool, BlockKind | None]],
 ) -> None:
-    draft = Draft(request("a.pdf", b"", "pdf"))
+    draft = SourceBuilder(request("a.pdf", b"", "pdf"))
     for text, is_seen, kind in pieces:
         seen = TextBox(text, 0, 0, 1, 1, 0.9) if is_seen else None
         block = BlockContent(kind, (TextPiece(text, seen), TextPiece("!")))
@@ -225,7 +232,7 @@ def test_drafts_know_where_their_pieces_lie(
     draft.add_page(1, 0, "ocr")
     source = draft.finish()
     check_offsets(source)
-    kept = [(kind, storable(text) + "!") for text, _, kind in pieces]
+    kept = [(kind, replace_unstorable(text) + "!") for text, _, kind in pieces]
     assert blocks_of(source) == [(kind, text) for kind, text in kept if kind]
     found = [source.text[seen.start : seen.end] for seen in source.boxes]
-    assert found == [storable(text) for text, is_seen, _ in pieces if is_seen and text]
+    assert found == [replace_unstorable(text) for text, is_seen, _ in pieces if is_seen and text]

@@ -6,11 +6,11 @@ from functools import lru_cache
 
 import pytest
 
-from core.documents.readers import read
-from core.documents.rendering import boxes_of
-from core.documents.retrieval import Retriever, ensure_index, passages_of
+from core.documents.readers import read_file
+from core.documents.rendering import find_source_boxes
+from core.documents.retrieval import Retriever, ensure_index, split_passages
 from core.llm.encoder import load_encoder
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.runtime.config import ENCODER_DIR
 from core.schema.records import Passage, Source, SourceKind
 from core.store import Store
@@ -27,7 +27,7 @@ def source(name: str) -> Source:
         "report.html": (WEB_REPORT.encode(), "html"),
         "report.csv": (CSV_REPORT.encode(), "table"),
     }
-    found = read(request(name, *files[name]))
+    found = read_file(request(name, *files[name]))
     check_offsets(found)
     return found
 
@@ -35,7 +35,7 @@ def source(name: str) -> Source:
 def search(store: Store, name: str, query: str, n: int = 3) -> list[Passage]:
     encoder, item = load_encoder(ENCODER_DIR), source(name)
     store.readings.save(item, reader="test", seconds=0.0, now=1.0)
-    ensure_index(store, item, encoder, Stop(), lambda done, total: None)
+    ensure_index(store, item, encoder, StopSignal(), lambda done, total: None)
     return Retriever(store, encoder, [item]).retrieve(query, "en", n)
 
 
@@ -113,7 +113,7 @@ def test_the_best_passage_says_all_by_itself(
 
 
 def test_no_passage_is_furniture_a_fragment_or_a_lone_figure() -> None:
-    texts = [passage.text for passage in passages_of(source("report.pdf"))]
+    texts = [passage.text for passage in split_passages(source("report.pdf"))]
     whole = " ".join(texts)
     for words in ("Page 3 of 9", FIRM + ".", "Annual report 2024", "2019", "EUR million)\n"):
         assert words not in texts
@@ -126,14 +126,14 @@ def test_no_passage_is_furniture_a_fragment_or_a_lone_figure() -> None:
 
 def test_headings_and_captions_are_context_and_no_passages() -> None:
     found = source("report.pdf")
-    texts = {passage.text for passage in passages_of(found)}
+    texts = {passage.text for passage in split_passages(found)}
     headings = {text for kind, text in blocks(found) if kind in ("heading", "caption")}
     assert {"1 Supply", "2.1 Key figures", "Table 2: Sales by town in 2024"} <= headings
     assert not headings & texts
 
 
 def test_a_table_over_two_pages_names_its_columns_on_both() -> None:
-    rows = [p for p in passages_of(source("report.pdf")) if p.text.startswith("Town ")]
+    rows = [p for p in split_passages(source("report.pdf")) if p.text.startswith("Town ")]
     assert len(rows) == 40
     assert all(", Homes: " in row.text and "Price (EUR): " in row.text for row in rows)
     assert [row.page for row in rows] == [4] * 30 + [5] * 10
@@ -143,7 +143,7 @@ def test_footnotes_do_not_break_a_sentence_that_goes_on_over_the_page() -> None:
     kinds = {text: kind for kind, text in blocks(source("report.pdf"))}
     note = "2 On 31 December; trainees are not counted."
     assert kinds[note] == "footnote"
-    assert note in [passage.text for passage in passages_of(source("report.pdf"))]
+    assert note in [passage.text for passage in split_passages(source("report.pdf"))]
 
 
 def test_a_curve_is_noted_and_its_axes_are_no_evidence() -> None:
@@ -151,13 +151,13 @@ def test_a_curve_is_noted_and_its_axes_are_no_evidence() -> None:
     assert found.notes == ("Page 8 with a chart: its values cannot be read here.",)
     labels = [text for kind, text in blocks(found) if kind == "chart label"]
     assert "Axis: 0, 10, 20, 30, 40, 50" in labels
-    assert not any("Axis" in passage.text for passage in passages_of(found))
+    assert not any("Axis" in passage.text for passage in split_passages(found))
 
 
 def test_the_cells_of_a_row_are_boxed_on_its_page() -> None:
     found = source("report.pdf")
-    row = next(p for p in passages_of(found) if p.text.startswith("Town 33,"))
-    boxes = boxes_of(found, row.start, row.end)
+    row = next(p for p in split_passages(found) if p.text.startswith("Town 33,"))
+    boxes = find_source_boxes(found, row.start, row.end)
     assert {page for page, _ in boxes} == {5}
     values = [box for _, box in boxes if box.top > 0.14]
     assert len(values) == 4
@@ -182,7 +182,7 @@ def test_passages_slice_the_text_and_lie_in_their_block_and_page(name: str) -> N
     found = source(name)
     spans = [(block.start, block.end) for block in found.blocks]
     pages = {page.number: page for page in found.pages}
-    for passage in passages_of(found):
+    for passage in split_passages(found):
         assert found.text[passage.start : passage.end] == passage.text
         assert any(start <= passage.start and passage.end <= end for start, end in spans)
         if passage.page is not None:

@@ -6,24 +6,24 @@ import pytest
 
 from core.documents.retrieval import Retriever, ensure_index
 from core.llm.encoder import Embedder, load_encoder
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.runtime.config import ENCODER_DIR
 from core.runtime.errors import Stopped
-from core.schema.records import Page, Source
+from core.schema.records import Source, SourcePage
 from core.store import Store
-from core.store.cases import IndexedPassage, Vectors
+from core.store.cases import IndexedPassage, PassageVectors
 from tests.fakes import FakeEmbedder
 
 
 def source(text: str, name: str = "a.txt", language: str = "en") -> Source:
-    pages = (Page(1, 0, len(text)),)
+    pages = (SourcePage(1, 0, len(text)),)
     return Source(id=name, name=name, kind="text", text=text, pages=pages, language=language)
 
 
 def index(store: Store, encoder: Embedder, *sources: Source) -> Retriever:
     for item in sources:
         store.readings.save(item, reader="test", seconds=0.0, now=1.0)
-        ensure_index(store, item, encoder, Stop(), lambda done, total: None)
+        ensure_index(store, item, encoder, StopSignal(), lambda done, total: None)
     return Retriever(store, encoder, sources)
 
 
@@ -33,16 +33,16 @@ def test_an_index_is_built_once(store: Store) -> None:
     seen: list[tuple[int, int]] = []
     encoder = FakeEmbedder()
     progress = lambda done, total: seen.append((done, total))  # noqa: E731
-    assert not ensure_index(store, item, encoder, Stop(), progress)
+    assert not ensure_index(store, item, encoder, StopSignal(), progress)
     assert seen == [(2, 2)]
-    assert ensure_index(store, item, encoder, Stop(), progress)
+    assert ensure_index(store, item, encoder, StopSignal(), progress)
     assert seen == [(2, 2)]
 
 
 def test_a_stopped_index_is_not_there(store: Store) -> None:
     item = source("One thing. Another thing.")
     store.readings.save(item, reader="test", seconds=0.0, now=1.0)
-    stop = Stop()
+    stop = StopSignal()
     stop.set()
     with pytest.raises(Stopped):
         ensure_index(store, item, load_encoder(ENCODER_DIR), stop, lambda done, total: None)
@@ -78,7 +78,7 @@ class AnotherEmbedder(FakeEmbedder):
 def test_an_index_for_one_embedder_leaves_anothers_vectors(store: Store) -> None:
     item = source("The tower is tall. The bridge is long.")
     index(store, FakeEmbedder(), item)
-    ensure_index(store, item, AnotherEmbedder(), Stop(), lambda done, total: None)
+    ensure_index(store, item, AnotherEmbedder(), StopSignal(), lambda done, total: None)
     for embedder in (FakeEmbedder(), AnotherEmbedder()):
         assert store.readings.has_index(item.id, embedder.id)
         found = Retriever(store, embedder, [item]).retrieve("bridge", "en", 1)
@@ -89,7 +89,7 @@ def test_passages_that_are_cut_anew_drop_every_embedders_vectors(store: Store) -
     item = source("The tower is tall. The bridge is long.")
     index(store, FakeEmbedder(), item)
     place = IndexedPassage(item.id, 0, 1, 0, len(item.text), item.text)
-    vectors = Vectors(1, 1, b"\0\0\x80?", b"\0")
+    vectors = PassageVectors(1, 1, b"\0\0\x80?", b"\0")
     store.readings.save_index(item.id, "another-1", [(place, "tower bridge")], vectors)
     assert not store.readings.has_index(item.id, FakeEmbedder.id)
     assert store.readings.passages(item.id) == [place]

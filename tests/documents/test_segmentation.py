@@ -10,20 +10,20 @@ from hypothesis import strategies as st
 
 from core.documents import segmentation
 from core.documents.segmentation import (
-    LONGEST,
-    fold,
-    joined_lines,
-    language_note,
-    language_of,
-    query_terms,
-    sentences,
-    terms,
-    words_in,
+    MAX_SENTENCE_LENGTH,
+    collect_words,
+    describe_unknown_language,
+    detect_language,
+    extract_query_terms,
+    extract_terms,
+    fold_word,
+    join_lines,
+    split_sentences,
 )
 
 
 def cut(text: str, language: str = "en") -> list[str]:
-    return [text[s.start : s.end] for s in sentences(text, language)]
+    return [text[s.start : s.end] for s in split_sentences(text, language)]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_list_items_headings_and_rows_stand_alone() -> None:
 
 def test_a_stretch_of_the_text_is_cut_alone() -> None:
     text = "First. Second page. More. Last."
-    found = sentences(text, "en", 7, 25)
+    found = split_sentences(text, "en", 7, 25)
     assert [text[s.start : s.end] for s in found] == ["Second page.", "More."]
 
 
@@ -69,7 +69,7 @@ def test_text_without_stops_is_cut_at_blanks() -> None:
     text = "กรุงเทพมหานคร " * 200
     pieces = cut(text, "th")
     assert len(pieces) > 3
-    assert all(len(piece) <= LONGEST for piece in pieces)
+    assert all(len(piece) <= MAX_SENTENCE_LENGTH for piece in pieces)
 
 
 def test_a_hundred_thousand_characters_take_no_time() -> None:
@@ -81,7 +81,7 @@ def test_a_hundred_thousand_characters_take_no_time() -> None:
 @given(st.text(max_size=400), st.sampled_from(["en", "zh", "ar", "th", "und"]))
 def test_offsets_hold_for_any_text(text: str, language: str) -> None:
     end = 0
-    for item in sentences(text, language):
+    for item in split_sentences(text, language):
         assert end <= item.start < item.end <= len(text)
         piece = text[item.start : item.end]
         assert piece == piece.strip()
@@ -100,10 +100,10 @@ def test_sentences_are_the_same_whatever_the_window(
     language: str, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     long = text * 200
-    monkeypatch.setattr(segmentation, "WINDOW", len(long))
+    monkeypatch.setattr(segmentation, "SEGMENTER_WINDOW", len(long))
     whole = cut(long, language)
     for window in (1000, 1237, 2001):
-        monkeypatch.setattr(segmentation, "WINDOW", window)
+        monkeypatch.setattr(segmentation, "SEGMENTER_WINDOW", window)
         assert cut(long, language) == whole
 
 
@@ -117,7 +117,7 @@ def test_no_window_is_longer_than_sentencex_can_take(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("sentencex.segment", segmented)
     text = "北京是首都。" * 50_000
     assert len(cut(text, "zh")) == 50_000
-    assert max(lengths) <= segmentation.WINDOW
+    assert max(lengths) <= segmentation.SEGMENTER_WINDOW
     assert sum(lengths) < 2 * len(text)
 
 
@@ -140,17 +140,17 @@ def test_no_window_is_longer_than_sentencex_can_take(monkeypatch: pytest.MonkeyP
     ],
 )
 def test_lines_of_a_paragraph_are_joined(above: str, below: str, known: str, joined: str) -> None:
-    text, by = joined_lines(above, below, words_in([known]))
+    text, by = join_lines(above, below, collect_words([known]))
     assert text + by + below == joined
 
 
 def test_words_are_found_with_their_hyphens() -> None:
-    assert words_in(["A well-known Thing"]) == {"a", "well-known", "thing"}
+    assert collect_words(["A well-known Thing"]) == {"a", "well-known", "thing"}
 
 
 @given(st.text(st.characters(codec="utf-8")), st.text(st.characters(codec="utf-8")))
 def test_nothing_but_a_hyphen_is_ever_lost_between_lines(above: str, below: str) -> None:
-    text, by = joined_lines(above, below, frozenset())
+    text, by = join_lines(above, below, frozenset())
     assert text in (above, above[:-1])
     assert by in ("", " ")
     assert text == above or above[-1] in "-\u2010\u00ad"
@@ -186,26 +186,26 @@ def test_nothing_but_a_hyphen_is_ever_lost_between_lines(above: str, below: str)
     ],
 )
 def test_languages(text: str, language: str) -> None:
-    assert language_of(text) == language
+    assert detect_language(text) == language
 
 
 def test_a_foreign_title_does_not_decide() -> None:
     text = "Le Monde\n" + "The museum of the harbour was founded by two brothers in 1904. " * 500
-    assert language_of(text) == "en"
+    assert detect_language(text) == "en"
 
 
 @given(st.text())
 def test_any_text_has_a_code(text: str) -> None:
-    assert language_of(text).isalpha()
+    assert detect_language(text).isalpha()
 
 
 @pytest.mark.parametrize("language", ["en", "ru", "zh", "und"])
 def test_languages_that_the_reader_knows_are_not_noted(language: str) -> None:
-    assert language_note(language) == ""
+    assert describe_unknown_language(language) == ""
 
 
 def test_a_language_that_the_reader_does_not_know_is_noted() -> None:
-    assert language_note("mt") == (
+    assert describe_unknown_language("mt") == (
         "This seems to be Maltese, which the built-in reader does not know: it compares numbers, "
         "dates and words, not what is meant."
     )
@@ -225,37 +225,37 @@ def test_a_language_that_the_reader_does_not_know_is_noted() -> None:
     ],
 )
 def test_what_is_the_same_word_meets(one: str, other: str, language: str) -> None:
-    assert set(terms(one, language)) & set(terms(other, language))
+    assert set(extract_terms(one, language)) & set(extract_terms(other, language))
 
 
 @pytest.mark.parametrize(
     ("text", "inside"), [("人口有两千万的北京市", "北京"), ("กรุงเทพมหานครเป็นเมืองหลวง", "เมือง")]
 )
 def test_a_word_inside_an_unspaced_run_is_found(text: str, inside: str) -> None:
-    assert set(terms(inside)) <= set(terms(text))
+    assert set(extract_terms(inside)) <= set(extract_terms(text))
 
 
 def test_indic_vowels_are_kept() -> None:
-    assert list(terms("दिल्ली", "hi")) != list(terms("दल्ला", "hi"))
+    assert list(extract_terms("दिल्ली", "hi")) != list(extract_terms("दल्ला", "hi"))
 
 
 def test_decimals_are_not_grouped_numbers() -> None:
-    assert list(terms("3.5")) == ["3d5"]
-    assert list(terms("1.234.567")) == ["1234567"]
+    assert list(extract_terms("3.5")) == ["3d5"]
+    assert list(extract_terms("1.234.567")) == ["1234567"]
 
 
 def test_function_words_are_searched_only_when_there_is_nothing_else() -> None:
-    assert query_terms("What is the height of the tower?", "en") == ["height", "tower"]
-    assert query_terms("to be or not to be", "en")
+    assert extract_query_terms("What is the height of the tower?", "en") == ["height", "tower"]
+    assert extract_query_terms("to be or not to be", "en")
 
 
 @given(st.text(max_size=200))
 def test_any_text_gives_terms_without_blanks(text: str) -> None:
-    for term in terms(text):
+    for term in extract_terms(text):
         assert term
         assert not any(letter.isspace() for letter in term)
 
 
 @given(st.text(max_size=50))
 def test_folding_twice_changes_nothing_more(text: str) -> None:
-    assert fold(fold(text)) == fold(text)
+    assert fold_word(fold_word(text)) == fold_word(text)

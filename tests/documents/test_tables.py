@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from core.documents.draft import TextBox
 from core.documents.tables import (
-    LONGEST_ROW,
-    delimiter_of,
-    header_rows,
+    MAX_ROW_LENGTH,
+    build_table_blocks,
+    count_header_rows,
+    detect_delimiter,
+    find_unit,
     is_number,
     is_unit,
     read_table,
-    table_contents,
-    unit_in,
 )
 from core.runtime.errors import InputError
 from core.schema.records import Source
@@ -36,7 +36,7 @@ def read(text: str, name: str = "a.csv") -> Source:
 
 
 def rows(*grid: list[str], headers: int | None = None, caption: str = "") -> list[str]:
-    blocks = table_contents(grid, headers, caption)
+    blocks = build_table_blocks(grid, headers, caption)
     return [block.text for block in blocks if block.kind == "table row"]
 
 
@@ -52,7 +52,7 @@ def test_delimiters_are_found_out(delimiter: str) -> None:
     table = [["Name", "Price"], ["Tea, green", "3,50"], ["Coffee; black", "4,20"]]
     stream = io.StringIO()
     csv.writer(stream, delimiter=delimiter).writerows(table)
-    assert delimiter_of(stream.getvalue()) == delimiter
+    assert detect_delimiter(stream.getvalue()) == delimiter
     assert read(stream.getvalue()).text.startswith("Name Tea, green, Price: 3,50")
 
 
@@ -142,7 +142,7 @@ def test_other_words_are_no_units(text: str) -> None:
     ],
 )
 def test_the_unit_of_a_table(caption: str, unit: str) -> None:
-    assert unit_in(caption) == unit
+    assert find_unit(caption) == unit
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_the_unit_of_a_table(caption: str, unit: str) -> None:
     ],
 )
 def test_headers(grid: list[list[str]], headers: int) -> None:
-    assert header_rows(grid) == headers
+    assert count_header_rows(grid) == headers
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_a_very_wide_row_becomes_several_with_its_label() -> None:
     found = rows(names, ["Visitors", *(str(1000 + n) for n in range(60))])
     assert len(found) > 2
     assert all(row.startswith("Indicator Visitors, Region number") for row in found)
-    assert all(len(row) <= LONGEST_ROW + 40 for row in found)
+    assert all(len(row) <= MAX_ROW_LENGTH + 40 for row in found)
     assert "Region number 59: 1059" in found[-1]
 
 
@@ -254,7 +254,7 @@ def test_the_pieces_of_a_row_know_their_cells_and_no_value_is_lost(grid: list[li
         for row, cells in enumerate(grid)
         for column, cell in enumerate(cells)
     }
-    blocks = table_contents(grid, boxes=places)
+    blocks = build_table_blocks(grid, boxes=places)
     whole = " ".join(block.text for block in blocks)
     for block in blocks:
         assert "\n" not in block.text

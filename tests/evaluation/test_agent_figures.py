@@ -9,11 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.evaluation.engine_runs import agent_rows, first_answers, statement_labels
+from core.evaluation.engine_runs import (
+    collect_first_answers,
+    compute_agent_figures,
+    get_statement_labels,
+)
 from core.evaluation.files import GoldRow
-from core.evaluation.metrics import measures
-from core.evaluation.outcomes import FAILED, KeptOutcomes, Outcomes, Prediction, always
-from core.schema.progress import Progress
+from core.evaluation.metrics import build_measures
+from core.evaluation.outcomes import (
+    FAILED_CAUSE,
+    Outcomes,
+    Prediction,
+    PredictionCache,
+    predict_constant,
+)
+from core.schema.progress import RunState
 from core.schema.records import Judgement, Label
 from tests.verdict.test_answer_features import turn
 
@@ -29,7 +39,7 @@ def outcomes(*said: Prediction) -> Outcomes:
 
 
 def figures(*said: Prediction) -> dict[str, float]:
-    found = measures(outcomes(*said))
+    found = build_measures(outcomes(*said))
     return {name: float(own(np.ones((1, len(said))))[0]) for name, own in found.items()}
 
 
@@ -38,7 +48,7 @@ def told(openings: tuple[Label, ...], statements: tuple[Label, ...] = ()) -> Pre
 
 
 def test_only_first_answers_of_those_who_heard_nobody_count() -> None:
-    progress = Progress()
+    progress = RunState()
     progress.turns = [
         turn(1, "Ada", "supported", manner="answer"),
         turn(2, "Ben", "hallucinated", manner="detect"),
@@ -46,10 +56,10 @@ def test_only_first_answers_of_those_who_heard_nobody_count() -> None:
         turn(4, "Ada", "hallucinated", manner="reconsider"),
         turn(5, "Ben", "supported", manner="answer"),
     ]
-    assert first_answers(progress) == ("supported", "hallucinated")
-    assert statement_labels(progress) == ()
+    assert collect_first_answers(progress) == ("supported", "hallucinated")
+    assert get_statement_labels(progress) == ()
     progress.judgement = Judgement("Judge", "hallucinated", "So it is.")
-    assert statement_labels(progress) == ("hallucinated",)
+    assert get_statement_labels(progress) == ("hallucinated",)
 
 
 def test_agreement_is_pairwise_and_of_all() -> None:
@@ -69,7 +79,7 @@ def test_answers_of_which_all_are_alike_agree_by_chance_too() -> None:
 
 def test_trivial_answers_stand_beside_what_an_engine_finds() -> None:
     rows = outcomes(told(()), told(())).rows
-    named = measures(always("hallucinated", rows))
+    named = build_measures(predict_constant("hallucinated", rows))
     assert [float(named[name](np.ones((1, 2)))[0]) for name in ("fcr", "hr")] == [0.0, 1.0]
     assert "caar" not in named
 
@@ -80,7 +90,7 @@ def test_a_response_is_carried_with_all_its_statements_and_wrong_with_one() -> N
         told((), ("supported", "hallucinated")),
         told((), ("supported", "unclear")),
         told((), ("supported",)),
-        Prediction("unclear", cause=FAILED, statements=("hallucinated",)),
+        Prediction("unclear", cause=FAILED_CAUSE, statements=("hallucinated",)),
     )
     assert (found["fcr"], found["hr"]) == (0.5, 0.25)
     assert "caar" not in found
@@ -88,18 +98,18 @@ def test_a_response_is_carried_with_all_its_statements_and_wrong_with_one() -> N
 
 @given(st.lists(st.lists(LABELS, min_size=2, max_size=5), min_size=1, max_size=8))
 def test_where_all_agree_so_does_every_pair(rows: list[list[Label]]) -> None:
-    found = agent_rows(outcomes(*(told(tuple(row), tuple(row)) for row in rows)))
+    found = compute_agent_figures(outcomes(*(told(tuple(row), tuple(row)) for row in rows)))
     assert (found["caar_all"] <= found["caar"]).all()
     assert (found["fcr"] + found["hr"] <= 1.0).all()
-    turned = agent_rows(outcomes(*(told(tuple(row[::-1])) for row in rows)))
+    turned = compute_agent_figures(outcomes(*(told(tuple(row[::-1])) for row in rows)))
     assert turned["caar"] == pytest.approx(found["caar"]), "the order of agents is no matter"
 
 
 def test_what_agents_said_is_kept_with_the_row(home: Path) -> None:
     said = told(("supported", "unclear"), ("supported", "hallucinated"))
-    kept = KeptOutcomes(home, "set", ("one",))
+    kept = PredictionCache(home, "set", ("one",))
     kept.add("digest", said)
     kept.close()
-    again = KeptOutcomes(home, "set", ("one",))
+    again = PredictionCache(home, "set", ("one",))
     assert again.get("digest") == said
     again.close()

@@ -11,19 +11,25 @@ from typing import Any
 import pytest
 
 from core.agents.agent_runner import AgentContext
-from core.evaluation.alignment import aligned, main, rated_at, ratings_of
-from core.learning.reasoning import Reasons, is_covered, note_name, reasons_of, rows_of
+from core.evaluation.alignment import main, make_rater, rate_runs, summarize_alignment
+from core.learning.reasoning import (
+    CaseReasons,
+    get_alignment_note_name,
+    is_covered,
+    load_decided_runs,
+    load_reasons,
+)
 from core.llm.prompting import Fence, PromptBook
 from core.runtime.errors import BudgetReached
 from core.schema.reviews import EvidenceMark
-from core.schema.rosters import Seat
+from core.schema.rosters import AgentConfig
 from core.store import open_store
 from tests.fakes import FakeDesk, ScriptedModel
 from tests.learning.runs_told import tell
 from tests.learning.test_consensus import told
 from tests.llm.loopback import Asked, Loopback, Reply, loopback
 
-ONE = Reasons(
+ONE = CaseReasons(
     "r1", "ceda", "g1", "en", "The tower is 512 m tall.", "hallucinated",
     "The guide says 412 m.", "The source gives 412 m.", 2, 1, 2,
 )  # fmt: skip
@@ -47,7 +53,7 @@ def test_half_of_a_mark_has_to_be_quoted() -> None:
 
 
 def test_without_a_model_quotes_are_counted_and_nothing_is_rated() -> None:
-    rated, paired = aligned([ONE, TWO, OTHER])
+    rated, paired = summarize_alignment([ONE, TWO, OTHER])
     assert [(own.protocol, own.runs, own.marks) for own in rated] == [
         ("ceda", 2, 2),
         ("single", 1, 2),
@@ -63,8 +69,8 @@ def test_without_a_model_quotes_are_counted_and_nothing_is_rated() -> None:
 def test_a_model_rates_each_reason_and_one_of_another_case(home: Path) -> None:
     model = ScriptedModel([reply(n) for n in (5, 1, 4, 2, 2, 1)])
     reasons = [ONE, TWO, OTHER]
-    ratings = ratings_of(reasons, rated_at(work(model, home), Seat("fake/model")))
-    rated, paired = aligned(reasons, ratings)
+    ratings = rate_runs(reasons, make_rater(work(model, home), AgentConfig("fake/model")))
+    rated, paired = summarize_alignment(reasons, ratings)
     model.finished()
     ceda, single = rated
     assert ceda.agreement is not None
@@ -83,32 +89,34 @@ def test_a_model_rates_each_reason_and_one_of_another_case(home: Path) -> None:
 
 def test_a_reply_off_the_scale_rates_nothing_and_is_counted(home: Path) -> None:
     model = ScriptedModel([reply(9), reply(0)])
-    rated, _ = aligned([ONE], ratings_of([ONE], rated_at(work(model, home), Seat("fake/model"))))
+    rated, _ = summarize_alignment(
+        [ONE], rate_runs([ONE], make_rater(work(model, home), AgentConfig("fake/model")))
+    )
     assert (rated[0].rated, rated[0].unusable, rated[0].agreement) == (0, 1, None)
 
 
 def test_a_cap_ends_the_rating_and_keeps_what_was_rated() -> None:
     said = iter([4, 1, 5])
 
-    def rate(_: Reasons, __: str) -> int | None:
+    def rate(_: CaseReasons, __: str) -> int | None:
         found = next(said, None)
         if found is None:
             raise BudgetReached("The cap is reached.")
         return found
 
-    found = ratings_of([ONE, TWO], rate)
+    found = rate_runs([ONE, TWO], rate)
     assert (found.own, found.unlike) == ({"r1": 4, "r2": 5}, {"r1": 1}), "what was paid for counts"
     assert found.ended == "The cap is reached."
-    assert aligned([ONE, TWO], found)[0][0].rated == 2
+    assert summarize_alignment([ONE, TWO], found)[0][0].rated == 2
     with pytest.raises(BudgetReached):
-        ratings_of([ONE], rate)
+        rate_runs([ONE], rate)
 
 
 def test_only_runs_that_were_right_have_reasons_to_compare(home: Path) -> None:
     with open_store(home) as store:
         tell(store, told(20))
-        rows = rows_of(store, store.projects.all()[0].id, {})
-        found = reasons_of(store, rows)
+        rows = load_decided_runs(store, store.projects.all()[0].id, {})
+        found = load_reasons(store, rows)
     right = [row for row in rows if row.heard.last and row.decision.label]
     assert 0 < len(found) < len(right)
     labels = {row.heard.run.id: row.decision.label for row in rows}
@@ -154,7 +162,7 @@ def rating(
 
 def note_of(home: Path) -> str:
     with open_store(home) as store:
-        return store.projects.note(note_name(store.projects.all()[0].id))
+        return store.projects.note(get_alignment_note_name(store.projects.all()[0].id))
 
 
 def test_over_a_real_stream_what_calls_came_to_is_told_and_none_is_made_twice(

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from core.__main__ import main
-from core.agents.rosters import one_model, seated
-from core.debate.protocols import manners_of
+from core.agents.rosters import build_roster, make_single_model_roster
+from core.debate.protocols import list_manners
 from core.evaluation.protocols import main as protocols
-from core.review.people import first_project
-from core.schema.records import CONSENSUS, Plan
+from core.review.people import ensure_project
+from core.schema.records import CONSENSUS_KIND, Plan
 from core.store import open_store
-from core.store.versions import Choice, Learned
-from core.verdict.consensus_weights import Answerer, LearnedWeights, answerers
+from core.store.versions import ArtefactChoice, LearnedArtefact
+from core.verdict.consensus_weights import AnsweringAgent, LearnedWeights, identify_answerers
 from tests.agents.seats import workplace
 from tests.debate.test_all_protocols_served import sensible
 from tests.evaluation.test_evaluate import evaluated, write_claims
@@ -25,10 +25,10 @@ from tests.llm.loopback import loopback
 from tests.readers import word_assessor
 
 SC_MAKS = ("--protocol", "sc_maks", "--rounds", "1", "--trivial-limit", "1")
-MODEL = one_model("openai/loopback", "http://127.0.0.1:1/v1")
-MANNERS, _ = manners_of(Plan("sc_maks"))
+MODEL = make_single_model_roster("openai/loopback", "http://127.0.0.1:1/v1")
+MANNERS, _ = list_manners(Plan("sc_maks"))
 WORK = replace(workplace([]).work, assessor=word_assessor(), manners=MANNERS)
-SEATS = answerers(seated(MODEL, WORK), MODEL)
+SEATS = identify_answerers(build_roster(MODEL, WORK), MODEL)
 
 
 @pytest.fixture
@@ -49,14 +49,14 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
-def teach(home: Path, weights: dict[Answerer, float]) -> int:
+def teach(home: Path, weights: dict[AnsweringAgent, float]) -> int:
     """A home whose first project goes by these weights."""
     learned = LearnedWeights("record", tuple(weights), tuple(weights.values()))
     with open_store(home) as store:
-        project_id = first_project(store, "Mira", 1.0).id
+        project_id = ensure_project(store, "Mira", 1.0).id
         body = {"answers": {"weights": learned.to_plain(), "lacking": ""}}
-        number = store.learned.add(Learned(CONSENSUS, project_id, 2.0, "Mira", body))
-        store.learned.use(Choice(CONSENSUS, project_id, number, 3.0, "Mira", "tried"))
+        number = store.learned.add(LearnedArtefact(CONSENSUS_KIND, project_id, 2.0, "Mira", body))
+        store.learned.use(ArtefactChoice(CONSENSUS_KIND, project_id, number, 3.0, "Mira", "tried"))
     return number
 
 
@@ -87,7 +87,11 @@ def test_rows_are_weighed_by_what_was_learned_and_it_is_said(
     ("weights", "more", "told"),
     [
         (None, SC_MAKS, "in use"),
-        ({Answerer("Somebody else"): 1.0}, SC_MAKS, "found none of them in record, weights 1"),
+        (
+            {AnsweringAgent("Somebody else"): 1.0},
+            SC_MAKS,
+            "found none of them in record, weights 1",
+        ),
         ({}, ("--protocol", "society"), "choose sc_maks"),
         ({}, ("--tool", "calculator"), "leave one out"),
         (None, (*SC_MAKS, "--without", "weights"), "found sc_maks without weights"),
@@ -98,7 +102,7 @@ def test_weights_that_nothing_would_be_weighed_by_are_refused(
     data: Path,
     home: Path,
     model: tuple[str, ...],
-    weights: dict[Answerer, float] | None,
+    weights: dict[AnsweringAgent, float] | None,
     more: tuple[str, ...],
     told: str,
 ) -> None:

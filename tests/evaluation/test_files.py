@@ -12,7 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.evaluation import files
-from core.evaluation.files import data_files, is_of_split, members, read_member, read_text, records
+from core.evaluation.files import (
+    find_data_files,
+    is_of_split,
+    list_zip_members,
+    read_records,
+    read_text,
+    read_zip_member,
+)
 from core.runtime.errors import InputError
 from tests.evaluation.sets.files import write
 
@@ -38,25 +45,25 @@ def test_each_format_gives_its_rows_with_their_lines(
     tmp_path: Path, name: str, text: str, lines: tuple[int, int], tail: str
 ) -> None:
     path = write(tmp_path / (name + tail), text)
-    found = [(record.text("a"), record.line) for record in records(path)]
+    found = [(record.text("a"), record.line) for record in read_records(path)]
     assert found == [("one", lines[0]), ("two", lines[1])]
 
 
 def test_a_byte_order_mark_is_no_part_of_the_first_column(tmp_path: Path) -> None:
     path = write(tmp_path / "x.tsv", "\ufeffa\tb\none\t1\n")
-    assert [record.text("a") for record in records(path)] == ["one"]
+    assert [record.text("a") for record in read_records(path)] == ["one"]
 
 
 def test_quotes_are_letters_in_a_tsv_and_quotes_in_a_csv(tmp_path: Path) -> None:
     tsv = write(tmp_path / "x.tsv", 'a\tb\n"one\tsays "two"\n')
-    assert [record.text("a") for record in records(tsv)] == ['"one']
+    assert [record.text("a") for record in read_records(tsv)] == ['"one']
     csv = write(tmp_path / "x.csv", 'a,b\n"one,\ntwo",3\nfour,5\n')
-    assert [(r.text("a"), r.line) for r in records(csv)] == [("one,\ntwo", 2), ("four", 4)]
+    assert [(r.text("a"), r.line) for r in read_records(csv)] == [("one,\ntwo", 2), ("four", 4)]
 
 
 def test_a_table_may_have_another_delimiter_than_its_name_says(tmp_path: Path) -> None:
     path = write(tmp_path / "x.csv", 'a\tb\n"one, two"\t3\n')
-    assert [record.text("a") for record in records(path, delimiter="\t")] == ["one, two"]
+    assert [record.text("a") for record in read_records(path, delimiter="\t")] == ["one, two"]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +89,7 @@ def test_what_is_broken_is_named(tmp_path: Path, name: str, data: bytes, message
     path = tmp_path / name
     path.write_bytes(data)
     with pytest.raises(InputError, match=message) as raised:
-        list(records(path))
+        list(read_records(path))
     assert str(path) in str(raised.value)
 
 
@@ -90,17 +97,17 @@ def test_a_field_of_any_length_is_read_or_refused_in_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write(tmp_path / "x.csv", "a,b\n" + "x" * 200_000 + ",2\n")
-    assert len(next(records(path)).text("a")) == 200_000
-    monkeypatch.setattr(files, "MOST_FIELD", 1000)
+    assert len(next(read_records(path)).text("a")) == 200_000
+    monkeypatch.setattr(files, "MAX_FIELD_CHARS", 1000)
     with pytest.raises(InputError, match=r"x\.csv, line 2: expected a table, found: field larger"):
-        list(records(path))
+        list(read_records(path))
 
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz"])
 def test_a_file_that_unpacks_to_too_much_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(files, "MOST_BYTES", 1000)
+    monkeypatch.setattr(files, "MAX_FILE_BYTES", 1000)
     with pytest.raises(InputError, match=r"Expected a data file at .*found: more than"):
         read_text(write(tmp_path / name, "x" * 1001))
     assert len(read_text(write(tmp_path / name, "x" * 1000))) == 1000
@@ -111,16 +118,16 @@ def test_a_zip_is_read_without_unpacking_it(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("data/b.jsonl", json.dumps(ROWS[0]))
         archive.writestr("a.txt", "one")
-    assert members(path) == ("a.txt", "data/b.jsonl")
-    assert read_member(path, "a.txt") == "one"
+    assert list_zip_members(path) == ("a.txt", "data/b.jsonl")
+    assert read_zip_member(path, "a.txt") == "one"
     with pytest.raises(InputError, match=r"Expected a data file at .*x\.zip/c\.txt, found"):
-        read_member(path, "c.txt")
+        read_zip_member(path, "c.txt")
     assert [one.name for one in tmp_path.iterdir()] == ["x.zip"]
 
 
 def test_no_zip_is_named(tmp_path: Path) -> None:
     path = write(tmp_path / "x.zip", "plain")
-    for read in (members, lambda path: read_member(path, "a.txt")):
+    for read in (list_zip_members, lambda path: read_zip_member(path, "a.txt")):
         with pytest.raises(InputError, match=r"Expected a data file at .*x\.zip"):
             read(path)
 
@@ -128,25 +135,27 @@ def test_no_zip_is_named(tmp_path: Path) -> None:
 def test_files_are_found_by_what_they_look_like(tmp_path: Path) -> None:
     for name in ("test.jsonl.gz", "b/dev.jsonl", "README.md", "dev.jsonl", "dev.jsonl.gz"):
         write(tmp_path / name, "{}")
-    found = [path.relative_to(tmp_path).as_posix() for path in data_files(tmp_path, ("*.jsonl",))]
+    found = [
+        path.relative_to(tmp_path).as_posix() for path in find_data_files(tmp_path, ("*.jsonl",))
+    ]
     assert found == ["dev.jsonl", "test.jsonl.gz"]
-    assert data_files(tmp_path, ("*/*.jsonl",)) == [tmp_path / "b" / "dev.jsonl"]
+    assert find_data_files(tmp_path, ("*/*.jsonl",)) == [tmp_path / "b" / "dev.jsonl"]
 
 
 def test_hidden_files_are_no_data(tmp_path: Path) -> None:
     write(tmp_path / "test.jsonl", "{}")
     write(tmp_path / "._test.jsonl", "litter")
-    assert [path.name for path in data_files(tmp_path, ["*test.jsonl"])] == ["test.jsonl"]
+    assert [path.name for path in find_data_files(tmp_path, ["*test.jsonl"])] == ["test.jsonl"]
 
 
 def test_a_folder_without_fitting_files_says_what_lies_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"\*\.jsonl \(plain or \.gz\), found: nothing"):
-        data_files(tmp_path, ("*.jsonl",))
+        find_data_files(tmp_path, ("*.jsonl",))
     write(tmp_path / "notes.txt", "x")
     with pytest.raises(InputError, match=r"found: notes\.txt"):
-        data_files(tmp_path, ("*.jsonl",))
+        find_data_files(tmp_path, ("*.jsonl",))
     with pytest.raises(InputError, match="give the folder that holds"):
-        data_files(tmp_path / "none", ("*.jsonl",))
+        find_data_files(tmp_path / "none", ("*.jsonl",))
 
 
 @pytest.mark.parametrize(
@@ -185,7 +194,7 @@ def test_any_bytes_give_rows_or_one_error_in_words(tmp_path: Path, name: str) ->
         path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
         said = ""
         try:
-            lines = [record.line for record in records(path)]
+            lines = [record.line for record in read_records(path)]
         except InputError as error:
             lines, said = [], str(error)
         assert all(1 <= line <= data.count(b"\n") + data.count(b"\r") + 1 for line in lines)

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from core.evaluation.files import GoldRow, GoldSpan
-from core.evaluation.outcomes import KeptOutcomes, Prediction, digest_of
+from core.evaluation.outcomes import Prediction, PredictionCache, compute_row_digest
 from core.runtime.errors import ConfigError, InputError
 
 ROW = GoldRow("1", "a file, line 1", "It is so.", "supported", "group", documents=("It is.",))
 SAID = Prediction("hallucinated", 0.7, (GoldSpan(0, 2, 0.6),), (GoldSpan(3, 5, 0.2),), "", 0.5)
 
 
-def kept(home: Path, *identity: str) -> contextlib.closing[KeptOutcomes]:
-    return contextlib.closing(KeptOutcomes(home, "set-all", identity))
+def kept(home: Path, *identity: str) -> contextlib.closing[PredictionCache]:
+    return contextlib.closing(PredictionCache(home, "set-all", identity))
 
 
 def test_predictions_outlive_their_process_and_are_those_of_one_engine(home: Path) -> None:
@@ -69,8 +69,8 @@ def test_a_row_is_known_by_what_is_shown_of_it(tmp_path: Path) -> None:
     picture = tmp_path / "chart.png"
     picture.write_bytes(b"one")
     shown = replace(ROW, images=(picture,))
-    digest = digest_of(shown)
-    assert digest == digest_of(replace(shown, label="hallucinated", place="elsewhere"))
+    digest = compute_row_digest(shown)
+    assert digest == compute_row_digest(replace(shown, label="hallucinated", place="elsewhere"))
     others = [
         replace(shown, response="It is not."),
         replace(shown, question="Is it?"),
@@ -79,12 +79,12 @@ def test_a_row_is_known_by_what_is_shown_of_it(tmp_path: Path) -> None:
         replace(shown, id="2"),
         replace(shown, images=()),
     ]
-    assert digest not in {digest_of(other) for other in others}
+    assert digest not in {compute_row_digest(other) for other in others}
     picture.write_bytes(b"two")
-    assert digest != digest_of(shown)
+    assert digest != compute_row_digest(shown)
     picture.unlink()
     with pytest.raises(InputError, match=r"a file, line 1: expected an image at .*chart\.png"):
-        digest_of(shown)
+        compute_row_digest(shown)
 
 
 def test_a_home_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:

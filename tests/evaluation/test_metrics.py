@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from sklearn import metrics as oracle
 
 from core.evaluation.files import GoldRow, GoldSpan
-from core.evaluation.metrics import calibrated_null, figures, measures
-from core.evaluation.outcomes import Outcomes, Prediction, always, mark_all
+from core.evaluation.metrics import build_measures, estimate_calibrated_ece, estimate_figures
+from core.evaluation.outcomes import Outcomes, Prediction, predict_all_marked, predict_constant
 from core.schema.records import Label
 
 LABELS: tuple[Label, ...] = ("supported", "hallucinated", "unclear")
@@ -30,7 +30,7 @@ def values(golds: Sequence[Label], said: Sequence[Prediction]) -> dict[str, floa
 
 
 def valued(found: Outcomes) -> dict[str, float]:
-    drawn = figures(measures(found), found.groups, seed=1, draws=1)
+    drawn = estimate_figures(build_measures(found), found.groups, seed=1, draws=1)
     return {name: figure["value"] for name, figure in drawn.items()}
 
 
@@ -80,7 +80,7 @@ def test_weights_are_as_good_as_rows_drawn_twice() -> None:
     times = np.array([[2, 1, 0, 3, 1]])
     drawn = [i for i, n in enumerate(times[0]) for _ in range(n)]
     expected = values([golds[i] for i in drawn], [said[i] for i in drawn])
-    weighted = measures(Outcomes([row(gold) for gold in golds], said))
+    weighted = build_measures(Outcomes([row(gold) for gold in golds], said))
     assert {n: float(m(times.astype(float))[0]) for n, m in weighted.items()} == pytest.approx(
         expected, abs=1e-4
     )
@@ -135,12 +135,15 @@ def test_the_calibrated_null_is_that_of_a_model_without_fault() -> None:
     by_size = {}
     for n in (53, 232):
         said = [Prediction("hallucinated", float(p)) for p in random.random(n)]
-        null = calibrated_null(Outcomes([row("supported")] * n, said), seed=1)
+        null = estimate_calibrated_ece(Outcomes([row("supported")] * n, said), seed=1)
         assert null is not None
         assert null["low"] < null["value"] < null["high"]
         by_size[n] = null["value"]
     assert by_size == pytest.approx({53: 0.131, 232: 0.064}, abs=0.015)
-    assert calibrated_null(Outcomes([row("supported")], [Prediction("unclear")]), seed=1) is None
+    assert (
+        estimate_calibrated_ece(Outcomes([row("supported")], [Prediction("unclear")]), seed=1)
+        is None
+    )
 
 
 def spans(*places: tuple[int, int], p: float = 1.0) -> tuple[GoldSpan, ...]:
@@ -191,13 +194,16 @@ def test_rows_whose_words_nobody_marked_take_no_part_in_span_scores() -> None:
 
 def test_trivial_answers_have_the_figures_that_they_must() -> None:
     rows = [row("hallucinated", spans=spans((0, 6)))] * 3 + [row("supported", spans=())]
-    wrong, right = valued(always("hallucinated", rows)), valued(always("supported", rows))
+    wrong, right = (
+        valued(predict_constant("hallucinated", rows)),
+        valued(predict_constant("supported", rows)),
+    )
     assert (wrong["accuracy"], right["accuracy"]) == (0.75, 0.25)
     assert wrong["balanced_accuracy"] == right["balanced_accuracy"] == 0.5
     assert wrong["auroc"] == right["auroc"] == 0.5
     assert (wrong["mcc"], right["f1"], right["precision"]) == (0, 0, 0)
     assert (wrong["iou"], right["iou"]) == (0.25, 0.25)
-    whole = valued(mark_all(rows))
+    whole = valued(predict_all_marked(rows))
     assert whole["iou"] == pytest.approx(3 * 6 / len(RESPONSE) / 4, abs=1e-4)
     assert whole["accuracy"] == 0.75
 
@@ -206,7 +212,9 @@ def test_intervals_are_seeded_and_hold_the_value() -> None:
     rows = [row(TWO[i % 2], str(i)) for i in range(200)]
     said = [Prediction(TWO[(i % 2) ^ (i % 5 == 0)], 0.5 + 0.4 * (i % 2)) for i in range(200)]
     found = Outcomes(rows, said)
-    first, again, other = (figures(measures(found), found.groups, seed) for seed in (1, 1, 2))
+    first, again, other = (
+        estimate_figures(build_measures(found), found.groups, seed) for seed in (1, 1, 2)
+    )
     assert first == again != other
     accuracy = first["accuracy"]
     assert accuracy["value"] == 0.8
@@ -220,12 +228,12 @@ def test_rows_of_a_group_are_drawn_together() -> None:
     width = {}
     for name, groups in {"alone": range(200), "tens": (i // 10 for i in range(200))}.items():
         found = Outcomes([row("hallucinated", str(g)) for g in groups], said)
-        accuracy = figures(measures(found), found.groups, seed=1)["accuracy"]
+        accuracy = estimate_figures(build_measures(found), found.groups, seed=1)["accuracy"]
         width[name] = accuracy["high"] - accuracy["low"]
     assert width["tens"] > 2.5 * width["alone"]
 
 
 def test_one_group_has_no_width() -> None:
     found = Outcomes([row("hallucinated")] * 9, [Prediction("hallucinated", 0.9)] * 9)
-    accuracy = figures(measures(found), found.groups, seed=1)["accuracy"]
+    accuracy = estimate_figures(build_measures(found), found.groups, seed=1)["accuracy"]
     assert accuracy == {"value": 1.0, "low": 1.0, "high": 1.0}

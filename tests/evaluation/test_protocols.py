@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.evaluation.engine_runs import EngineRuns
-from core.evaluation.evaluate import ways_of
+from core.evaluation.evaluate import parse_ways
 from core.evaluation.files import GoldRow
 from core.evaluation.outcomes import Outcomes, Prediction
-from core.evaluation.protocols import against, main
+from core.evaluation.protocols import compare_outcomes, main
 from core.schema.records import Label
-from core.schema.rosters import AS_IS, DebateOptions
+from core.schema.rosters import DEFAULT_OPTIONS, DebateOptions
 from tests.debate.test_all_protocols_served import sensible
 from tests.evaluation.test_evaluate import write_claims
 from tests.evaluation.tiny_sets import FACTS
@@ -46,7 +46,9 @@ def outcomes(said: list[tuple[Label, float]]) -> Outcomes:
 def test_a_difference_is_that_of_the_two_figures_and_turns_with_them(
     one: list[tuple[Label, float]], other: list[tuple[Label, float]]
 ) -> None:
-    there, back = (against(outcomes(a), outcomes(b), 0) for a, b in ((one, other), (other, one)))
+    there, back = (
+        compare_outcomes(outcomes(a), outcomes(b), 0) for a, b in ((one, other), (other, one))
+    )
     assert (there.righted, there.wronged) == (back.wronged, back.righted)
     for name, figure in there.figures.items():
         assert figure["value"] == pytest.approx(-back.figures[name]["value"], abs=1e-3)
@@ -57,7 +59,7 @@ def test_a_difference_is_that_of_the_two_figures_and_turns_with_them(
 
 def test_what_answers_alike_makes_no_difference() -> None:
     said = [(LABELS[n % 3], n / ROWS) for n in range(ROWS)]
-    found = against(outcomes(said), outcomes(said), 0)
+    found = compare_outcomes(outcomes(said), outcomes(said), 0)
     assert found.words == "the same answer on every row"
     assert (found.righted, found.wronged) == (0, 0)
 
@@ -66,10 +68,10 @@ def test_what_is_right_everywhere_beats_what_is_wrong_everywhere() -> None:
     golds = [row.label for row in rows()]
     right = [(gold, float(gold == "hallucinated")) for gold in golds if gold]
     wrong = [(LABELS[gold == "supported"], float(gold == "supported")) for gold in golds]
-    assert against(outcomes(right), outcomes(wrong), 0).words == "better"
-    assert against(outcomes(wrong), outcomes(right), 0).words == "worse"
+    assert compare_outcomes(outcomes(right), outcomes(wrong), 0).words == "better"
+    assert compare_outcomes(outcomes(wrong), outcomes(right), 0).words == "worse"
     lucky = [*right[:1], *wrong[1:]]
-    assert against(outcomes(lucky), outcomes(wrong), 0).words == "no difference shown"
+    assert compare_outcomes(outcomes(lucky), outcomes(wrong), 0).words == "no difference shown"
 
 
 @pytest.fixture
@@ -147,11 +149,11 @@ def test_a_way_can_be_laid_beside_another_than_a_single_judge(
 
 
 def test_a_way_is_a_protocol_with_options() -> None:
-    found = ways_of("single:samples=5:style=thought, ceda,ceda")
+    found = parse_ways("single:samples=5:style=thought, ceda,ceda")
     assert [way.name for way in found] == ["single:samples=5:style=thought", "ceda"]
     assert found[0].options == DebateOptions(samples=5, style="thought")
-    assert found[1].options == AS_IS
-    assert ways_of("sc_maks:without=adversary")[0].options == DebateOptions(without="adversary")
+    assert found[1].options == DEFAULT_OPTIONS
+    assert parse_ways("sc_maks:without=adversary")[0].options == DebateOptions(without="adversary")
 
 
 @pytest.mark.parametrize(

@@ -9,19 +9,19 @@ import pytest
 
 from core.__main__ import main
 from core.evaluation import recorded as recorded_evaluation
-from core.evaluation.command_line import plainly
-from core.evaluation.evaluate import EvaluationOrder
+from core.evaluation.command_line import format_result
+from core.evaluation.evaluate import EvaluationRequest
 from core.evaluation.files import GoldRow
 from core.evaluation.recorded import (
-    Wanted,
-    consensus,
-    decided,
-    detectors_of,
+    RecordedSystemRequest,
+    build_consensus,
+    decide_cases,
     evaluate_recorded,
-    fitted_elsewhere,
-    five_folds,
-    majority,
-    own_answer,
+    find_detectors,
+    plan_external_fit,
+    plan_five_folds,
+    predict_majority,
+    predict_own_answer,
 )
 from core.evaluation.sets.marked_texts import Detector, RecordedAnswer, RecordedCase
 from core.runtime.errors import InputError
@@ -52,9 +52,9 @@ def cases(n: int = 60) -> list[RecordedCase]:
 
 def test_votes_that_cannot_be_read_count_for_neither() -> None:
     one = [case(1, "hallucinated", "hallucinated"), case(2, "supported", "unclear")]
-    said = majority(one, [KEEN, DULL, MUTE])
+    said = predict_majority(one, [KEEN, DULL, MUTE])
     assert [(p.label, p.p) for p in said] == [("unclear", None), ("supported", 0.0)]
-    assert [(p.label, p.p) for p in own_answer(one, KEEN)] == [
+    assert [(p.label, p.p) for p in predict_own_answer(one, KEEN)] == [
         ("hallucinated", 1.0),
         ("unclear", None),
     ]
@@ -63,7 +63,7 @@ def test_votes_that_cannot_be_read_count_for_neither() -> None:
 def test_what_is_learned_from_never_holds_a_group_that_is_decided() -> None:
     learned = [*cases(30), case(90, "supported", group="shared")]
     asked = [case(91, "hallucinated", group="shared"), case(92, "supported", group="new")]
-    fitting = fitted_elsewhere(learned, asked, 0)
+    fitting = plan_external_fit(learned, asked, 0)
     ((fit, test),) = fitting.folds
     assert len(fit) == 30
     assert [fitting.cases[place].row.id for place in test] == ["91", "92"]
@@ -74,30 +74,32 @@ def test_what_is_learned_from_never_holds_a_group_that_is_decided() -> None:
 def test_learning_takes_enough_of_both_labels_for_its_folds(wrong: int) -> None:
     cases = [case(n, "hallucinated" if n < wrong else "supported") for n in range(30)]
     with pytest.raises(InputError, match=rf"at least 10 .* found {30 - wrong} and {wrong}; take"):
-        five_folds(cases, 0)
+        plan_five_folds(cases, 0)
     with pytest.raises(InputError, match="at least 10"):
-        fitted_elsewhere(cases, [case(99, "supported")], 0)
+        plan_external_fit(cases, [case(99, "supported")], 0)
 
 
 def test_learning_takes_both_labels() -> None:
     with pytest.raises(InputError, match="supported and hallucinated cases to learn from"):
-        five_folds([case(n, "supported") for n in range(20)], 0)
+        plan_five_folds([case(n, "supported") for n in range(20)], 0)
 
 
 def test_detectors_that_are_not_there_are_named() -> None:
-    assert detectors_of(cases(2), None, "1") == [DULL, KEEN]
+    assert find_detectors(cases(2), None, "1") == [DULL, KEEN]
     with pytest.raises(InputError, match=r"dull, keen, mute .* found “loud prompt 1”"):
-        detectors_of(cases(2), "loud", "1")
+        find_detectors(cases(2), "loud", "1")
 
 
 @pytest.fixture
 def recorded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.setitem(recorded_evaluation.RECORDED_SETS, "realmistake", lambda folder: cases())
+    monkeypatch.setitem(
+        recorded_evaluation.RECORDED_CASE_LOADERS, "realmistake", lambda folder: cases()
+    )
     return tmp_path
 
 
-def order(folder: Path) -> EvaluationOrder:
-    return EvaluationOrder("realmistake", folder, "recorded", None, None, 0)
+def order(folder: Path) -> EvaluationRequest:
+    return EvaluationRequest("realmistake", folder, "recorded", None, None, 0)
 
 
 @pytest.mark.parametrize("system", ["classifier", "consensus"])
@@ -105,7 +107,9 @@ def test_a_learned_system_reads_the_reasons_where_verdicts_fail(
     system: str, recorded: Path
 ) -> None:
     one = ("keen", "1") if system == "classifier" else (None, None)
-    found = evaluate_recorded(order(recorded), Wanted(system, *one), lambda words: None)
+    found = evaluate_recorded(
+        order(recorded), RecordedSystemRequest(system, *one), lambda words: None
+    )
     assert found["rows"] == 60
     assert found["metrics"]["auroc"]["value"] > 0.95
     assert found["metrics"]["balanced_accuracy"]["value"] > 0.9
@@ -114,19 +118,19 @@ def test_a_learned_system_reads_the_reasons_where_verdicts_fail(
     assert found["fit"] == "five folds by group, seed 0"
     assert json.dumps(found)
     assert set(found["trivial"]) == {"always_hallucinated", "always_supported"}
-    assert all(f"\n{name}\n  auroc" in plainly(found) for name in found["variants"])
+    assert all(f"\n{name}\n  auroc" in format_result(found) for name in found["variants"])
 
 
 def test_labels_of_the_decided_cases_change_nothing() -> None:
     """With other labels on the cases that are decided, the same is said of them."""
-    fitting = fitted_elsewhere(cases(40), [case(n, "supported") for n in range(50, 56)], 0)
-    turned = fitted_elsewhere(cases(40), [case(n, "supported") for n in range(50, 56)], 0)
+    fitting = plan_external_fit(cases(40), [case(n, "supported") for n in range(50, 56)], 0)
+    turned = plan_external_fit(cases(40), [case(n, "supported") for n in range(50, 56)], 0)
     for place in turned.folds[0][1]:
         old = turned.cases[place]
         row = GoldRow(old.row.id, "", old.row.response, "hallucinated", old.row.group)
         turned.cases[place] = RecordedCase(row, old.kind, old.said)  # type: ignore[index]
     first, second = (
-        decided(one, consensus(one, [DULL, KEEN]), lambda words: None)[""]
+        decide_cases(one, build_consensus(one, [DULL, KEEN]), lambda words: None)[""]
         for one in (fitting, turned)
     )
     assert [p.p for p in first] == pytest.approx([p.p for p in second])
@@ -135,16 +139,18 @@ def test_labels_of_the_decided_cases_change_nothing() -> None:
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        (Wanted("oracle"), "Expected a system of own_answer"),
-        (Wanted("classifier", "keen"), "Expected --detector and --prompt"),
-        (Wanted("majority", fit=Path()), "learns nothing"),
+        (RecordedSystemRequest("oracle"), "Expected a system of own_answer"),
+        (RecordedSystemRequest("classifier", "keen"), "Expected --detector and --prompt"),
+        (RecordedSystemRequest("majority", fit=Path()), "learns nothing"),
         (
-            Wanted("consensus", fit=Path("nowhere/at/all")),
+            RecordedSystemRequest("consensus", fit=Path("nowhere/at/all")),
             "folder that holds the data sets' folders",
         ),
     ],
 )
-def test_what_does_not_go_together_is_refused(wanted: Wanted, message: str, recorded: Path) -> None:
+def test_what_does_not_go_together_is_refused(
+    wanted: RecordedSystemRequest, message: str, recorded: Path
+) -> None:
     with pytest.raises(InputError, match=message):
         evaluate_recorded(order(recorded), wanted, lambda words: None)
 

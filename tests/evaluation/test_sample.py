@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from core.evaluation import evaluate as sample
-from core.evaluation.evaluate import sampled, with_other_evidence, without_evidence
-from core.evaluation.files import GoldRow, normalised
+from core.evaluation.evaluate import exchange_evidence, remove_evidence, sample_rows
+from core.evaluation.files import GoldRow, normalize_key
 from core.schema.records import Label
 
 
@@ -44,17 +44,17 @@ def counted(found: list[GoldRow]) -> dict[str, int]:
 def test_each_label_has_its_share(
     there: dict[str, int], limit: int, expected: dict[str, int]
 ) -> None:
-    found = sampled(rows(**there), limit, seed=1)
+    found = sample_rows(rows(**there), limit, seed=1)
     assert counted(found) == expected
     assert len({row.id for row in found}) == len(found)
 
 
 def test_a_sample_is_seeded_and_keeps_the_sets_order() -> None:
     there = rows(s=60, h=40)
-    first, again, other = (sampled(there, 20, seed) for seed in (1, 1, 2))
+    first, again, other = (sample_rows(there, 20, seed) for seed in (1, 1, 2))
     assert first == again != other
     assert [there.index(row) for row in first] == sorted(there.index(row) for row in first)
-    assert sampled(there, None, 1) == there
+    assert sample_rows(there, None, 1) == there
 
 
 def over(name: str, group: str, text: str, language: str = "en") -> GoldRow:
@@ -63,7 +63,7 @@ def over(name: str, group: str, text: str, language: str = "en") -> GoldRow:
 
 
 def test_evidence_is_taken_away() -> None:
-    (found,) = without_evidence([over("1", "a", "The sky is blue.")])
+    (found,) = remove_evidence([over("1", "a", "The sky is blue.")])
     assert (found.documents, found.images, found.response) == ((), (), "So.")
 
 
@@ -75,12 +75,12 @@ def test_evidence_is_exchanged_for_that_of_another_group_in_the_same_language() 
         over("4", "c", "fyra", "sv"),
         over("5", "d", ""),
     ]
-    found = {row.id: row.documents for row in with_other_evidence(there, there, seed=1)}
+    found = {row.id: row.documents for row in exchange_evidence(there, there, seed=1)}
     assert found["1"] == found["2"] == ("three",)
     assert found["3"][0] in ("one", "two")
     assert found["4"][0] in ("one", "two", "three")  # no other Swedish row
     assert "5" not in found
-    assert with_other_evidence(there[:2], there[:2], seed=1) == []
+    assert exchange_evidence(there[:2], there[:2], seed=1) == []
 
 
 def test_each_group_is_compared_in_one_form_that_is_made_once(
@@ -90,9 +90,9 @@ def test_each_group_is_compared_in_one_form_that_is_made_once(
 
     def counting(text: str) -> str:
         made.append(text)
-        return normalised(text)
+        return normalize_key(text)
 
-    monkeypatch.setattr(sample, "normalised", counting)
+    monkeypatch.setattr(sample, "normalize_key", counting)
     there = [over(str(n), f"group {n}", f"text {n}") for n in range(20)]
-    assert len(with_other_evidence(there, there, seed=1)) == 20
+    assert len(exchange_evidence(there, there, seed=1)) == 20
     assert len(made) == 40, "one for each row and one for each donor"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from core.evaluation.files import PARTS, normalised, part_of
+from core.evaluation.files import PARTS_BY_SPLIT, assign_part, normalize_key
 
 # Figures of earlier days stand on these parts: they never change.
 WRITTEN_DOWN = {
@@ -19,29 +19,29 @@ WRITTEN_DOWN = {
 
 def test_the_part_of_a_group_never_changes() -> None:
     known = {
-        part_of(text)
+        assign_part(text)
         for text in ("The Nordre lighthouse is 38 m high.", "the nordre LIGHTHOUSE is 38m high")
     }
     assert len(known) == 1
-    assert {group: part_of(group) for group in WRITTEN_DOWN} == WRITTEN_DOWN
+    assert {group: assign_part(group) for group in WRITTEN_DOWN} == WRITTEN_DOWN
 
 
 def test_texts_are_compared_as_the_manifest_compares_them() -> None:
-    assert normalised("  Is it 38 m – really?\n") == "isit38mreally"
-    assert normalised("灯塔 高 38 米。") == "灯塔高38米"
+    assert normalize_key("  Is it 38 m – really?\n") == "isit38mreally"
+    assert normalize_key("灯塔 高 38 米。") == "灯塔高38米"
 
 
 def test_parts_have_the_sizes_of_their_names() -> None:
-    counts = Counter(part_of(f"question {number}") for number in range(20_000))
+    counts = Counter(assign_part(f"question {number}") for number in range(20_000))
     assert abs(counts["dev"] / 20_000 - 0.2) < 0.01
     assert abs(counts["calibration"] / 20_000 - 0.1) < 0.01
 
 
 def test_every_part_lies_on_one_side_of_dev20() -> None:
-    assert PARTS["dev20"].isdisjoint(PARTS["train80"])
-    assert PARTS["train80"] == PARTS["train70"] | PARTS["calibration10"]
-    assert PARTS["train80"] | PARTS["dev20"] == {"train", "calibration", "dev"}
+    assert PARTS_BY_SPLIT["dev20"].isdisjoint(PARTS_BY_SPLIT["train80"])
+    assert PARTS_BY_SPLIT["train80"] == PARTS_BY_SPLIT["train70"] | PARTS_BY_SPLIT["calibration10"]
+    assert PARTS_BY_SPLIT["train80"] | PARTS_BY_SPLIT["dev20"] == {"train", "calibration", "dev"}
 
 
 def test_a_text_with_half_a_surrogate_has_a_part_too() -> None:
-    assert part_of("a\ud800b") in ("train", "calibration", "dev")
+    assert assign_part("a\ud800b") in ("train", "calibration", "dev")

@@ -9,15 +9,23 @@ from typing import Any
 import pytest
 
 from core.evaluation.command_line import write_result
-from core.evaluation.table import BEGIN, END, PAGE, RESULTS, main, stored_results, tables_of
+from core.evaluation.table import (
+    BEGIN_MARKER,
+    END_MARKER,
+    RESULTS_FOLDER,
+    RESULTS_PAGE,
+    format_tables,
+    load_results,
+    main,
+)
 from tests.needs import need
 
 
 def tables_in(text: str) -> str | None:
     """What stands between the page's markers; None where they are not there."""
-    if BEGIN not in text or END not in text:
+    if BEGIN_MARKER not in text or END_MARKER not in text:
         return None
-    return text.partition(BEGIN)[2].partition(END)[0].lstrip("\n")
+    return text.partition(BEGIN_MARKER)[2].partition(END_MARKER)[0].lstrip("\n")
 
 
 def figures(**values: float) -> dict[str, dict[str, float]]:
@@ -56,7 +64,7 @@ def results(tmp_path: Path) -> Path:
 
 
 def test_every_result_has_a_line_under_the_figures_names(results: Path) -> None:
-    lines = tables_of(stored_results(results)).splitlines()
+    lines = format_tables(load_results(results)).splitlines()
     names = [name.strip() for name in lines[0].strip("|").split("|")]
     cells = dict(zip(names, [c.strip() for c in lines[2].strip("|").split("|")], strict=True))
     assert cells["set"] == "ants dev20"
@@ -76,7 +84,7 @@ def test_the_tables_take_their_place_in_the_readme(
     results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     readme = tmp_path / "README.md"
-    readme.write_text(f"# Title\n\n{BEGIN}\nold\n{END}\n\nRest.\n", encoding="utf-8")
+    readme.write_text(f"# Title\n\n{BEGIN_MARKER}\nold\n{END_MARKER}\n\nRest.\n", encoding="utf-8")
     arguments = ["--results", str(results), "--page", str(readme)]
     assert main(arguments) == 0
     printed = capsys.readouterr().out
@@ -84,7 +92,7 @@ def test_the_tables_take_their_place_in_the_readme(
     for _ in range(2):
         assert main([*arguments, "--write"]) == 0
         text = readme.read_text(encoding="utf-8")
-        assert text == f"# Title\n\n{BEGIN}\n{printed}{END}\n\nRest.\n"
+        assert text == f"# Title\n\n{BEGIN_MARKER}\n{printed}{END_MARKER}\n\nRest.\n"
         assert tables_in(text) == printed
 
 
@@ -93,12 +101,20 @@ def test_three_labels_stand_beside_what_the_claims_alone_come_to() -> None:
         "metrics": figures(balanced_accuracy=0.8, auroc=0.9, accuracy3=0.7),
         "trivial": {"claim_only": figures(accuracy3=0.25)},
     }
-    head, _, line = tables_of([result("ants", **both)]).splitlines()
+    head, _, line = format_tables([result("ants", **both)]).splitlines()
     cells = dict(zip(head.split("|"), line.split("|"), strict=True))
     assert cells[" three-way / no evidence "] == " 0.700 / 0.250 "
 
 
-@pytest.mark.parametrize("text", ["nothing", f"{END} {BEGIN}", f"{BEGIN} {BEGIN} {END}", BEGIN])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nothing",
+        f"{END_MARKER} {BEGIN_MARKER}",
+        f"{BEGIN_MARKER} {BEGIN_MARKER} {END_MARKER}",
+        BEGIN_MARKER,
+    ],
+)
 def test_a_readme_without_a_place_for_them_is_left_alone(
     results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:
@@ -106,7 +122,7 @@ def test_a_readme_without_a_place_for_them_is_left_alone(
     readme.write_text(text)
     assert main(["--results", str(results), "--page", str(readme), "--write"]) == 2
     assert readme.read_text() == text
-    assert BEGIN in capsys.readouterr().err
+    assert BEGIN_MARKER in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"metrics": {}}', "3"])
@@ -121,17 +137,17 @@ def test_a_file_that_is_no_result_is_named(
 
 
 def test_the_readme_shows_the_stored_results() -> None:
-    shown = tables_in(PAGE.read_text(encoding="utf-8"))
-    stored = list(RESULTS.glob("*.json"))
+    shown = tables_in(RESULTS_PAGE.read_text(encoding="utf-8"))
+    stored = list(RESULTS_FOLDER.glob("*.json"))
     need(bool(stored) or shown is not None, "nothing has been measured yet: docs/measurements")
-    assert shown is not None, f"the page lacks the lines {BEGIN} and {END}"
-    assert shown == tables_of(stored_results(RESULTS)), (
+    assert shown is not None, f"the page lacks the lines {BEGIN_MARKER} and {END_MARKER}"
+    assert shown == format_tables(load_results(RESULTS_FOLDER)), (
         "run `python -m core.evaluation.table --write`"
     )
 
 
 def test_the_stored_results_name_no_place_of_the_machine_that_measured() -> None:
-    stored = list(RESULTS.glob("*.json"))
+    stored = list(RESULTS_FOLDER.glob("*.json"))
     need(bool(stored), "nothing has been measured yet: docs/measurements")
     for path in stored:
         assert not {"path", "home", "folder"} & set(json.loads(path.read_text(encoding="utf-8")))

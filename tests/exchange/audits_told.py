@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 import msgspec
 import pytest
 
-from core.review.people import first_project
+from core.review.people import ensure_project
 from core.schema.events import (
     Event,
     JudgementReached,
+    LabelRevision,
+    MemoryEntry,
     MemoryUpdated,
-    Reconsidered,
     ReflectionChanged,
-    Remembered,
     RunFinished,
     RunStarted,
     StatementFound,
@@ -27,7 +27,7 @@ from core.schema.events import (
 from core.schema.records import Case, Judgement, Label, Plan, Run, Span, Statement, Verdict
 from core.schema.reviews import Correction
 from core.store import Store
-from core.tools.registry import Answer, Bench, Example, Tool
+from core.tools.registry import Tool, ToolAnswer, ToolContext, ToolExample
 from core.tools.text_tools import GET_ANSWER, SPLIT_TEXT
 
 
@@ -37,15 +37,15 @@ class Sum(msgspec.Struct, frozen=True):
     text: str
 
 
-def _add(given: Sum, bench: Bench) -> Answer:
-    return Answer("supported", given.text)
+def _add(given: Sum, bench: ToolContext) -> ToolAnswer:
+    return ToolAnswer("supported", given.text)
 
 
 def _reads(statement: Statement | None, case: Case) -> Sum | None:
     return Sum(statement.text) if statement is not None and "=" in statement.text else None
 
 
-_EXAMPLE = Example("How many?", "2 + 2 = 4", Sum("2 + 2 = 4"), "supported", "A sum.")
+_EXAMPLE = ToolExample("How many?", "2 + 2 = 4", Sum("2 + 2 = 4"), "supported", "A sum.")
 TOOLS = {
     "adder": Tool("adder", "Adds up.", Sum, _add, (_EXAMPLE, _EXAMPLE), reads=_reads),
     "get_answer": GET_ANSWER,
@@ -121,14 +121,14 @@ def events_of(audit: Audit, case: Case) -> list[Event]:
     events += [StatementFound(at, one) for one in audit.statements]
     for one in reversed(audit.statements):
         events.append(ToolCalled(at, use_of(audit, one.index)))
-        entry = Remembered(
+        entry = MemoryEntry(
             one.index, audit.labels[one.index], None, f"Added {one.text}", ("adder",)
         )
         events.append(MemoryUpdated(at, entry))
     for number, (before, after) in enumerate(zip(audit.labels, audit.ends, strict=True)):
         if before != after:
-            change = Reconsidered(number, "global", before, after, "It rests on another.", (0,))
-            entry = Remembered(number, after, None, "It rests on another.", ("adder",))
+            change = LabelRevision(number, "global", before, after, "It rests on another.", (0,))
+            entry = MemoryEntry(number, after, None, "It rests on another.", ("adder",))
             events += [ReflectionChanged(at, change), MemoryUpdated(at, entry)]
     verdict = Verdict(audit.label, None, None, "Because.")
     events += [
@@ -148,7 +148,7 @@ def case_of(audit: Audit, number: int = 0, project: str = "p") -> Case:
 
 def tell(store: Store, audits: Sequence[Audit]) -> list[str]:
     """Store each as a case with its finished run and the person's answer; the ids of the runs."""
-    project = first_project(store, "Mira", 1.0)
+    project = ensure_project(store, "Mira", 1.0)
     store.projects.save_note("person", "Mira")
     with store.writing():
         for number, own in enumerate(audits):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from core.exchange.incoming import As, ImportOrder, Outcome, take_in
-from core.exchange.outgoing import rows_of
+from core.exchange.incoming import ImportOutcome, ImportRequest, LabelUse, import_rows
+from core.exchange.outgoing import load_project_rows
 from core.exchange.registry import FORMATS
-from core.exchange.rows import ExchangeRow, Read
-from core.review.people import first_project
+from core.exchange.rows import ExchangeRow, ParsedFile
+from core.review.people import ensure_project
 from core.schema.records import Project
 from core.store import Store, open_store
 
@@ -19,38 +19,38 @@ NOWHERE = Path("/nowhere")  # no row here has a document
 
 def project_of(store: Store) -> Project:
     """The one project."""
-    return first_project(store, "lee", NOW)
+    return ensure_project(store, "lee", NOW)
 
 
 def imported(
     store: Store,
-    read: Read,
-    labels: As = "gold",
+    read: ParsedFile,
+    labels: LabelUse = "gold",
     *,
     home: Path = NOWHERE,
     now: float = NOW,
     agent: str = "",
-) -> Outcome:
+) -> ImportOutcome:
     """Rows brought in by lee."""
-    order = ImportOrder(project_of(store), "lee", now, "rows", labels, agent)
-    return take_in(store, home, read, order)
+    order = ImportRequest(project_of(store), "lee", now, "rows", labels, agent)
+    return import_rows(store, home, read, order)
 
 
 def exported(store: Store, name: str, home: Path = NOWHERE, which: str = "all") -> bytes:
     """The project's cases as a file."""
     write = FORMATS[name].write
     assert write is not None
-    return write(rows_of(store, home, project_of(store), which))
+    return write(load_project_rows(store, home, project_of(store), which))
 
 
 def moved(rows: tuple[ExchangeRow, ...], name: str) -> tuple[list[ExchangeRow], list[ExchangeRow]]:
     """(the rows of a store, those of a fresh one that its file was read into)."""
     with open_store(None) as first, open_store(None) as second:
-        assert not imported(first, Read(rows)).problems
+        assert not imported(first, ParsedFile(rows)).problems
         read = FORMATS[name].read("rows", exported(first, name))
         assert not read.problems
         assert not imported(second, read).problems
-        sides = [rows_of(s, NOWHERE, project_of(s)) for s in (first, second)]
+        sides = [load_project_rows(s, NOWHERE, project_of(s)) for s in (first, second)]
         return sides[0], sides[1]
 
 

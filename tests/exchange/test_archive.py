@@ -13,18 +13,23 @@ from pathlib import Path
 import pytest
 
 from core.__main__ import main
-from core.documents.library import file_bytes, store_file
+from core.documents.library import load_file_bytes, store_file
 from core.exchange import archive
-from core.exchange.archive import MANIFEST, SINCE_2, give, take
-from core.llm.prompting import shipped
+from core.exchange.archive import (
+    LISTS_SINCE_VERSION_2,
+    MANIFEST_NAME,
+    import_archive,
+    write_archive,
+)
+from core.llm.prompting import load_shipped_prompt
 from core.pipeline.streaming_input import CaseDraft, store_case
-from core.review.people import first_project
-from core.review.queue_ranking import imported_item
+from core.review.people import ensure_project
+from core.review.queue_ranking import build_imported_item
 from core.runtime.config import Settings
 from core.runtime.errors import NotAllowed, ReviewError
 from core.schema.events import RunFinished, RunStarted
 from core.schema.records import Member, Plan, Project, Run, Span, Verdict
-from core.schema.reviews import Correction, Gold, Handling, Suggestion
+from core.schema.reviews import Correction, GoldAnswer, QueueEvent, Suggestion
 from core.store import Store, open_store
 from core.store.cases import Batch, BatchRow
 from core.store.projects import PromptEdit
@@ -39,7 +44,7 @@ def home(tmp_path: Path) -> Path:
     """A home with a project in which everything occurs."""
     home = tmp_path / "one"
     with open_store(home) as store:
-        project = first_project(store, "lee", 1.0)
+        project = ensure_project(store, "lee", 1.0)
         store.projects.save(replace(project, name="Towers", people_each=3, is_blind=True))
         store.projects.set_member(Member(project.id, "ana", "annotator", 2.0))
         files = [("facts.txt", b"The tower is new."), ("tower.png", png(photograph(64, 48)))]
@@ -60,12 +65,14 @@ def home(tmp_path: Path) -> Path:
             store.corrections.add(given, TEXT)
             back = Correction("c2", "r1", case.id, "ana", 8.0, "unclear", withdraws="c1")
             store.corrections.add(back, TEXT)
-            store.golds.add(Gold("g1", case.id, "lee", 9.0, "imported", "supported"), TEXT)
+            store.golds.add(GoldAnswer("g1", case.id, "lee", 9.0, "imported", "supported"), TEXT)
             store.golds.suggest(Suggestion("s1", case.id, "bot", 9.0, "unclear", 0.5), case)
-            store.handlings.add(Handling(case.id, "ana", 9.0, "flagged", "hm"))
-            store.queue.add(replace(imported_item(case, 9.0, None, 0.4), state="flagged", given=1))
+            store.handlings.add(QueueEvent(case.id, "ana", 9.0, "flagged", "hm"))
+            store.queue.add(
+                replace(build_imported_item(case, 9.0, None, 0.4), state="flagged", given=1)
+            )
             store.queue.end(case.id, "ana", "submitted", 9.5)
-            text = shipped("judge", "en").text.replace("You ", "Now you ", 1)
+            text = load_shipped_prompt("judge", "en").text.replace("You ", "Now you ", 1)
             for number, words in enumerate((text, "", text + "\n")):
                 at = 10.0 + number
                 edit = PromptEdit(0, project.id, "judge", "en", words, at, "lee")
@@ -82,13 +89,13 @@ def home(tmp_path: Path) -> Path:
 def packed(home: Path) -> bytes:
     stream = io.BytesIO()
     with open_store(home) as store:
-        give(store, home, project_of(store), stream)
+        write_archive(store, home, project_of(store), stream)
     return stream.getvalue()
 
 
 def taken(home: Path, data: bytes) -> Project:
     with open_store(home) as store:
-        return take(store, home, io.BytesIO(data), "kim", 100.0).project
+        return import_archive(store, home, io.BytesIO(data), "kim", 100.0).project
 
 
 def everything(store: Store, home: Path, project: Project) -> dict[str, object]:
@@ -97,7 +104,7 @@ def everything(store: Store, home: Path, project: Project) -> dict[str, object]:
     return {
         "project": replace(project, name=""),
         "cases": cases,
-        "files": [(e.id, e.name, e.kind, e.added_by, file_bytes(home, e.id))
+        "files": [(e.id, e.name, e.kind, e.added_by, load_file_bytes(home, e.id))
                   for e in store.library.all(project.id)],
         "runs": [replace(run, origin="here") for i in ids for run in store.runs.of_case(i, 0, 0)],
         "events": [store.runs.events("r1")],
@@ -140,8 +147,8 @@ def test_the_same_project_gives_the_same_bytes_and_comes_in_once(
 def test_what_was_here_before_is_not_told_as_stored(home: Path, tmp_path: Path) -> None:
     data, other = packed(home), tmp_path / "two"
     with open_store(other) as store:
-        new = take(store, other, io.BytesIO(data), "kim", 100.0)
-        again = take(store, other, io.BytesIO(data), "kim", 200.0)
+        new = import_archive(store, other, io.BytesIO(data), "kim", 100.0)
+        again = import_archive(store, other, io.BytesIO(data), "kim", 200.0)
     assert new.words.startswith("“Towers” is here with 1 case, 2 files, 1 run,")
     assert again.words == "“Towers” was here before, so nothing was stored."
     assert set(again.counts.values()) == {0}
@@ -151,7 +158,7 @@ def test_what_was_here_before_is_not_told_as_stored(home: Path, tmp_path: Path) 
 def test_only_who_may_begin_a_project_takes_an_archive_in(home: Path, tmp_path: Path) -> None:
     data, other = packed(home), tmp_path / "two"
     with open_store(other) as store:
-        first = first_project(store, "ann", 1.0)
+        first = ensure_project(store, "ann", 1.0)
         store.projects.set_member(Member(first.id, "kim", "lead", 2.0))
         second = Project("p2", "Second", 3.0)
         store.projects.save(second)
@@ -165,9 +172,9 @@ def test_only_who_may_begin_a_project_takes_an_archive_in(home: Path, tmp_path: 
 
 
 def of_version_1(files: dict[str, bytes]) -> None:
-    for name in SINCE_2:
+    for name in LISTS_SINCE_VERSION_2:
         del files[f"{name}.jsonl"]
-    files[MANIFEST] = files[MANIFEST].replace(b'"version": 2', b'"version": 1')
+    files[MANIFEST_NAME] = files[MANIFEST_NAME].replace(b'"version": 2', b'"version": 1')
 
 
 def test_an_archive_of_the_first_version_still_comes_in(home: Path, tmp_path: Path) -> None:
@@ -196,11 +203,11 @@ def changed(data: bytes, change: Change, *, is_resummed: bool = False) -> bytes:
         files = {name: source.read(name) for name in source.namelist()}
     change(files)
     if is_resummed:
-        manifest = json.loads(files[MANIFEST])
+        manifest = json.loads(files[MANIFEST_NAME])
         manifest["files"] = {
-            n: hashlib.sha256(d).hexdigest() for n, d in files.items() if n != MANIFEST
+            n: hashlib.sha256(d).hexdigest() for n, d in files.items() if n != MANIFEST_NAME
         }
-        files[MANIFEST] = json.dumps(manifest).encode()
+        files[MANIFEST_NAME] = json.dumps(manifest).encode()
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as target:
         for name, content in files.items():
@@ -209,7 +216,7 @@ def changed(data: bytes, change: Change, *, is_resummed: bool = False) -> bytes:
 
 
 def newer(files: dict[str, bytes]) -> None:
-    files[MANIFEST] = files[MANIFEST].replace(b'"version": 2', b'"version": 3')
+    files[MANIFEST_NAME] = files[MANIFEST_NAME].replace(b'"version": 2', b'"version": 3')
 
 
 def other_text(files: dict[str, bytes]) -> None:
@@ -280,9 +287,9 @@ def without_cases(files: dict[str, bytes]) -> None:
         (lambda files: files.update({"../../evil.txt": b"x"}), True, "evil"),
         (lambda files: files.update({"/etc/passwd": b"x"}), True, "passwd"),
         (lambda files: files.update({"documents/" + "0" * 64: b"x"}), True, "bytes"),
-        (lambda files: files.pop(MANIFEST), False, "another zip file"),
-        (lambda files: files.update({MANIFEST: b"[]"}), False, "another zip file"),
-        (lambda files: files.update({MANIFEST: b"["}), False, "JSON"),
+        (lambda files: files.pop(MANIFEST_NAME), False, "another zip file"),
+        (lambda files: files.update({MANIFEST_NAME: b"[]"}), False, "another zip file"),
+        (lambda files: files.update({MANIFEST_NAME: b"["}), False, "JSON"),
     ],
 )  # fmt: skip
 def test_a_changed_archive_is_refused_and_leaves_nothing(
@@ -328,7 +335,7 @@ def test_what_is_no_archive_is_refused(tmp_path: Path, data: bytes) -> None:
 def test_a_bomb_is_refused_unread(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archive, "MOST_ARCHIVE", 1_000_000)
+    monkeypatch.setattr(archive, "MAX_ARCHIVE_BYTES", 1_000_000)
     data = changed(packed(home), lambda f: f.update({"golds.jsonl": b" " * 2_000_000}))
     assert len(data) < 100_000
     with pytest.raises(ReviewError, match="left unread"):
@@ -354,7 +361,7 @@ def test_the_command_line_moves_a_project(
 
 
 def kept_rows(store: Store) -> list[object]:
-    from core.exchange.outgoing import rows_of
+    from core.exchange.outgoing import load_project_rows
     from tests.exchange.stores import NOWHERE
 
-    return [kept(row) for row in rows_of(store, NOWHERE, project_of(store))]
+    return [kept(row) for row in load_project_rows(store, NOWHERE, project_of(store))]

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from core.exchange import incoming
-from core.exchange.incoming import ImportOrder, take_in
-from core.exchange.packed import MOST_ROW
-from core.exchange.registry import FORMATS, ONLY_READ, WRITTEN
+from core.exchange.incoming import ImportRequest, import_rows
+from core.exchange.packed import MAX_ROW_CHARS
+from core.exchange.registry import FORMATS, READ_ONLY_FORMATS, WRITABLE_FORMATS
 from core.runtime.errors import InputError, NotAllowed
 from core.schema.events import RunFinished, RunStarted
 from core.schema.records import Member, Plan, Project, Run, Source, Verdict
-from core.schema.reviews import Correction, EvidenceMark, Gold, Handling, Suggestion
+from core.schema.reviews import Correction, EvidenceMark, GoldAnswer, QueueEvent, Suggestion
 from core.store import open_store
 from core.store.sqlite import to_plain
 from tests.exchange.stores import NOW, NOWHERE, exported, imported, project_of
@@ -76,7 +76,7 @@ def test_a_row_that_no_table_shows_is_listed_too(row: Any, words: str) -> None:
 
 
 def test_a_row_is_limited_before_it_is_parsed() -> None:
-    (found,) = reasons("jsonl", lines(GOOD, b'{"response": "' + b"a" * MOST_ROW + b'"}\n'))
+    (found,) = reasons("jsonl", lines(GOOD, b'{"response": "' + b"a" * MAX_ROW_CHARS + b'"}\n'))
     assert "characters in a row" in found[1]
 
 
@@ -102,7 +102,7 @@ def test_a_list_that_breaks_off_keeps_what_came_before() -> None:
     assert found[0] == 2
 
 
-@pytest.mark.parametrize("name", [*WRITTEN, *ONLY_READ])
+@pytest.mark.parametrize("name", [*WRITABLE_FORMATS, *READ_ONLY_FORMATS])
 @pytest.mark.parametrize(
     "data",
     [b"", b" \n", b"\x1f\x8bno gzip", b"\xff\xfe\x00", b"caf\xe9\n", b"\x89PNG\r\n\x1a\n\xff"],
@@ -113,7 +113,7 @@ def test_what_is_no_text_is_refused_with_a_sentence(name: str, data: bytes) -> N
         FORMATS[name].read("rows", data)
 
 
-@pytest.mark.parametrize("name", [*WRITTEN, *ONLY_READ])
+@pytest.mark.parametrize("name", [*WRITABLE_FORMATS, *READ_ONLY_FORMATS])
 @pytest.mark.parametrize("data", [b"{}", b"[]", b"[{}]", b"null", b'"x"', b"a,b\n1,2\n", b"\x00"])
 def test_nothing_that_is_another_kind_of_file_comes_in(name: str, data: bytes) -> None:
     try:
@@ -183,9 +183,9 @@ def test_no_time_is_yet_to_come() -> None:
     late = NOW + 1e9
     row = GOOD | {
         "corrections": [to_plain(Correction("k", None, "good", "Ana", late, "unclear"))],
-        "golds": [to_plain(Gold("g", "good", "Ana", late, "imported", "hallucinated"))],
+        "golds": [to_plain(GoldAnswer("g", "good", "Ana", late, "imported", "hallucinated"))],
         "suggestions": [to_plain(Suggestion("s", "good", "bot", late, "supported"))],
-        "handlings": [to_plain(Handling("good", "Ana", late, "skipped"))],
+        "handlings": [to_plain(QueueEvent("good", "Ana", late, "skipped"))],
     }
     with open_store(None) as store:
         assert not imported(store, FORMATS["jsonl"].read("rows", lines(row))).problems
@@ -203,7 +203,7 @@ def test_only_a_lead_brings_rows_in() -> None:
         store.projects.set_member(Member(project.id, "ben", "annotator", 1.0))
         read = FORMATS["jsonl"].read("rows", lines({**GOOD, "documents": [{"text": "A source."}]}))
         with pytest.raises(NotAllowed, match="takes the role lead"):
-            take_in(store, NOWHERE, read, ImportOrder(project, "ben", NOW, "rows"))
+            import_rows(store, NOWHERE, read, ImportRequest(project, "ben", NOW, "rows"))
         assert store.cases.all(project.id) == []
         assert store.library.all(project.id) == []
 
@@ -211,7 +211,7 @@ def test_only_a_lead_brings_rows_in() -> None:
 def test_a_lead_who_is_one_no_more_brings_no_further_part_in(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(incoming, "AT_ONCE", 1)
+    monkeypatch.setattr(incoming, "ROWS_PER_TRANSACTION", 1)
     rows = [{**GOOD, "id": str(number)} for number in range(3)]
     with open_store(None) as store:
         project = project_of(store)
@@ -221,9 +221,9 @@ def test_a_lead_who_is_one_no_more_brings_no_further_part_in(
             if done == 1:
                 store.projects.set_member(Member(project.id, "ben", "annotator", 1.0))
 
-        order = ImportOrder(project, "ben", NOW, "rows")
+        order = ImportRequest(project, "ben", NOW, "rows")
         with pytest.raises(NotAllowed):
-            take_in(store, NOWHERE, FORMATS["jsonl"].read("rows", lines(*rows)), order, demoted)
+            import_rows(store, NOWHERE, FORMATS["jsonl"].read("rows", lines(*rows)), order, demoted)
         assert [case.id for case in store.cases.all(project.id)] == ["0"]
 
 

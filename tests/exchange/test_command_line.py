@@ -16,10 +16,10 @@ from xml.etree import ElementTree
 import pytest
 
 from core.__main__ import main
-from core.exchange.annotation_tools import config_of
-from core.exchange.command_line import ARCHIVE, MOST_SHOWN
-from core.exchange.registry import FORMATS, ONLY_READ, WRITTEN
-from core.review.people import first_project, person_here
+from core.exchange.annotation_tools import build_labeling_config
+from core.exchange.command_line import ARCHIVE, MAX_PROBLEMS_SHOWN
+from core.exchange.registry import FORMATS, READ_ONLY_FORMATS, WRITABLE_FORMATS
+from core.review.people import current_person, ensure_project
 from core.schema.records import CATEGORY_WORDS
 from core.store import open_store
 from tests.test_architecture import ROOT
@@ -62,12 +62,12 @@ def state(home: Path) -> list[tuple[Any, ...]]:
 
 
 def test_the_formats_are_those_that_are_listed() -> None:
-    assert WRITTEN == ("jsonl", "csv", "label-studio", "argilla", "mu-shroom", "ragtruth")
-    assert ONLY_READ == ("faithbench", "haluquestqa", "xsum", "mad")
+    assert WRITABLE_FORMATS == ("jsonl", "csv", "label-studio", "argilla", "mu-shroom", "ragtruth")
+    assert READ_ONLY_FORMATS == ("faithbench", "haluquestqa", "xsum", "mad")
     assert ARCHIVE not in FORMATS
 
 
-@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("name", WRITABLE_FORMATS)
 def test_each_format_leaves_one_home_and_enters_another(
     name: str, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -94,13 +94,13 @@ def test_bad_rows_are_listed_and_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "rows.jsonl"
-    path.write_text('{"id": 1, "response": "ok"}\n' + "broken\n" * (MOST_SHOWN + 5))
+    path.write_text('{"id": 1, "response": "ok"}\n' + "broken\n" * (MAX_PROBLEMS_SHOWN + 5))
     code, _, err = run("import", "--format", "jsonl", str(path), "--home", str(tmp_path / "h"),
                        capsys=capsys)  # fmt: skip
     told = err.splitlines()
     assert code == 0
     assert told[0].startswith("line 2: expected JSON")
-    assert told[MOST_SHOWN] == "… and 5 more."
+    assert told[MAX_PROBLEMS_SHOWN] == "… and 5 more."
     assert "1 new case" in told[-1]
     assert "55 rows left out" in told[-1]
 
@@ -256,8 +256,8 @@ def test_the_labelling_configuration_has_the_projects_own_categories(
     home, out = tmp_path / "h", str(tmp_path / "tasks.json")
     own = ("wrong_entity", 'says "more" than <it> & $does')
     with open_store(home) as store:
-        project = first_project(store, person_here(store), 1.0)
-        assert labels_of(config_of(project.categories)) == list(CATEGORY_WORDS)
+        project = ensure_project(store, current_person(store), 1.0)
+        assert labels_of(build_labeling_config(project.categories)) == list(CATEGORY_WORDS)
         store.projects.save(replace(project, categories=own))
     code, _, err = run(
         "export", "--format", "label-studio", "--out", out, "--home", str(home), capsys=capsys

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from core.exchange.registry import FORMATS, WRITTEN, recognised
-from core.exchange.rows import Read
+from core.exchange.registry import FORMATS, WRITABLE_FORMATS, detect_format
+from core.exchange.rows import ParsedFile
 from core.store import open_store
 from tests.exchange.stores import imported, kept
 from tests.needs import need
@@ -38,7 +38,7 @@ def file(name: str) -> Path:
 def test_a_set_is_recognised_and_read_without_a_bad_row(name: str) -> None:
     path = file(name)
     data = path.read_bytes()
-    assert recognised(path.name, data) == name
+    assert detect_format(path.name, data) == name
     read = FORMATS[name].read(path.name, data)
     assert not read.problems
     assert len(read.rows) >= 30
@@ -50,7 +50,7 @@ def test_a_set_moves_through_every_format(name: str) -> None:
     read = FORMATS[name].read(path.name, path.read_bytes())
     rows = [replace(row, id=row.id or f"row {n}") for n, row in enumerate(read.rows[:300])]
     before = [kept(row) for row in rows]
-    for target in WRITTEN:
+    for target in WRITABLE_FORMATS:
         write = FORMATS[target].write
         assert write is not None
         assert [kept(row) for row in FORMATS[target].read("x", write(rows)).rows] == before
@@ -72,7 +72,7 @@ def test_a_large_set_comes_in_within_seconds() -> None:
     read = FORMATS["xsum"].read(path.name, path.read_bytes())
     began = time.monotonic()
     with open_store(None) as store:
-        outcome = imported(store, Read(read.rows))
+        outcome = imported(store, ParsedFile(read.rows))
     assert (outcome.new, outcome.problems) == (len(read.rows), [])
     assert outcome.corrections > 2 * outcome.new, "several annotators a summary"
     assert time.monotonic() - began < 60

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from components.run.run_view import is_timed
-from core.exchange.incoming import Outcome
+from core.exchange.incoming import ImportOutcome
 from core.exchange.mad import read_mad as read
-from core.schema.progress import folded
+from core.schema.progress import fold_events
 from core.store import Store, open_store
 from core.store.traces import export_trace, import_trace
 from tests.exchange.stores import NOW, imported, project_of
@@ -22,7 +22,7 @@ RECORDED = ROOT.parent / "shared" / "data" / "mad_debates" / "MAD_Debate_Process
 FILES = {"1.json": debate(), "2.json": debate(), "3.json": debate(source="另一句。")}
 
 
-def brought(store: Store, data: bytes) -> Outcome:
+def brought(store: Store, data: bytes) -> ImportOutcome:
     outcome = imported(store, read("debates.tar.gz", data), "cases")
     assert not outcome.problems
     return outcome
@@ -51,7 +51,7 @@ def test_a_run_says_that_it_comes_from_elsewhere_and_gives_no_label() -> None:
             "finished", "imported", "unclear", "not_settled",
         )  # fmt: skip
         assert (run.plan.protocol, run.plan.roster) == ("mad", "recorded: tiny-1")
-        progress = folded(event for _, event in store.runs.events(run.id))
+        progress = fold_events(event for _, event in store.runs.events(run.id))
         assert not is_timed(progress)
         assert progress.began_at == NOW, "the time at which it came in"
         assert [turn.number for turn in progress.turns] == [1, 2, 3, 4]

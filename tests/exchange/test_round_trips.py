@@ -9,15 +9,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core.exchange.outgoing import rows_of
-from core.exchange.registry import FORMATS, WRITTEN
+from core.exchange.outgoing import load_project_rows
+from core.exchange.registry import FORMATS, WRITABLE_FORMATS
 from core.exchange.rows import (
     ExchangeRow,
     MachineVerdict,
-    Read,
-    correction_of,
-    gold_of,
-    imported_row,
+    ParsedFile,
+    build_correction,
+    build_gold,
+    mark_row_imported,
 )
 from core.schema.records import Span, WordScore
 from core.schema.reviews import Correction, Suggestion
@@ -62,12 +62,12 @@ def rows(draw: Any) -> tuple[ExchangeRow, ...]:
         marked = draw(spans(response))
         soft = tuple(WordScore(s.start, s.end, 0.25) for s in marked[:1])
         texts = {"reason": draw(TEXT).strip(), "corrected_answer": draw(TEXT).strip()}
-        gold = None if label is None else gold_of(label, marked, soft=soft, **texts)
+        gold = None if label is None else build_gold(label, marked, soft=soft, **texts)
         found.append(ExchangeRow(name, response, draw(TEXT), "en", golds=(gold,) if gold else ()))
     return tuple(found)
 
 
-@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("name", WRITABLE_FORMATS)
 @given(given_rows=rows())
 @example(given_rows=tuple(ExchangeRow(f"h{n}", text + ".") for n, text in enumerate(HARD)))
 @example(given_rows=(ExchangeRow("a", "same"), ExchangeRow("b", "same")))
@@ -77,28 +77,31 @@ def test_texts_labels_and_spans_survive(name: str, given_rows: tuple[ExchangeRow
     assert [kept(row)["id"] for row in before] == [row.id for row in given_rows]
 
 
-@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("name", WRITABLE_FORMATS)
 def test_a_very_long_text_survives(name: str) -> None:
     text = "Ünïcode 👩‍👩‍👧 text\r\n" * 2500
     span = Span(49_000, 49_007, text[49_000:49_007], 1.0, "contradicted", "")
-    row = ExchangeRow("long", text, golds=(gold_of("hallucinated", [span]),))
+    row = ExchangeRow("long", text, golds=(build_gold("hallucinated", [span]),))
     before, after = moved((row,), name)
     assert len(text) >= 50_000
     assert kept(after[0]) == kept(before[0])
 
 
-@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("name", WRITABLE_FORMATS)
 def test_the_same_file_twice_changes_nothing(name: str) -> None:
     span = Span(0, 3, "The", 1.0, "contradicted", "")
     row = ExchangeRow(
         "1",
         "The tower.",
-        golds=(gold_of("hallucinated", [span], reason="why"),),
-        corrections=(correction_of("ana", "hallucinated", [span]), correction_of("bo", "unclear")),
+        golds=(build_gold("hallucinated", [span], reason="why"),),
+        corrections=(
+            build_correction("ana", "hallucinated", [span]),
+            build_correction("bo", "unclear"),
+        ),
         suggestions=(Suggestion("", "", "detector", 0.0, "hallucinated", 0.7, (span,)),),
     )
     with open_store(None) as store, open_store(None) as other:
-        imported(store, Read((row,)))
+        imported(store, ParsedFile((row,)))
         data = exported(store, name)
         for target in (store, other):
             imported(target, FORMATS[name].read("rows", data), now=1.0)
@@ -117,10 +120,10 @@ def test_what_several_people_said_survives(name: str) -> None:
     row = ExchangeRow(
         "1",
         "The tower is old.",
-        golds=(gold_of("supported"),),
+        golds=(build_gold("supported"),),
         corrections=(
-            correction_of("ana", "hallucinated", [Span(4, 9, "tower", 1.0, "reasoning", "")]),
-            correction_of("bo", "unclear", reason="who knows"),
+            build_correction("ana", "hallucinated", [Span(4, 9, "tower", 1.0, "reasoning", "")]),
+            build_correction("bo", "unclear", reason="who knows"),
         ),
     )
     before, after = moved((row,), name)
@@ -145,9 +148,9 @@ def test_jsonl_keeps_everything() -> None:
         "Role",
         "Instruction",
         golds=(
-            replace(gold_of("supported"), id="g1", at=5.0, author="x"),
+            replace(build_gold("supported"), id="g1", at=5.0, author="x"),
             replace(
-                gold_of("unclear", [span], reason="r"),
+                build_gold("unclear", [span], reason="r"),
                 id="g2",
                 at=7.0,
                 author="z",
@@ -155,23 +158,23 @@ def test_jsonl_keeps_everything() -> None:
             ),
         ),
         corrections=(
-            replace(correction_of("ana", "unclear", [span]), id="c1", at=3.0, seconds=8.5),
-            replace(correction_of("ana", "unclear"), id="c2", at=4.0, withdraws="c1"),
+            replace(build_correction("ana", "unclear", [span]), id="c1", at=3.0, seconds=8.5),
+            replace(build_correction("ana", "unclear"), id="c2", at=4.0, withdraws="c1"),
         ),
         suggestions=(Suggestion("s1", "", "d", 2.0, "hallucinated", 0.7, (span,)),),
         others=(("model", "gpt"), ("logits#json", "[1.5, null]")),
     )
-    (before,), (after,) = moved((imported_row(row),), "jsonl")
+    (before,), (after,) = moved((mark_row_imported(row),), "jsonl")
     assert replace(after, handlings=()) == replace(before, handlings=())
     assert [one.did for one in after.handlings] == ["imported", "imported"]
 
 
-@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("name", WRITABLE_FORMATS)
 def test_an_own_file_that_comes_back_changes_nothing(name: str) -> None:
     span = Span(4, 9, "tower", 1.0, "reasoning", "lee")
-    row = ExchangeRow("1", "The tower.", golds=(gold_of("supported"),))
+    row = ExchangeRow("1", "The tower.", golds=(build_gold("supported"),))
     with open_store(None) as store:
-        imported(store, Read((row,)))
+        imported(store, ParsedFile((row,)))
         given = [
             Correction("c1", None, "1", "lee", 2e9, "unclear", (), "hm"),
             Correction("c2", None, "1", "ana", 3e9, "hallucinated", (span,), "p. 3"),
@@ -185,7 +188,7 @@ def test_an_own_file_that_comes_back_changes_nothing(name: str) -> None:
         assert before == [list(store.db.query(f"SELECT * FROM {table}")) for table in TABLES]
     with open_store(None) as other:
         imported(other, FORMATS[name].read("rows", data))
-        (found,) = rows_of(other, NOWHERE, project_of(other))
+        (found,) = load_project_rows(other, NOWHERE, project_of(other))
         assert kept(found)["label"] == "hallucinated", "the newest correction counts elsewhere too"
         assert kept(found)["spans"] == [(4, 9, "tower", "reasoning")]
 
@@ -195,7 +198,7 @@ def test_the_verdict_of_another_home_is_a_suggestion() -> None:
     row = ExchangeRow("1", "The tower.", verdict=verdict)
     with open_store(None) as store:
         for _ in range(2):
-            assert not imported(store, Read((row,))).problems
+            assert not imported(store, ParsedFile((row,))).problems
         (found,) = store.golds.suggestions("1")
         item = store.queue.get("1")
     assert (found.label, found.p, found.at) == ("hallucinated", 0.9, 5.0)
@@ -205,7 +208,7 @@ def test_the_verdict_of_another_home_is_a_suggestion() -> None:
 
 @pytest.mark.parametrize("name", ["label-studio", "argilla"])
 def test_nobody_of_several_becomes_the_gold(name: str) -> None:
-    people = (correction_of("ana", "unclear"), correction_of("bo", "hallucinated"))
+    people = (build_correction("ana", "unclear"), build_correction("bo", "hallucinated"))
     _, (after,) = moved((ExchangeRow("1", "The tower.", corrections=people),), name)
     assert after.golds == ()
     assert [(one.author, one.label) for one in after.people] == [

@@ -15,13 +15,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.__main__ import main
-from core.exchange.outgoing import FAILED_NAME, KEPT_NAME, Sorted, sorted_out, zipped
-from core.exchange.trajectory import REASON_WORDS, ChatMessage, Trajectory, balanced, trajectory_of
+from core.exchange.outgoing import (
+    FAILED_FILE_NAME,
+    KEPT_FILE_NAME,
+    TrajectoryExport,
+    export_trajectories,
+    zip_trajectories,
+)
+from core.exchange.trajectory import (
+    REASON_WORDS,
+    ChatMessage,
+    Trajectory,
+    balance_labels,
+    build_trajectory,
+)
 from core.llm.prompting import PromptBook
-from core.review.people import first_project
+from core.review.people import ensure_project
 from core.schema.records import Label
 from core.store import open_store
-from core.tools.registry import read_input, tool_named
+from core.tools.registry import get_tool, read_input
 from tests.exchange.audits_told import Audit, case_of, events_of, own_tools, read_action, tell
 from tests.test_architecture import ROOT
 
@@ -30,7 +42,7 @@ pytestmark = pytest.mark.usefixtures("own_tools")
 
 
 def told(audit: Audit) -> Trajectory:
-    found = trajectory_of("r1", events_of(audit, case_of(audit)), PromptBook())
+    found = build_trajectory("r1", events_of(audit, case_of(audit)), PromptBook())
     assert found is not None
     return found
 
@@ -46,10 +58,12 @@ def actions(found: Trajectory, mark: str = "ACTION: ") -> list[tuple[str, Any]]:
     return read
 
 
-def sorted_of(*audits: Audit, which: str = "all", balance: bool = False) -> Sorted:
+def sorted_of(*audits: Audit, which: str = "all", balance: bool = False) -> TrajectoryExport:
     with open_store(None) as store:
         tell(store, audits)
-        return sorted_out(store, first_project(store, "Mira", 1.0), which, balance=balance)
+        return export_trajectories(
+            store, ensure_project(store, "Mira", 1.0), which, balance=balance
+        )
 
 
 def reasons(*audits: Audit) -> list[list[str]]:
@@ -89,7 +103,7 @@ def test_what_says_nothing_to_check_is_no_part_of_the_answer() -> None:
         else event
         for event in events_of(audit, case_of(audit))
     ]
-    found = trajectory_of("r1", events, PromptBook())
+    found = build_trajectory("r1", events, PromptBook())
     assert found is not None
     _, given_ = actions(found)[-1]
     assert [one["statement"] for one in given_["checked"]] == ["2 + 2 = 5."]
@@ -98,7 +112,7 @@ def test_what_says_nothing_to_check_is_no_part_of_the_answer() -> None:
 def test_every_action_is_one_that_the_toolbox_takes() -> None:
     found = told(Audit(final=("unclear", "hallucinated")))
     for tool, given_ in actions(found):
-        read_input(tool_named(tool), json.dumps(given_))
+        read_input(get_tool(tool), json.dumps(given_))
 
 
 def test_thoughts_and_actions_are_trained_and_nothing_else() -> None:
@@ -239,7 +253,7 @@ def test_balanced_means_as_many_of_each_label_in_each_language(
         Trajectory(f"r{number}", language, label, (ChatMessage("user", ""),))
         for number, (label, language) in enumerate(drawn)
     ]
-    kept, left = balanced(found)
+    kept, left = balance_labels(found)
     assert sorted(one.run_id for one in (*kept, *left)) == sorted(one.run_id for one in found)
     for language in ("en", "zh"):
         cell = [one.label for one in kept if one.language == language]
@@ -247,7 +261,7 @@ def test_balanced_means_as_many_of_each_label_in_each_language(
         fewest = min(there.count("supported"), there.count("hallucinated"))
         assert cell.count("supported") == cell.count("hallucinated") == fewest
         assert "unclear" not in cell
-    assert balanced(found) == (kept, left)
+    assert balance_labels(found) == (kept, left)
 
 
 def test_what_balance_leaves_out_is_in_the_second_file_with_that_reason() -> None:
@@ -296,7 +310,7 @@ def test_balanced_goes_with_trajectories_only(
 
 def test_the_page_gives_both_files_in_one() -> None:
     found = sorted_of(Audit(), replace(Audit(), right=None))
-    with zipfile.ZipFile(io.BytesIO(zipped(found))) as packed:
-        assert packed.read(KEPT_NAME) == found.kept_file
-        assert packed.read(FAILED_NAME) == found.failed_file
+    with zipfile.ZipFile(io.BytesIO(zip_trajectories(found))) as packed:
+        assert packed.read(KEPT_FILE_NAME) == found.kept_file
+        assert packed.read(FAILED_FILE_NAME) == found.failed_file
         assert json.loads(found.failed_file)["id"] == "run1"

@@ -11,7 +11,7 @@ from core.__main__ import main
 from core.schema.records import Label, Span
 from core.schema.reviews import Correction
 from core.store import open_store
-from core.tools.registry import read_input, tool_named
+from core.tools.registry import get_tool, read_input
 from tests.exchange.audits_told import read_action
 
 RESPONSE = "The Orrin bridge was opened in 1931. It is 512 m long."
@@ -68,7 +68,7 @@ def test_every_step_of_a_real_audit_is_a_call_that_its_tool_takes(
     assert len(read) == len(calls) > 3
     assert (read[0][0], read[-1][0]) == ("split_text", "get_answer")
     for tool, given in read:
-        read_input(tool_named(tool), given)
+        read_input(get_tool(tool), given)
     assert "It is 512 m long." in row["messages"][-1]["content"]
 
 

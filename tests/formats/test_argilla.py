@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from core.exchange.registry import FORMATS
-from core.exchange.rows import ExchangeRow, gold_of
+from core.exchange.rows import ExchangeRow, build_gold
 from core.schema.records import Span
 from core.schema.reviews import Suggestion
 
@@ -44,7 +44,7 @@ def test_one_suggestion_needs_no_metadata() -> None:
 
 
 def test_what_the_metadata_adds_to_the_gold_comes_back_beside_them() -> None:
-    gold = gold_of("hallucinated", [SPAN], author="ana")
+    gold = build_gold("hallucinated", [SPAN], author="ana")
     row = read(written(ExchangeRow("1", "ab", golds=(gold,), suggestions=TOLD)))
     assert row.golds[0].spans == (SPAN,)
     assert row.suggestions == TOLD

@@ -7,7 +7,7 @@ import io
 from collections.abc import Sequence
 
 from core.exchange.registry import FORMATS
-from core.exchange.rows import Document, ExchangeRow, Read, gold_of
+from core.exchange.rows import ExchangeDocument, ExchangeRow, ParsedFile, build_gold
 from core.schema.records import Span
 from core.schema.reviews import Suggestion
 
@@ -18,7 +18,7 @@ def table(*rows: Sequence[str]) -> bytes:
     return out.getvalue().encode()
 
 
-def read(data: bytes) -> Read:
+def read(data: bytes) -> ParsedFile:
     return FORMATS["csv"].read("table", data)
 
 
@@ -49,7 +49,10 @@ def test_a_row_that_was_put_into_our_table_by_hand_has_a_text() -> None:
 
 
 def test_our_documents_come_back() -> None:
-    documents = (Document("a.txt", "[{1}] Smith", "f" * 64), Document("b.txt", "=1+1"))
+    documents = (
+        ExchangeDocument("a.txt", "[{1}] Smith", "f" * 64),
+        ExchangeDocument("b.txt", "=1+1"),
+    )
     found = read(written(ExchangeRow("1", "a", documents=documents)))
     assert [(d.name, d.text) for d in found.rows[0].documents] == [
         ("a.txt", "[{1}] Smith"),
@@ -102,7 +105,7 @@ def test_a_foreign_column_called_suggestions_is_a_text() -> None:
 
 
 def test_broken_suggestions_are_told() -> None:
-    row = ExchangeRow("1", "abc", golds=(gold_of("supported"),))
+    row = ExchangeRow("1", "abc", golds=(build_gold("supported"),))
     header, own = cells(written(row))
     place = header.index("suggestions")
     for cell, words in (

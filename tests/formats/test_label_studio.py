@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.exchange.registry import FORMATS
-from core.exchange.rows import ExchangeRow, Read
+from core.exchange.rows import ExchangeRow, ParsedFile
 
 TEXT = "😀aaaa 😀b"
 
@@ -22,7 +22,7 @@ def task(number: int, *marks: dict[str, Any], name: str = "annotations") -> dict
     return {"id": number, "data": {"text": TEXT}, name: [{"result": list(marks)}]}
 
 
-def read(*tasks: dict[str, Any]) -> Read:
+def read(*tasks: dict[str, Any]) -> ParsedFile:
     return FORMATS["label-studio"].read("tasks", json.dumps(tasks).encode())
 
 

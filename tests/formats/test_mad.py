@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.exchange.mad import read_mad as read
-from core.exchange.registry import recognised
+from core.exchange.registry import detect_format
 from core.exchange.rows import ExchangeRow, RecordedRun
 from core.runtime.errors import InputError
 from core.schema.events import JudgementReached
@@ -114,14 +114,14 @@ def test_what_stays_as_it_was_offers_no_other_text() -> None:
 def test_an_archive_is_read_in_the_order_of_its_numbers() -> None:
     files = {f"{n}.json": debate(source=f"句{n}") for n in (10, 2, 1)} | {"note.txt": b"hm"}
     data = archive(files)
-    assert recognised("debates.tar.gz", data) == "mad"
-    assert recognised("debates.tar", gzip.decompress(data)) == "mad"
+    assert detect_format("debates.tar.gz", data) == "mad"
+    assert detect_format("debates.tar", gzip.decompress(data)) == "mad"
     assert [row.question for row in read("debates.tar.gz", data).rows] == ["句1", "句2", "句10"]
 
 
 def test_debates_may_be_lines() -> None:
     lines = "\n".join(json.dumps(debate(source=f"句{n}")) for n in range(3)).encode()
-    assert recognised("debates.jsonl", lines) == "mad"
+    assert detect_format("debates.jsonl", lines) == "mad"
     assert len(read("debates.jsonl", lines).rows) == 3
 
 

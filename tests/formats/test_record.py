@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from core.exchange.rows import Record
+from core.exchange.rows import FileRecord
 from core.runtime.errors import InputError
 
-RECORD = Record(
+RECORD = FileRecord(
     {
         "text": " one ", "blank": " ", "number": "2.5", "whole": 3, "flag": True, "null": None,
         "list": ["a", 1], "texts": ["a", "b"], "objects": [{"text": "x"}], "inside": {"text": "y"},
@@ -66,13 +66,13 @@ def test_what_is_not_as_expected_is_named(read: Callable[[], object], message: s
 
 def test_a_long_value_is_cut_in_the_message() -> None:
     with pytest.raises(InputError) as raised:
-        Record({"a": "x" * 5000}, "f", 1).number("a")
+        FileRecord({"a": "x" * 5000}, "f", 1).number("a")
     assert len(str(raised.value)) < 200
 
 
 @pytest.mark.parametrize("name", ["half", "halves"])
 def test_half_a_character_is_no_text(name: str) -> None:
-    record = Record({"half": "so \ud83d", "halves": ["a", "\udc00"]}, "x.jsonl", 3)
+    record = FileRecord({"half": "so \ud83d", "halves": ["a", "\udc00"]}, "x.jsonl", 3)
     with pytest.raises(InputError, match=r"x\.jsonl, line 3: expected whole characters"):
         record.texts(name) if name == "halves" else record.text(name)
     if name == "half":

@@ -6,8 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from core.exchange.registry import FORMATS, ONLY_READ, WRITTEN
-from core.exchange.rows import Document, ExchangeRow, MachineVerdict, correction_of, gold_of
+from core.exchange.registry import FORMATS, READ_ONLY_FORMATS, WRITABLE_FORMATS
+from core.exchange.rows import (
+    ExchangeDocument,
+    ExchangeRow,
+    MachineVerdict,
+    build_correction,
+    build_gold,
+)
 from core.schema.records import Span
 from core.schema.reviews import Suggestion
 
@@ -20,11 +26,15 @@ ROW = ExchangeRow(
     "en",
     "Role",
     "Instruction",
-    (Document("one.txt", "First."), Document("two.txt", "Second."), Document("x.pdf", None, SHA)),
-    (Document("picture.png", None, SHA),),
-    golds=(gold_of("hallucinated", [SPAN], author="zoe", reason="why"),),
+    (
+        ExchangeDocument("one.txt", "First."),
+        ExchangeDocument("two.txt", "Second."),
+        ExchangeDocument("x.pdf", None, SHA),
+    ),
+    (ExchangeDocument("picture.png", None, SHA),),
+    golds=(build_gold("hallucinated", [SPAN], author="zoe", reason="why"),),
     corrections=tuple(
-        replace(correction_of(who, "unclear"), id=who, at=at, comment="hm")
+        replace(build_correction(who, "unclear"), id=who, at=at, comment="hm")
         for who, at in (("ana", 4.0), ("bo", 5.0))
     ),
     suggestions=tuple(
@@ -34,7 +44,7 @@ ROW = ExchangeRow(
 )
 
 
-@pytest.fixture(params=WRITTEN)
+@pytest.fixture(params=WRITABLE_FORMATS)
 def moved(request: pytest.FixtureRequest) -> tuple[str, ExchangeRow, bytes]:
     """(what a format leaves out, a row that went through it, its file)."""
     own = FORMATS[request.param]
@@ -46,12 +56,12 @@ def moved(request: pytest.FixtureRequest) -> tuple[str, ExchangeRow, bytes]:
 
 
 def test_what_is_written_says_in_a_sentence_what_is_not() -> None:
-    for name in WRITTEN:
+    for name in WRITABLE_FORMATS:
         words = FORMATS[name].leaves_out
         assert words.startswith("Leaves out "), name
         assert words.endswith("."), name
         assert words.count(". ") == 0, name
-    assert not any(FORMATS[name].leaves_out for name in ONLY_READ)
+    assert not any(FORMATS[name].leaves_out for name in READ_ONLY_FORMATS)
 
 
 def test_what_is_missing_is_named(moved: tuple[str, ExchangeRow, bytes]) -> None:

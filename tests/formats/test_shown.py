@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from core.exchange.registry import FORMATS, ONLY_READ, WRITTEN
-from core.runtime.errors import InputError, shown
+from core.exchange.registry import FORMATS, READ_ONLY_FORMATS, WRITABLE_FORMATS
+from core.runtime.errors import InputError, make_printable
 
 NASTY = "a\x1b[2J\x07\u202e\u2066\u200b\u2028\x9b\r\nb"
 
@@ -29,12 +29,12 @@ NASTY = "a\x1b[2J\x07\u202e\u2066\u200b\u2028\x9b\r\nb"
     ],
 )
 def test_what_steers_is_shown_as_its_escape(text: object, words: str) -> None:
-    assert shown(text) == words
+    assert make_printable(text) == words
 
 
 def test_what_is_long_is_cut() -> None:
-    assert shown("abcdef", 3) == "abc…"
-    assert shown("abc", 3) == "abc"
+    assert make_printable("abcdef", 3) == "abc…"
+    assert make_printable("abc", 3) == "abc"
 
 
 def lines(*rows: Any) -> bytes:
@@ -95,7 +95,7 @@ def test_reasons_can_be_printed_anywhere(name: str, data: bytes) -> None:
         assert all(char.isprintable() for char in reason), ascii(reason)
 
 
-@pytest.mark.parametrize("name", [*WRITTEN, *ONLY_READ])
+@pytest.mark.parametrize("name", [*WRITABLE_FORMATS, *READ_ONLY_FORMATS])
 def test_names_of_files_can_be_printed_too(name: str) -> None:
     with pytest.raises(InputError) as raised:
         FORMATS[name].read(NASTY, b"")

@@ -14,9 +14,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from core.baseline.examples import EXAMPLES, PreparedCase
-from core.debate.protocols import offered_to
-from core.pipeline.streaming_input import Request, check_once
+from core.baseline.examples import PREPARED_CASES, PreparedCase
+from core.debate.protocols import list_protocols
+from core.pipeline.streaming_input import CheckRequest, check_once
 
 KEPT = Path(__file__).with_name("traces.json")
 CUT = 8
@@ -34,8 +34,8 @@ Traces = dict[str, str]
 def traces_of(folder: Path) -> Traces:
     """By case and protocol the events stored, each as its kind and a digest of the rest."""
     found: Traces = {}
-    for example in EXAMPLES:
-        for protocol in offered_to(None):
+    for example in PREPARED_CASES:
+        for protocol in list_protocols(None):
             home = folder / f"{example.name}-{protocol}"
             found[f"{example.name} {protocol}"] = " ".join(_events(home, example, protocol))
     return found
@@ -48,7 +48,7 @@ def _events(home: Path, example: PreparedCase, protocol: str) -> list[str]:
         path = home / name
         path.write_bytes(data)
         paths.append(path)
-    request = Request(example.response, example.question, paths, protocol=protocol)
+    request = CheckRequest(example.response, example.question, paths, protocol=protocol)
     check_once(home / "home", request, lambda: 1000.0)
     with sqlite3.connect(home / "home" / "counterpoint.db") as store:
         rows = store.execute("SELECT kind, payload FROM events ORDER BY run_id, seq").fetchall()

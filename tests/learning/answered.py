@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from core.schema.events import RunFinished
 from core.schema.records import Label, Plan, Project, Run, Verdict
-from core.schema.reviews import Correction, Item
+from core.schema.reviews import Correction, QueueItem
 from core.store import Store
 from core.store.answered import AnsweredVerdict
-from core.store.queue import AT_RANDOM, Rules
+from core.store.queue import RANDOM_REASON, QueueRules
 from tests.fakes import make_case
 
 OURS = Project("project", "Ours", 1.0)
@@ -31,7 +31,7 @@ def add_run(
         store.runs.add(run, "me", at)
         verdict = Verdict(label, p, confidence, "So.", classifier=version)
         store.runs.append(run.id, "me", [RunFinished(at + 1.0, verdict, 1.0)])
-        item = Item(case_id, project, run.id, at, label, p, 0.0, "en", 0.5)
+        item = QueueItem(case_id, project, run.id, at, label, p, 0.0, "en", 0.5)
         store.queue.add(item)
     return case_id
 
@@ -48,7 +48,7 @@ def say(store: Store, name: str, label: Label, *, at: float = 20.0, who: str = "
 def draw(store: Store, name: str, who: str = "Mira") -> None:
     """Somebody was given its case at random, and has answered it."""
     with store.writing():
-        store.queue.take(f"c-{name}", who, Rules(people=9), 15.0, AT_RANDOM)
+        store.queue.take(f"c-{name}", who, QueueRules(people=9), 15.0, RANDOM_REASON)
         store.queue.end(f"c-{name}", who, "submitted", 16.0)
 
 

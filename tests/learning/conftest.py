@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from core.learning import train as training
-from core.learning.training_set import Lesson
+from core.learning.training_set import LabelledText
 from core.schema.records import Member, Project
 from core.store import Store, open_store
 from tests.fakes import FakeEmbedder
 from tests.learning.test_training_set import LABELS, add_corrected
 
-SEEDS = [Lesson(f"Seed {n}.", LABELS[n % 2], None, f"seed {n}") for n in range(8)]
+SEEDS = [LabelledText(f"Seed {n}.", LABELS[n % 2], None, f"seed {n}") for n in range(8)]
 
 
 @pytest.fixture(autouse=True)
@@ -31,8 +31,8 @@ def ready(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
         folder.mkdir(parents=True)
         (folder / "encoder.onnx").write_text("weights")
 
-    monkeypatch.setattr(training, "fine_tuned", fine_tuned)
-    monkeypatch.setattr(training, "kept_seed_rows", lambda *_: SEEDS)
+    monkeypatch.setattr(training, "fine_tune_encoder", fine_tuned)
+    monkeypatch.setattr(training, "load_seed_rows", lambda *_: SEEDS)
     monkeypatch.setattr(training, "OnnxEncoder", lambda _folder: FakeEmbedder())
     monkeypatch.setattr(training, "load_encoder", lambda _folder: FakeEmbedder())
     with open_store(home) as store:

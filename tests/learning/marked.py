@@ -22,7 +22,7 @@ from core.schema.records import (
     Label,
     Plan,
     Project,
-    RoleUsed,
+    RoleAssignment,
     Run,
     Span,
     Statement,
@@ -35,8 +35,8 @@ from core.store import Store
 
 WORDS = "alpha bravo carol delta erika"  # five letters each
 PROJECT = Project("p", "Project", 1.0)
-BUILT_IN = RoleUsed("span adjudicator", "Span adjudicator", True, "", "")
-MODEL = RoleUsed("span adjudicator", "tiny-talker", False, "", "")
+BUILT_IN = RoleAssignment("span adjudicator", "Span adjudicator", True, "", "")
+MODEL = RoleAssignment("span adjudicator", "tiny-talker", False, "", "")
 
 
 def place(number: int) -> tuple[int, int]:
@@ -67,7 +67,7 @@ def add_run(
     rulings: Sequence[tuple[Span, bool]] = (),
     *,
     label: Label = "hallucinated",
-    role: RoleUsed = BUILT_IN,
+    role: RoleAssignment = BUILT_IN,
 ) -> str:
     """A finished run that scored the words and ruled on the spans."""
     run = Run(new_id(), case.id, case.project_id, Plan(), "queued", 1.0)

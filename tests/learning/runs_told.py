@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from core.documents.library import store_file
-from core.pipeline.jobs import Jobs
+from core.pipeline.jobs import JobRunner
 from core.pipeline.streaming_input import CaseDraft, store_case
-from core.review.people import first_project, person_here
+from core.review.people import current_person, ensure_project
 from core.runtime.config import Settings
 from core.schema.events import (
     Event,
@@ -27,7 +27,7 @@ from core.schema.records import (
     Label,
     Plan,
     Quote,
-    RoleUsed,
+    RoleAssignment,
     Run,
     Span,
     Stance,
@@ -37,7 +37,7 @@ from core.schema.records import (
     new_id,
 )
 from core.schema.reviews import Correction
-from core.schema.rosters import DebaterSeat, RosterConfig, Seat
+from core.schema.rosters import AgentConfig, DebaterConfig, RosterConfig
 from core.store import Store, open_store
 
 CLAIM = "The tower is 512 m tall."
@@ -70,12 +70,13 @@ def events_of(told: Told, case: Case) -> list[Event]:
     models = told.models or {}
     names = list(dict.fromkeys([*(name for name, _ in told.turns), *models]))
     sheet = RosterConfig(
-        "told", debaters=tuple(DebaterSeat(n, Seat(model=models.get(n, ""))) for n in names)
+        "told",
+        debaters=tuple(DebaterConfig(n, AgentConfig(model=models.get(n, ""))) for n in names),
     )
     agents = {n: models[n].split("/")[-1] if n in models else f"Reader {n}" for n in names}
     roles = (
-        *(RoleUsed(f"debater {n}", agents[n], n not in models, "rules", "r1") for n in names),
-        RoleUsed("judge", "Judge", True, "rules", "j1"),
+        *(RoleAssignment(f"debater {n}", agents[n], n not in models, "rules", "r1") for n in names),
+        RoleAssignment("judge", "Judge", True, "rules", "j1"),
     )
     at = told.at
     plan = Plan(sheet=sheet, classifier=told.classifier)
@@ -104,7 +105,7 @@ def events_of(told: Told, case: Case) -> list[Event]:
 
 def tell(store: Store, told: Sequence[Told], person: str = "Mira") -> list[str]:
     """Store each as a case with its finished run and the person's answer; the ids of the runs."""
-    project = first_project(store, person, 1.0)
+    project = ensure_project(store, person, 1.0)
     store.projects.save_note("person", person)
     ids = []
     with store.writing():
@@ -166,10 +167,10 @@ def overturned(places: Sequence[str] = PLACES) -> list[Overturned]:
 
 def overturn(home: Path, cases: Sequence[Overturned]) -> None:
     """Check each case and say what these people say of it."""
-    jobs = Jobs(home)
+    jobs = JobRunner(home)
     with open_store(home) as store:
-        who = person_here(store)
-        project = first_project(store, who, 1.0)
+        who = current_person(store)
+        project = ensure_project(store, who, 1.0)
         for one in cases:
             entry = store_file(
                 store, home, project.id, one.name, one.text.encode(), who, 1.0, Settings()

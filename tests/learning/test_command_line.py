@@ -23,7 +23,7 @@ Run = Callable[..., tuple[int, str, str]]
 @pytest.fixture
 def run(home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """A command over the home: its exit code, output and complaints."""
-    monkeypatch.setattr(command_line, "be_modest", lambda _: None)
+    monkeypatch.setattr(command_line, "limit_process", lambda _: None)
 
     def command(*arguments: str) -> tuple[int, str, str]:
         code = main([*arguments, "--home", str(home)])
@@ -58,9 +58,9 @@ def test_promote_says_why_not(
         "rows": [],
         "reliability": {"before": [], "after": []},
     }
-    monkeypatch.setattr(training, "side_by_side", lambda *_: compared)
+    monkeypatch.setattr(training, "compare_classifiers", lambda *_: compared)
     monkeypatch.setattr(retrain, "load_classifier", lambda home, _: scripted(home, "right"))
-    monkeypatch.setattr(training, "card_text", lambda _: "")
+    monkeypatch.setattr(training, "render_card", lambda _: "")
     code, out, _ = run("retrain", "--by", "Nora", "--promote", "--json")
     told = json.loads(out)
     assert (code, told["promoted"]) == (0, not is_lower)
@@ -137,7 +137,7 @@ def test_an_interrupt_from_the_keyboard_ends_the_training(
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(training, "fine_tuned", interrupted)
+    monkeypatch.setattr(training, "fine_tune_encoder", interrupted)
     code, out, err = run("retrain", "--by", "Nora")
     assert (code, out) == (1, "")
     assert err.splitlines()[-1] == "Stopped."

@@ -14,36 +14,38 @@ from hypothesis import strategies as st
 
 from core.learning.consensus import (
     WEIGHTINGS,
-    Votes,
+    VoteMatrix,
     Weighting,
-    compare,
-    cross_fitted,
-    fit,
-    measures,
-    weights_from,
+    build_weighting_measures,
+    compare_weightings,
+    cross_fit_weighting,
+    fit_weighting,
+    parse_consensus_weights,
 )
 from core.learning.learned_consensus import (
-    KIND,
-    choose,
-    counts_for,
-    learn,
-    missing,
-    opinion,
-    weights_in,
+    CONSENSUS_RECORD_KIND,
+    activate_weights,
+    describe_missing_cases,
+    form_opinion,
+    learn_weights,
+    parse_stored_consensus,
+    summarize_agent_weights,
 )
-from core.learning.metrics import folds, log_losses, numbered
-from core.learning.reasoning import rows_of
+from core.learning.metrics import compute_log_losses, deal_folds, number_names
+from core.learning.reasoning import load_decided_runs
 from core.runtime.errors import ConfigError, InputError, NotAllowed
-from core.schema.progress import folded
+from core.schema.progress import fold_events
 from core.schema.records import Label, Member, Stance
 from core.store import Store, open_store
-from core.store.versions import NONE
+from core.store.versions import NOTHING_LEARNED
 from tests.learning.runs_told import Told, tell
 
 ACCURACIES = (0.9, 0.8, 0.6, 0.55, 0.5)
 
 
-def synthetic(n: int = 600, accuracies: tuple[float, ...] = ACCURACIES, seed: int = 3) -> Votes:
+def synthetic(
+    n: int = 600, accuracies: tuple[float, ...] = ACCURACIES, seed: int = 3
+) -> VoteMatrix:
     """Agents that err independently, some silent or unclear; two cases to a group."""
     random = np.random.default_rng(seed)
     labels = (random.random(n) < 0.4).astype(float)
@@ -51,7 +53,7 @@ def synthetic(n: int = 600, accuracies: tuple[float, ...] = ACCURACIES, seed: in
     said = np.where(right, labels[:, None], 1.0 - labels[:, None])
     said = np.where(random.random(said.shape) < 0.05, 0.5, said)
     said = np.where(random.random(said.shape) < 0.05, np.nan, said)
-    return Votes(
+    return VoteMatrix(
         tuple(f"agent {a}" for a in accuracies),
         said,
         tuple(("claim", "long")[i % 2] for i in range(n)),
@@ -60,15 +62,19 @@ def synthetic(n: int = 600, accuracies: tuple[float, ...] = ACCURACIES, seed: in
     )
 
 
-def figure(votes: Votes, p: np.ndarray, name: str) -> float:
-    return float(measures(votes.labels, p, is_probability=True)[name](np.ones((1, len(votes))))[0])
+def figure(votes: VoteMatrix, p: np.ndarray, name: str) -> float:
+    return float(
+        build_weighting_measures(votes.labels, p, is_probability=True)[name](
+            np.ones((1, len(votes)))
+        )[0]
+    )
 
 
 @pytest.mark.parametrize("weighting", ["history", "stack"])
 def test_known_accuracies_beat_all_alike_and_p_is_calibrated(weighting: Weighting) -> None:
     votes = synthetic()
-    p, alike = cross_fitted(votes, weighting, 1), cross_fitted(votes, "uniform", 1)
-    better = log_losses(votes.labels == 1, alike) - log_losses(votes.labels == 1, p)
+    p, alike = cross_fit_weighting(votes, weighting, 1), cross_fit_weighting(votes, "uniform", 1)
+    better = compute_log_losses(votes.labels == 1, alike) - compute_log_losses(votes.labels == 1, p)
     assert better.mean() > 3 * better.std() / len(better) ** 0.5
     assert figure(votes, p, "auroc") > figure(votes, alike, "auroc")
     assert figure(votes, p, "ece") < 0.06
@@ -77,7 +83,7 @@ def test_known_accuracies_beat_all_alike_and_p_is_calibrated(weighting: Weightin
 def test_who_was_right_more_often_counts_more() -> None:
     votes = synthetic()
     for weighting in ("history", "stack"):
-        weights = fit(votes, weighting)
+        weights = fit_weighting(votes, weighting)
         parts = weights.parts(np.ones((1, 5)), ["claim"])[0]
         assert parts[0] > parts[1] > max(parts[2:]), weighting
         assert abs(parts[4]) < 0.4 * parts[0], "a coin counts for next to nothing"
@@ -85,19 +91,19 @@ def test_who_was_right_more_often_counts_more() -> None:
 
 def test_agents_that_are_mostly_wrong_are_not_believed_the_other_way_round() -> None:
     votes = synthetic(accuracies=(0.2, 0.3, 0.3))
-    p = fit(votes, "uniform").p(votes.said, votes.kinds)
+    p = fit_weighting(votes, "uniform").p(votes.said, votes.kinds)
     assert np.ptp(p) == pytest.approx(0.0)
     assert p[0] == pytest.approx(votes.labels.mean(), abs=0.02)
 
 
 def test_copies_of_one_agent_are_not_counted_as_many() -> None:
     votes = synthetic(accuracies=(0.75,))
-    many = Votes(
+    many = VoteMatrix(
         tuple(f"copy {i}" for i in range(8)), np.repeat(votes.said, 8, axis=1),
         votes.kinds, votes.groups, votes.labels,
     )  # fmt: skip
     for weighting in ("history", "stack"):
-        p = cross_fitted(many, weighting, 1)
+        p = cross_fit_weighting(many, weighting, 1)
         assert figure(many, p, "ece") < 0.06, weighting
         assert p.max() < 0.9
 
@@ -107,9 +113,9 @@ def test_an_agent_that_is_good_on_one_kind_only_counts_there() -> None:
     said = votes.said.copy()
     claims = np.array([kind == "claim" for kind in votes.kinds])
     said[claims, 0] = votes.labels[claims]
-    votes = Votes(votes.agents, said, votes.kinds, votes.groups, votes.labels)
+    votes = VoteMatrix(votes.agents, said, votes.kinds, votes.groups, votes.labels)
     for weighting in ("history", "stack"):
-        weights = fit(votes, weighting)
+        weights = fit_weighting(votes, weighting)
         (claim,), (long,) = (
             weights.parts(np.array([[1.0, np.nan]]), [kind])[:, 0] for kind in ("claim", "long")
         )
@@ -121,18 +127,21 @@ def test_features_help_where_they_tell() -> None:
     random = np.random.default_rng(5)
     told = votes.labels + random.normal(0, 0.7, len(votes))
     told[::9] = np.nan
-    richer = Votes(
+    richer = VoteMatrix(
         votes.agents, votes.said, votes.kinds, votes.groups, votes.labels, told[:, None], ("told",)
     )
-    with_it, without = cross_fitted(richer, "stack", 1), cross_fitted(votes, "stack", 1)
+    with_it, without = (
+        cross_fit_weighting(richer, "stack", 1),
+        cross_fit_weighting(votes, "stack", 1),
+    )
     assert figure(votes, with_it, "auroc") > figure(votes, without, "auroc") + 0.1
 
 
 @pytest.mark.parametrize("weighting", WEIGHTINGS)
 def test_weights_are_plain_numbers_and_come_back_the_same(weighting: Weighting) -> None:
     votes = synthetic(200)
-    weights = fit(votes, weighting)
-    back = weights_from(json.loads(json.dumps(asdict(weights), allow_nan=False)))
+    weights = fit_weighting(votes, weighting)
+    back = parse_consensus_weights(json.loads(json.dumps(asdict(weights), allow_nan=False)))
     assert back == weights
     known = weights.p(votes.said, votes.kinds, votes.features)
     assert np.array_equal(back.p(votes.said, votes.kinds, votes.features), known)
@@ -143,10 +152,10 @@ def test_weights_are_plain_numbers_and_come_back_the_same(weighting: Weighting) 
 
 @pytest.mark.parametrize("key", ["schema", "table", "offsets", "names"])
 def test_weights_that_do_not_fit_together_are_refused(key: str) -> None:
-    plain = asdict(fit(synthetic(200), "history"))
+    plain = asdict(fit_weighting(synthetic(200), "history"))
     wrong: dict[str, object] = {"schema": 2, "table": [], "offsets": [], "names": ["x"]}
     with pytest.raises(ConfigError, match="learn them anew"):
-        weights_from(json.loads(json.dumps(plain | {key: wrong[key]})))
+        parse_consensus_weights(json.loads(json.dumps(plain | {key: wrong[key]})))
 
 
 @given(
@@ -158,27 +167,27 @@ def test_weights_that_do_not_fit_together_are_refused(key: str) -> None:
 def test_no_group_lies_in_two_folds(sizes: list[int], seed: int, wrong: float) -> None:
     groups = [f"g{n}" for n, size in enumerate(sizes) for _ in range(size)]
     labels = (np.random.default_rng(seed).random(len(groups)) < wrong).astype(float)
-    found = folds(groups, labels, seed)
+    found = deal_folds(groups, labels, seed)
     assert set(found.tolist()) == set(range(5)), "each fold has some"
     for group in set(groups):
         assert len({f for f, own in zip(found, groups, strict=True) if own == group}) == 1
-    assert np.array_equal(found, folds(groups, labels, seed))
+    assert np.array_equal(found, deal_folds(groups, labels, seed))
 
 
 def test_what_a_fold_says_does_not_depend_on_its_own_labels() -> None:
     votes = synthetic(200)
-    fold = folds(votes.groups, votes.labels, 1)
+    fold = deal_folds(votes.groups, votes.labels, 1)
     for weighting in WEIGHTINGS:
-        p = cross_fitted(votes, weighting, 1)
+        p = cross_fit_weighting(votes, weighting, 1)
         held = fold == 2
-        alone = fit(votes.rows(~held), weighting)
+        alone = fit_weighting(votes.rows(~held), weighting)
         assert np.allclose(p[held], alone.p(votes.said[held], votes.rows(held).kinds))
 
 
 def test_the_simplest_weighting_is_proposed_where_none_is_shown_to_be_better() -> None:
-    alike = compare(synthetic(200, (0.7, 0.7, 0.7)), 1)
+    alike = compare_weightings(synthetic(200, (0.7, 0.7, 0.7)), 1)
     assert alike.proposed == "uniform"
-    unlike = compare(synthetic(), 1)
+    unlike = compare_weightings(synthetic(), 1)
     assert unlike.proposed != "uniform"
     own = unlike.figures[unlike.proposed]
     assert own["log_loss"][0] < unlike.figures["always"]["log_loss"][0]
@@ -195,7 +204,7 @@ def test_figures_are_those_of_scikit_learn() -> None:
     from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
 
     votes = synthetic(300)
-    p = cross_fitted(votes, "history", 1)
+    p = cross_fit_weighting(votes, "history", 1)
     tied = np.clip(np.round(p, 1), 0.05, 0.95)
     assert figure(votes, tied, "auroc") == pytest.approx(roc_auc_score(votes.labels, tied))
     assert figure(votes, p, "log_loss") == pytest.approx(log_loss(votes.labels, p))
@@ -218,19 +227,19 @@ def test_votes_that_make_no_sense_are_refused(change: dict[str, object], words: 
         "groups": tuple("wxyz"), "labels": np.array([0.0, 1.0, 1.0, 0.0]),
     }  # fmt: skip
     with pytest.raises(InputError, match=words):
-        Votes(**(whole | change))  # type: ignore[arg-type]
+        VoteMatrix(**(whole | change))  # type: ignore[arg-type]
 
 
 def test_one_label_or_too_few_groups_are_refused() -> None:
     votes = synthetic(100)
     with pytest.raises(InputError, match="one label"):
-        fit(votes.rows(votes.labels == 1.0), "stack")
+        fit_weighting(votes.rows(votes.labels == 1.0), "stack")
     with pytest.raises(InputError, match="at least 5 groups"):
-        cross_fitted(votes.rows(np.arange(4)), "history", 1)
+        cross_fit_weighting(votes.rows(np.arange(4)), "history", 1)
 
 
 def test_names_are_numbered_in_order() -> None:
-    assert numbered(["b", "a", "b"]).tolist() == [1, 0, 1]
+    assert number_names(["b", "a", "b"]).tolist() == [1, 0, 1]
 
 
 SIDES: tuple[Label, Label] = ("supported", "hallucinated")
@@ -263,36 +272,45 @@ def project_of(store: Store) -> str:
 def test_weights_are_learned_used_on_a_run_and_put_back(store: Store) -> None:
     ids = tell(store, told(80))
     project_id = project_of(store)
-    rows = rows_of(store, project_id, {})
-    assert missing(rows) == ""
-    number = learn(store, project_id, rows, "Mira", 5.0)
+    rows = load_decided_runs(store, project_id, {})
+    assert describe_missing_cases(rows) == ""
+    number = learn_weights(store, project_id, rows, "Mira", 5.0)
     learned = store.learned.get(number)
     assert learned is not None
     assert len(learned.body["decisions"]) == 80
     assert learned.body["compared"]["groups"] == 80
-    assert store.learned.in_use(KIND, project_id) is None, "learned is not yet used"
-    choose(store, project_id, number, by="Mira", reason="Ada is good", now=6.0)
-    used = store.learned.in_use(KIND, project_id)
+    assert store.learned.in_use(CONSENSUS_RECORD_KIND, project_id) is None, (
+        "learned is not yet used"
+    )
+    activate_weights(store, project_id, number, by="Mira", reason="Ada is good", now=6.0)
+    used = store.learned.in_use(CONSENSUS_RECORD_KIND, project_id)
     assert used is not None
-    progress = folded(event for _, event in store.runs.events(ids[0]))
-    found = opinion(used, progress)
+    progress = fold_events(event for _, event in store.runs.events(ids[0]))
+    found = form_opinion(used, progress)
     assert found is not None
     assert 0 < found.p < 1
     assert (found.n, found.at, found.unknown) == (80, 5.0, ())
     said = {agent.name: value for agent, value, _ in found.parts}
     assert set(said) == {"Reader Ada", "Reader Ben", "Judge", "Classifier"}
-    choose(store, project_id, NONE, by="Mira", reason="not yet", now=7.0)
-    assert store.learned.in_use(KIND, project_id) is None
-    assert [c.reason for c in store.learned.choices(KIND, project_id)] == ["not yet", "Ada is good"]
+    activate_weights(store, project_id, NOTHING_LEARNED, by="Mira", reason="not yet", now=7.0)
+    assert store.learned.in_use(CONSENSUS_RECORD_KIND, project_id) is None
+    assert [c.reason for c in store.learned.choices(CONSENSUS_RECORD_KIND, project_id)] == [
+        "not yet",
+        "Ada is good",
+    ]
 
 
 def test_who_is_right_more_often_is_seen_to_count_more(store: Store) -> None:
     tell(store, told(160))
-    number = learn(store, project_of(store), rows_of(store, project_of(store), {}), "Mira", 5.0)
+    number = learn_weights(
+        store, project_of(store), load_decided_runs(store, project_of(store), {}), "Mira", 5.0
+    )
     learned = store.learned.get(number)
     assert learned is not None
     assert learned.body["compared"]["proposed"] != "uniform"
-    counts = [row["agent"].name for row in counts_for(*weights_in(learned))]
+    counts = [
+        row["agent"].name for row in summarize_agent_weights(*parse_stored_consensus(learned))
+    ]
     assert counts[0] == "Reader Ada"
     assert counts.index("Reader Ben") > 1
 
@@ -300,13 +318,13 @@ def test_who_is_right_more_often_is_seen_to_count_more(store: Store) -> None:
 def test_a_run_of_other_agents_has_no_consensus(store: Store) -> None:
     tell(store, told(60))
     project_id = project_of(store)
-    number = learn(store, project_id, rows_of(store, project_id, {}), "Mira", 5.0)
+    number = learn_weights(store, project_id, load_decided_runs(store, project_id, {}), "Mira", 5.0)
     learned = store.learned.get(number)
     other = replace(told(1)[0], models={"Ada": "openai/x", "Ben": "openai/y"}, classifier="v9")
     (run_id,) = tell(store, [other])
-    progress = folded(event for _, event in store.runs.events(run_id))
+    progress = fold_events(event for _, event in store.runs.events(run_id))
     assert learned is not None
-    assert opinion(learned, progress) is None, "only the judge is known"
+    assert form_opinion(learned, progress) is None, "only the judge is known"
 
 
 @pytest.mark.parametrize(
@@ -320,11 +338,11 @@ def test_a_run_of_other_agents_has_no_consensus(store: Store) -> None:
 )
 def test_what_is_missing_is_said(store: Store, count: int, words: str) -> None:
     tell(store, told(count) or told(1)[:0])
-    rows = rows_of(store, project_of(store), {}) if count else []
-    assert missing(rows) == words
+    rows = load_decided_runs(store, project_of(store), {}) if count else []
+    assert describe_missing_cases(rows) == words
     if words:
         with pytest.raises(InputError, match="can be learned after"):
-            learn(store, project_of(store), rows, "Mira", 5.0)
+            learn_weights(store, project_of(store), rows, "Mira", 5.0)
 
 
 def test_only_a_lead_learns_and_chooses_and_gives_a_reason(store: Store) -> None:
@@ -332,14 +350,14 @@ def test_only_a_lead_learns_and_chooses_and_gives_a_reason(store: Store) -> None
     project_id = project_of(store)
     with store.writing():
         store.projects.set_member(Member(project_id, "Karl", "annotator", 1.0))
-    rows = rows_of(store, project_id, {})
+    rows = load_decided_runs(store, project_id, {})
     with pytest.raises(NotAllowed):
-        learn(store, project_id, rows, "Karl", 5.0)
-    number = learn(store, project_id, rows, "Mira", 5.0)
+        learn_weights(store, project_id, rows, "Karl", 5.0)
+    number = learn_weights(store, project_id, rows, "Mira", 5.0)
     with pytest.raises(NotAllowed):
-        choose(store, project_id, number, by="Karl", reason="I like it", now=6.0)
+        activate_weights(store, project_id, number, by="Karl", reason="I like it", now=6.0)
     with pytest.raises(InputError, match="reason"):
-        choose(store, project_id, number, by="Mira", reason="  ", now=6.0)
+        activate_weights(store, project_id, number, by="Mira", reason="  ", now=6.0)
     with pytest.raises(InputError, match="no consensus of number"):
-        choose(store, project_id, number + 1, by="Mira", reason="try", now=6.0)
-    assert store.learned.in_use(KIND, project_id) is None
+        activate_weights(store, project_id, number + 1, by="Mira", reason="try", now=6.0)
+    assert store.learned.in_use(CONSENSUS_RECORD_KIND, project_id) is None

@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 
 from core.learning.data_quality import (
-    Curve,
-    CurvePoint,
-    advice,
-    at_size,
-    curve_of,
-    doubts,
-    kept_at,
-    learning_curve,
-    vectors_of,
+    LearningCurve,
+    LearningCurvePoint,
+    advise_on_cases,
+    evaluate_law,
+    find_doubtful_labels,
+    fit_learning_curve,
+    get_vector_cache_path,
+    load_vectors,
+    measure_learning_curve,
 )
-from core.learning.metrics import Flags, Numbers
-from core.learning.training_set import Taught, TrainingRow
+from core.learning.metrics import BoolArray, FloatArray
+from core.learning.training_set import AttributedRow, TrainingRow
 from core.llm.encoder import Matrix
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.runtime.errors import NotEnoughLabels
 from core.schema.records import Label
 from tests.fakes import FakeEmbedder
@@ -39,12 +39,12 @@ class Counting(FakeEmbedder):
 
     asked = 0
 
-    def encode(self, texts: Sequence[str], stop: Stop | None = None) -> Matrix:
+    def encode(self, texts: Sequence[str], stop: StopSignal | None = None) -> Matrix:
         self.asked += len(texts)
         return super().encode(texts, stop)
 
 
-def material(many: int, wrong: Sequence[int] = ()) -> list[Taught]:
+def material(many: int, wrong: Sequence[int] = ()) -> list[AttributedRow]:
     """Cases whose texts say their label plainly; people are wrong about some."""
     found = []
     for number in range(many):
@@ -53,12 +53,12 @@ def material(many: int, wrong: Sequence[int] = ()) -> list[Taught]:
         text = f"{SAYS[true]}, says number {number}"
         label = other if number in wrong else true
         row = TrainingRow(text, label, f"g{number}", f"k{number}", f"r{number}", f"Claim {number}.")
-        found.append(Taught(row, f"c{number}", "project", "Mira", "en", "answered"))
+        found.append(AttributedRow(row, f"c{number}", "project", "Mira", "en", "answered"))
     return found
 
 
 def test_the_labels_that_were_turned_round_are_found_first(home: Path) -> None:
-    found = doubts(material(80, wrong=(6, 33, 57)), FakeEmbedder(), home)
+    found = find_doubtful_labels(material(80, wrong=(6, 33, 57)), FakeEmbedder(), home)
     assert {doubt.taught.case_id for doubt in found.found[:3]} == {"c6", "c33", "c57"}
     for doubt in found.found[:3]:
         assert doubt.p_label < 0.5
@@ -67,25 +67,25 @@ def test_the_labels_that_were_turned_round_are_found_first(home: Path) -> None:
 
 
 def test_where_all_labels_fit_none_looks_wrong_and_a_case_is_named_once(home: Path) -> None:
-    assert doubts(material(60), FakeEmbedder(), home).found == ()
+    assert find_doubtful_labels(material(60), FakeEmbedder(), home).found == ()
     given = material(60, wrong=(6,))
-    assert len(doubts([*given, given[6]], FakeEmbedder(), home).found) == 1
+    assert len(find_doubtful_labels([*given, given[6]], FakeEmbedder(), home).found) == 1
 
 
 def test_too_few_are_refused_in_words(home: Path) -> None:
     with pytest.raises(NotEnoughLabels, match="at least 15 cases of each label, found 6 hall"):
-        doubts(material(12), FakeEmbedder(), home)
+        find_doubtful_labels(material(12), FakeEmbedder(), home)
     with pytest.raises(NotEnoughLabels, match="Too few to say"):
-        learning_curve([one.row for one in material(20)], FakeEmbedder(), home)
+        measure_learning_curve([one.row for one in material(20)], FakeEmbedder(), home)
 
 
 def test_a_text_is_embedded_once_and_kept_by_what_it_says(home: Path) -> None:
     encoder = Counting()
-    first = vectors_of(["a b", "c d", "a b"], encoder, home)
-    assert (vectors_of(["c d", "a b"], encoder, home) == first[[1, 0]]).all()
+    first = load_vectors(["a b", "c d", "a b"], encoder, home)
+    assert (load_vectors(["c d", "a b"], encoder, home) == first[[1, 0]]).all()
     assert encoder.asked == 2
-    kept_at(home, encoder).write_bytes(b"torn")
-    vectors_of(["a b"], encoder, home)
+    get_vector_cache_path(home, encoder).write_bytes(b"torn")
+    load_vectors(["a b"], encoder, home)
     assert encoder.asked == 3, "what cannot be read is made again"
 
 
@@ -97,16 +97,16 @@ def test_what_was_embedded_before_somebody_left_is_kept(home: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        vectors_of(["a", "b", "c"], encoder, home, leave)
-    vectors_of(["a", "b", "c"], encoder, home)
+        load_vectors(["a", "b", "c"], encoder, home, leave)
+    load_vectors(["a", "b", "c"], encoder, home)
     assert encoder.asked == 3
 
 
-POINTS = (CurvePoint(8, 0.6, 0.5, 0.7, 0.6), CurvePoint(90, 0.8, 0.76, 0.84, 0.9))
-RISING = Curve(POINTS, 120, (0.95, 0.9, 0.4), 0.032, 0.02, 0.04)
+POINTS = (LearningCurvePoint(8, 0.6, 0.5, 0.7, 0.6), LearningCurvePoint(90, 0.8, 0.76, 0.84, 0.9))
+RISING = LearningCurve(POINTS, 120, (0.95, 0.9, 0.4), 0.032, 0.02, 0.04)
 
 
-def drawn(many: int, apart: float) -> tuple[Numbers, Flags]:
+def drawn(many: int, apart: float) -> tuple[FloatArray, BoolArray]:
     """Points in 24 dimensions whose two labels lie that far apart in one of them."""
     random = np.random.default_rng(1)
     truth = random.random(many) < 0.5
@@ -117,30 +117,30 @@ def drawn(many: int, apart: float) -> tuple[Numbers, Flags]:
 
 def test_the_curve_rises_towards_what_can_be_learned() -> None:
     inputs, truth = drawn(160, 1.2)
-    curve = curve_of(inputs, truth, [str(n) for n in range(160)])
+    curve = fit_learning_curve(inputs, truth, [str(n) for n in range(160)])
     assert [point.cases for point in curve.points] == sorted({p.cases for p in curve.points})
     assert curve.points[-1].balanced > curve.points[0].balanced + 0.05
     assert all(p.balanced_low <= p.balanced <= p.balanced_high for p in curve.points)
     assert curve.law is not None
-    assert curve.gain == pytest.approx(at_size(curve.law, 320) - at_size(curve.law, 160))
-    assert curve == curve_of(inputs, truth, [str(n) for n in range(160)])
+    assert curve.gain == pytest.approx(evaluate_law(curve.law, 320) - evaluate_law(curve.law, 160))
+    assert curve == fit_learning_curve(inputs, truth, [str(n) for n in range(160)])
 
 
 def test_where_nothing_can_be_learned_it_stays_at_a_coins() -> None:
     inputs, truth = drawn(160, 0.0)
-    last = curve_of(inputs, truth, [str(n) for n in range(160)]).points[-1]
+    last = fit_learning_curve(inputs, truth, [str(n) for n in range(160)]).points[-1]
     assert last.balanced_low <= 0.5 <= last.balanced_high
 
 
 def test_what_would_help_is_one_plain_sentence() -> None:
-    assert advice({"supported": 12}, None) == (
+    assert advise_on_cases({"supported": 12}, None) == (
         "12 more supported cases are needed before training can start."
     )
-    assert advice({"supported": 1}, None).startswith("1 more supported case is needed")
-    assert advice({}, RISING) == (
+    assert advise_on_cases({"supported": 1}, None).startswith("1 more supported case is needed")
+    assert advise_on_cases({}, RISING) == (
         "Twice as many cases would add about 3.2 points of balanced accuracy (2.0 to 4.0)."
     )
-    assert "hardly add anything" in advice({}, replace(RISING, gain=0.001))
+    assert "hardly add anything" in advise_on_cases({}, replace(RISING, gain=0.001))
     wide = replace(POINTS[1], balanced_low=0.6)
-    assert "between 0.60 and 0.84" in advice({}, replace(RISING, points=(POINTS[0], wide)))
-    assert advice({}, replace(RISING, gain=None)).startswith("Too few cases to say")
+    assert "between 0.60 and 0.84" in advise_on_cases({}, replace(RISING, points=(POINTS[0], wide)))
+    assert advise_on_cases({}, replace(RISING, gain=None)).startswith("Too few cases to say")

@@ -13,18 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.learning.debate_worth import (
-    collaborative,
-    competitive,
-    effective_agents,
-    evidence_in,
-    hoeffding,
-    information,
-    majority_error,
-    measured,
-    risk_of,
-    separation,
+    compute_collaborative_risk,
+    compute_competitive_risk,
+    compute_hoeffding_bound,
+    compute_majority_error,
+    compute_risk,
+    compute_separation,
+    count_effective_agents,
+    infer_evidence,
+    measure_agents,
+    measure_information,
 )
-from core.learning.reasoning import ReasoningRow, rows_of
+from core.learning.reasoning import DecidedRun, load_decided_runs
 from core.schema.records import Stance
 from core.store import open_store
 from tests.learning.runs_told import Told, tell
@@ -40,40 +40,42 @@ def test_independent_agents_err_as_all_outcomes_counted_one_by_one(n: int, accur
         wrong = sum(outcome)
         chance = (1 - accuracy) ** wrong * accuracy ** (n - wrong)
         lost += chance * (1.0 if 2 * wrong > n else 0.5 if 2 * wrong == n else 0.0)
-    assert majority_error(n, accuracy, 0.0) == pytest.approx(lost, abs=1e-9)
+    assert compute_majority_error(n, accuracy, 0.0) == pytest.approx(lost, abs=1e-9)
 
 
 @given(st.integers(1, 30), st.floats(0.5, 1.0), shares)
 def test_agents_better_than_a_coin_do_no_worse_together_and_agents_alike_no_better(
     n: int, accuracy: float, correlation: float
 ) -> None:
-    together = majority_error(n, accuracy, correlation)
+    together = compute_majority_error(n, accuracy, correlation)
     assert together <= 1.0 - accuracy + 1e-7
-    assert majority_error(n, accuracy, 1.0) == pytest.approx(1.0 - accuracy)
-    assert majority_error(n, accuracy, 0.0) <= together + 1e-7
+    assert compute_majority_error(n, accuracy, 1.0) == pytest.approx(1.0 - accuracy)
+    assert compute_majority_error(n, accuracy, 0.0) <= together + 1e-7
 
 
 @given(st.integers(1, 40), st.floats(0.5, 1.0))
 def test_hoeffding_bounds_independent_agents(n: int, accuracy: float) -> None:
-    assert majority_error(n, accuracy, 0.0) <= hoeffding(n, accuracy, 0.0) + 1e-9
+    assert (
+        compute_majority_error(n, accuracy, 0.0) <= compute_hoeffding_bound(n, accuracy, 0.0) + 1e-9
+    )
 
 
 def test_an_effective_number_of_agents() -> None:
-    assert effective_agents(5, 0.0) == 5
-    assert effective_agents(5, 1.0) == 1
-    assert effective_agents(3, 0.5) == pytest.approx(1.5)
-    assert hoeffding(5, 0.4, 0.0) == 1.0
+    assert count_effective_agents(5, 0.0) == 5
+    assert count_effective_agents(5, 1.0) == 1
+    assert count_effective_agents(3, 0.5) == pytest.approx(1.5)
+    assert compute_hoeffding_bound(5, 0.4, 0.0) == 1.0
 
 
-def rows_in(home: Path, runs: Sequence[Told]) -> list[ReasoningRow]:
+def rows_in(home: Path, runs: Sequence[Told]) -> list[DecidedRun]:
     with open_store(home) as store:
         tell(store, runs)
-        return rows_of(store, store.projects.all()[0].id, {})
+        return load_decided_runs(store, store.projects.all()[0].id, {})
 
 
 def test_too_little_is_measured_as_nothing(home: Path) -> None:
-    assert measured(rows_in(home, told(10))) is None
-    assert information(rows_in(home, debates(10, 0.9))) == []
+    assert measure_agents(rows_in(home, told(10))) is None
+    assert measure_information(rows_in(home, debates(10, 0.9))) == []
 
 
 def test_accuracy_and_correlation_of_first_turns_are_measured(home: Path) -> None:
@@ -86,7 +88,7 @@ def test_accuracy_and_correlation_of_first_turns_are_measured(home: Path) -> Non
         later: Stance = "unclear"
         turns = (("Ada", stance), ("Ben", stance), ("Ada", later))
         runs.append(Told(turns, "unclear", SIDES[is_wrong], claim=f"Claim {number}."))
-    found = measured(rows_in(home, runs))
+    found = measure_agents(rows_in(home, runs))
     assert found is not None
     assert found.n == 60
     assert found.correlation.value == pytest.approx(1.0)
@@ -118,7 +120,7 @@ def debates(count: int, later: float) -> list[Told]:
 
 
 def test_a_debate_that_finds_the_truth_adds_information(home: Path) -> None:
-    (found,) = information(rows_in(home, debates(120, 0.9)))
+    (found,) = measure_information(rows_in(home, debates(120, 0.9)))
     assert found.n == 120
     assert found.gain.low > 0
     assert found.bits.low > 0
@@ -128,7 +130,7 @@ def test_a_debate_that_finds_the_truth_adds_information(home: Path) -> None:
 
 
 def test_a_debate_that_ends_anyhow_adds_none(home: Path) -> None:
-    (found,) = information(rows_in(home, debates(120, 0.5)))
+    (found,) = measure_information(rows_in(home, debates(120, 0.5)))
     assert found.bits.low <= 0
 
 
@@ -136,16 +138,16 @@ def test_a_debate_that_ends_anyhow_adds_none(home: Path) -> None:
 def test_competing_is_never_better_than_no_debate_and_collaborating_never_worse(
     risk: float, budget: float, weaker: float
 ) -> None:
-    d = separation(risk)
-    assert risk_of(d) == pytest.approx(risk, abs=1e-9)
-    assert competitive(d, budget, weaker) >= risk - 1e-9
-    assert collaborative(d, budget) <= risk + 1e-9
-    assert competitive(d, budget, 1.0) == pytest.approx(risk, abs=1e-9)
+    d = compute_separation(risk)
+    assert compute_risk(d) == pytest.approx(risk, abs=1e-9)
+    assert compute_competitive_risk(d, budget, weaker) >= risk - 1e-9
+    assert compute_collaborative_risk(d, budget) <= risk + 1e-9
+    assert compute_competitive_risk(d, budget, 1.0) == pytest.approx(risk, abs=1e-9)
 
 
 @given(st.floats(0.01, 0.49), st.floats(0.1, 5.0))
 def test_evidence_is_read_back_from_the_risks_that_it_leads_to(risk: float, budget: float) -> None:
-    after = collaborative(separation(risk), budget)
+    after = compute_collaborative_risk(compute_separation(risk), budget)
     if after > 1e-5:
-        assert evidence_in(risk, after) == pytest.approx(budget, rel=1e-4)
-    assert evidence_in(after, risk) == 0.0
+        assert infer_evidence(risk, after) == pytest.approx(budget, rel=1e-4)
+    assert infer_evidence(after, risk) == 0.0

@@ -8,15 +8,20 @@ from typing import Any
 
 import pytest
 
-from core.learning.options import EMBEDDED, Options, encoder_folder, options_of
+from core.learning.options import (
+    EMBEDDED_ENCODER,
+    TrainingOptions,
+    find_encoder_folder,
+    parse_options,
+)
 from core.llm.export import wheel_folder
 from core.runtime.errors import ConfigError, InputError
 
 
 def test_what_is_not_chosen_is_as_usual() -> None:
-    assert options_of({}) == Options()
-    assert options_of({"steps": 7, "encoder": " x "}) == Options(encoder="x", steps=7)
-    assert options_of(Options().as_dict()) == Options()
+    assert parse_options({}) == TrainingOptions()
+    assert parse_options({"steps": 7, "encoder": " x "}) == TrainingOptions(encoder="x", steps=7)
+    assert parse_options(TrainingOptions().as_dict()) == TrainingOptions()
 
 
 @pytest.mark.parametrize(
@@ -36,13 +41,13 @@ def test_what_is_not_chosen_is_as_usual() -> None:
 )
 def test_what_makes_no_sense_is_refused_in_one_sentence(given: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        options_of(given)
+        parse_options(given)
 
 
 def test_steps_follow_from_pairs_and_epochs_and_are_capped() -> None:
-    assert Options(pairs=4, batch=16, steps=1000).steps_for(10) == 5
-    assert Options(pairs=4, batch=16, steps=1000, epochs=3).steps_for(10) == 15
-    assert Options(pairs=20, batch=16, steps=40).steps_for(1000) == 40
+    assert TrainingOptions(pairs=4, batch=16, steps=1000).steps_for(10) == 5
+    assert TrainingOptions(pairs=4, batch=16, steps=1000, epochs=3).steps_for(10) == 15
+    assert TrainingOptions(pairs=20, batch=16, steps=40).steps_for(1000) == 40
 
 
 @pytest.fixture
@@ -60,10 +65,10 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_encoders_are_embedded_or_a_folder_here(folder: Path) -> None:
-    assert encoder_folder(EMBEDDED) == wheel_folder()
-    assert encoder_folder(str(folder)) == folder
+    assert find_encoder_folder(EMBEDDED_ENCODER) == wheel_folder()
+    assert find_encoder_folder(str(folder)) == folder
     (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode": "mean"}')
-    assert encoder_folder(str(folder)) == folder
+    assert find_encoder_folder(str(folder)) == folder
 
 
 @pytest.mark.parametrize(
@@ -85,7 +90,7 @@ def test_an_encoder_that_cannot_be_used_says_why(
     if text is not None:
         (folder / file).write_text(text)
     with pytest.raises(ConfigError, match=words):
-        encoder_folder(str(folder))
+        find_encoder_folder(str(folder))
 
 
 def test_a_pickle_is_never_opened_and_a_missing_folder_not_looked_for_elsewhere(
@@ -93,9 +98,9 @@ def test_a_pickle_is_never_opened_and_a_missing_folder_not_looked_for_elsewhere(
 ) -> None:
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     with pytest.raises(ConfigError, match="a pickle, which is never opened"):
-        encoder_folder(str(folder))
+        find_encoder_folder(str(folder))
     with pytest.raises(ConfigError, match=r"found no config\.json"):
-        encoder_folder(str(folder / "none"))
+        find_encoder_folder(str(folder / "none"))
 
 
 def test_a_named_encoder_is_taken_from_the_cache_first(
@@ -109,7 +114,7 @@ def test_a_named_encoder_is_taken_from_the_cache_first(
         return str(folder)
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
-    assert encoder_folder("paraphrase-mpnet-base-v2") == folder
+    assert find_encoder_folder("paraphrase-mpnet-base-v2") == folder
     assert asked == [("sentence-transformers/paraphrase-mpnet-base-v2", True)]
 
 
@@ -121,6 +126,6 @@ def test_without_a_network_a_named_encoder_says_what_to_do(monkeypatch: pytest.M
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
     with pytest.raises(ConfigError, match=r"found neither: Cannot reach .*choose “embedded”"):
-        encoder_folder("sentence-transformers/paraphrase-mpnet-base-v2")
+        find_encoder_folder("sentence-transformers/paraphrase-mpnet-base-v2")
     with pytest.raises(ConfigError, match="as a folder or as owner/name, found “a/b/c”"):
-        encoder_folder("a/b/c")
+        find_encoder_folder("a/b/c")

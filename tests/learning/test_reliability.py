@@ -10,31 +10,46 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.learning.debate_worth import worth
-from core.learning.reasoning import Heard, ReasoningRow, SpeakingAgent, rows_of, said_in, words_of
+from core.learning.debate_worth import measure_debate_worth
+from core.learning.reasoning import (
+    AgentAnswers,
+    DecidedRun,
+    SpeakingAgent,
+    collect_agent_answers,
+    load_decided_runs,
+    name_agents,
+)
 from core.learning.reliability import (
-    FIRMNESS,
+    PRIOR_SIZES,
     AgentRecord,
     AnswerTable,
-    by_kind,
-    by_kinds,
-    firmness,
-    pair,
-    pairs,
-    posterior,
-    records,
-    table_of,
-    voices_once,
+    build_answer_table,
+    compute_posterior,
+    drop_duplicate_voices,
+    estimate_prior_size,
+    measure_agent_by_kind,
+    measure_agent_records,
+    measure_pair,
+    measure_pairs,
+    shrink_shares,
 )
-from core.review.adjudication import settle
+from core.review.adjudication import record_gold
 from core.schema.events import Event, JudgementReached, LabelPredicted, RunStarted, StatementFound
-from core.schema.progress import folded
-from core.schema.records import Judgement, Plan, ReaderView, RoleUsed, Statement, Verdict, new_id
-from core.schema.reviews import Gold
+from core.schema.progress import fold_events
+from core.schema.records import (
+    Judgement,
+    Plan,
+    ReaderStance,
+    RoleAssignment,
+    Statement,
+    Verdict,
+    new_id,
+)
+from core.schema.reviews import GoldAnswer
 from core.store import Store, open_store
-from core.store.cases import fingerprint
+from core.store.cases import compute_fingerprint
 from core.store.ledger import LedgerRow
-from core.store.versions import Version
+from core.store.versions import ClassifierVersion
 from tests.fakes import make_case
 from tests.learning.runs_told import Told, tell
 
@@ -47,7 +62,7 @@ def test_intervals_are_those_of_scipys_beta(n: int, share: float) -> None:
     from scipy.stats import beta
 
     right = round(n * share)
-    found = posterior(right, n)
+    found = compute_posterior(right, n)
     theirs = beta(1 + right, 1 + n - right)
     assert found.mean == pytest.approx(theirs.mean())
     assert (found.low, found.high) == pytest.approx(theirs.ppf([0.025, 0.975]), abs=1e-9)
@@ -58,20 +73,21 @@ def test_the_firmness_is_the_likeliest_by_scipys_beta_binomial() -> None:
 
     counts = [(18, 20), (5, 20), (30, 40), (2, 3)]
     likely = [
-        sum(betabinom(n, f * 0.6, f * 0.4).logpmf(right) for right, n in counts) for f in FIRMNESS
+        sum(betabinom(n, f * 0.6, f * 0.4).logpmf(right) for right, n in counts)
+        for f in PRIOR_SIZES
     ]
-    assert firmness(counts, 0.6) == FIRMNESS[int(np.argmax(likely))]
+    assert estimate_prior_size(counts, 0.6) == PRIOR_SIZES[int(np.argmax(likely))]
 
 
 def test_a_kind_with_few_cases_is_drawn_to_the_agents_own_share() -> None:
-    whole = posterior(160, 200)
-    found = by_kind({"en": (158, 197), "zh": (0, 3)}, whole)
+    whole = compute_posterior(160, 200)
+    found = shrink_shares({"en": (158, 197), "zh": (0, 3)}, whole)
     assert 0.5 < found["zh"].mean < whole.mean
     assert found["zh"].high - found["zh"].low > found["en"].high - found["en"].low
     assert (found["zh"].right, found["zh"].n) == (0, 3)
     assert found["zh"].is_thin
-    assert not posterior(5, 10).is_thin
-    apart = by_kind({"a": (95, 100), "b": (5, 100)}, posterior(100, 200))
+    assert not compute_posterior(5, 10).is_thin
+    apart = shrink_shares({"a": (95, 100), "b": (5, 100)}, compute_posterior(100, 200))
     assert apart["a"].mean > 0.9 > 0.1 > apart["b"].mean, "kinds that lie far apart keep apart"
 
 
@@ -80,11 +96,11 @@ def store(home: Path) -> Store:
     return open_store(home)
 
 
-def heard(store: Store) -> tuple[list[ReasoningRow], dict[str, AgentRecord]]:
-    rows = rows_of(store, store.projects.all()[0].id, {})
-    table = table_of(rows)
-    shown = words_of(table.agents)
-    return rows, {shown[record.agent]: record for record in records(table)}
+def heard(store: Store) -> tuple[list[DecidedRun], dict[str, AgentRecord]]:
+    rows = load_decided_runs(store, store.projects.all()[0].id, {})
+    table = build_answer_table(rows)
+    shown = name_agents(table.agents)
+    return rows, {shown[record.agent]: record for record in measure_agent_records(table)}
 
 
 def test_each_agent_is_counted_by_what_it_said_last(store: Store) -> None:
@@ -134,7 +150,9 @@ def test_what_was_settled_overrules_the_newest_answer(store: Store) -> None:
     tell(store, [RIGHT])
     case = store.cases.all(store.projects.all()[0].id)[0]
     with store.writing():
-        settle(store, Gold(new_id(), case.id, "Mira", 1e6, "adjudicated", "supported"), case)
+        record_gold(
+            store, GoldAnswer(new_id(), case.id, "Mira", 1e6, "adjudicated", "supported"), case
+        )
     _, found = heard(store)
     assert found["Reader Ben"].accuracy.right == 1
     assert found["Judge"].accuracy.right == 0
@@ -142,11 +160,15 @@ def test_what_was_settled_overrules_the_newest_answer(store: Store) -> None:
 
 def test_a_classifier_is_no_witness_on_a_text_that_taught_it(store: Store) -> None:
     with store.writing():
-        store.versions.assign_sides({fingerprint("Taught.", ""): "train"}, 4_000.0)
-        store.versions.assign_sides({fingerprint("Calibrated with.", ""): "calibration"}, 4_000.0)
-        store.versions.assign_sides({fingerprint("Held out.", ""): "holdout"}, 4_000.0)
-        store.versions.add(Version("v1", 5_000.0, "Mira", {}))
-        store.versions.assign_sides({fingerprint("Taught others later.", ""): "train"}, 6_000.0)
+        store.versions.assign_sides({compute_fingerprint("Taught.", ""): "train"}, 4_000.0)
+        store.versions.assign_sides(
+            {compute_fingerprint("Calibrated with.", ""): "calibration"}, 4_000.0
+        )
+        store.versions.assign_sides({compute_fingerprint("Held out.", ""): "holdout"}, 4_000.0)
+        store.versions.add(ClassifierVersion("v1", 5_000.0, "Mira", {}))
+        store.versions.assign_sides(
+            {compute_fingerprint("Taught others later.", ""): "train"}, 6_000.0
+        )
     told = replace(RIGHT, classifier="v1", at=9_000.0)
     claims = ("Taught.", "Taught.", "Calibrated with.", "Held out.", "Taught others later.", "New.")
     tell(store, [replace(told, claim=claim) for claim in claims])
@@ -159,7 +181,7 @@ def test_a_classifier_is_no_witness_on_a_text_that_taught_it(store: Store) -> No
         if any(agent.part == "classifier" for agent in row.heard.last)
     }
     known = ("Held out.", "Taught others later.", "New.")
-    assert spoke == {fingerprint(claim, "") for claim in known}
+    assert spoke == {compute_fingerprint(claim, "") for claim in known}
 
 
 def test_kinds_of_cases_are_told_apart(store: Store) -> None:
@@ -173,10 +195,10 @@ def test_kinds_of_cases_are_told_apart(store: Store) -> None:
         ],
     )
     rows, found = heard(store)
-    table, judge = table_of(rows), found["Judge"]
+    table, judge = build_answer_table(rows), found["Judge"]
 
     def kinds(name: str) -> dict[str, int]:
-        return {own.kind: own.accuracy.n for own in by_kinds(table, judge, name)}
+        return {own.kind: own.accuracy.n for own in measure_agent_by_kind(table, judge, name)}
 
     assert kinds("language") == {"de": 2, "en": 2}
     assert kinds("form") == {"claim": 3, "question and answer": 1}
@@ -187,25 +209,25 @@ def test_kinds_of_cases_are_told_apart(store: Store) -> None:
 
 def test_a_run_is_heard_once_and_only_the_newest_are_looked_at(store: Store) -> None:
     ids = tell(store, [replace(RIGHT, claim=f"Claim {n}.") for n in range(4)])
-    known: dict[str, Heard] = {}
+    known: dict[str, AgentAnswers] = {}
     project_id = store.projects.all()[0].id
-    rows = rows_of(store, project_id, known, most=2)
+    rows = load_decided_runs(store, project_id, known, most=2)
     assert [row.heard.run.id for row in rows] == [ids[3], ids[2]]
     before = dict(known)
-    rows_of(store, project_id, known, most=3)
+    load_decided_runs(store, project_id, known, most=3)
     assert len(known) == 3
     assert all(known[key] is own for key, own in before.items())
 
 
 def test_a_run_that_was_scored_again_is_heard_again(store: Store) -> None:
     (run_id,) = tell(store, [RIGHT])
-    known: dict[str, Heard] = {}
+    known: dict[str, AgentAnswers] = {}
     project_id = store.projects.all()[0].id
-    rows_of(store, project_id, known)
+    load_decided_runs(store, project_id, known)
     verdict = Verdict("supported", 0.2, 0.8, "Because.", classifier="v2")
     with store.writing():
         store.runs.append(run_id, None, [LabelPredicted(1e6, verdict, "Mira")])
-    (row,) = rows_of(store, project_id, known)
+    (row,) = load_decided_runs(store, project_id, known)
     said = {agent.model: p for agent, p in row.heard.last.items() if agent.part == "classifier"}
     assert said == {"v2": 0.2}
     assert list(known) == [run_id]
@@ -215,26 +237,26 @@ def test_complement_on_a_hand_example() -> None:
     # Of ten cases both get 4 right, only the first 3, only the second 1, neither 2.
     first = np.array([1] * 4 + [1] * 3 + [0] * 1 + [0] * 2, dtype=bool)
     second = np.array([1] * 4 + [0] * 3 + [1] * 1 + [0] * 2, dtype=bool)
-    found = pair("a", "b", first, second)
+    found = measure_pair("a", "b", first, second)
     assert (found.both_right, found.only_one, found.only_other) == (0.4, 0.3, 0.1)
     assert found.oracle == pytest.approx(0.8)
     assert found.gain == pytest.approx(0.1), "the first alone has 0.7"
     assert found.reduction == pytest.approx(1 - 2 / 3), "of its 3 errors 2 are left"
     assert (found.low or 0.0) < (found.reduction or 0.0) < (found.high or 0.0)
-    turned = pair("b", "a", second, first)
+    turned = measure_pair("b", "a", second, first)
     assert turned.reduction == found.reduction
 
 
 def test_who_errs_on_the_same_cases_adds_nothing_and_who_never_does_cannot_gain() -> None:
     right = np.array([True, False, True, False])
-    assert pair("a", "b", right, right).reduction == 0.0
-    assert pair("a", "b", right, ~right).reduction == 1.0
-    assert pair("a", "b", np.ones(4, bool), right).reduction is None
+    assert measure_pair("a", "b", right, right).reduction == 0.0
+    assert measure_pair("a", "b", right, ~right).reduction == 1.0
+    assert measure_pair("a", "b", np.ones(4, bool), right).reduction is None
 
 
 def test_pairs_are_counted_where_both_spoke_and_unclear_is_not_right() -> None:
     said = np.array([[1.0, 1.0, np.nan], [0.5, 0.0, np.nan], [np.nan, 1.0, 1.0]])
-    found = pairs(("a", "b", "c"), said, np.array([1.0, 0.0, 1.0]))
+    found = measure_pairs(("a", "b", "c"), said, np.array([1.0, 0.0, 1.0]))
     assert [(own.one, own.other, own.n) for own in found] == [("a", "b", 2), ("b", "c", 1)]
     assert (found[0].both_right, found[0].only_other) == (0.5, 0.5)
 
@@ -243,7 +265,7 @@ def test_the_debates_lead_over_one_agent_alone(store: Store) -> None:
     better = replace(RIGHT, turns=(("Ada", "supported"), ("Ben", "hallucinated")))
     tell(store, [replace(better, claim=f"Claim {n}.") for n in range(12)])
     rows, _ = heard(store)
-    found = worth(rows)
+    found = measure_debate_worth(rows)
     assert found is not None
     steps = {step.step: step for step in found.steps}
     assert steps["opener"].accuracy.right == 0
@@ -272,7 +294,7 @@ def test_what_a_run_costs_is_that_of_the_ledger(store: Store) -> None:
         store.ledger.put(call(one, "judge", 3, None))
         store.ledger.put(call(other, "segmenter", 4, 0))
     rows, _ = heard(store)
-    found = worth(rows)
+    found = measure_debate_worth(rows)
     assert found is not None
     debaters, judge, others = found.costs
     assert (debaters.calls, debaters.tokens, debaters.dollars) == (1.0, 100.0, 1.5)
@@ -285,7 +307,7 @@ def test_names_are_as_short_as_they_can_be() -> None:
         SpeakingAgent("x", "judge", "openai/x", "1"),
         SpeakingAgent("x", "judge", "openai/x", "2"),
     )
-    shown = words_of([one, other, SpeakingAgent("y", "debater", "m/y")])
+    shown = name_agents([one, other, SpeakingAgent("y", "debater", "m/y")])
     assert sorted(shown.values()) == [
         "x, judge (openai/x, rules 1)", "x, judge (openai/x, rules 2)", "y",
     ]  # fmt: skip
@@ -313,7 +335,7 @@ def test_a_built_in_voice_stands_once_unless_it_said_two_things(
         SpeakingAgent("Other", "reader"),
     )
     said = np.array([debater, reader, reader]).T
-    found = voices_once(AnswerTable(agents, said, np.zeros(3), ()))
+    found = drop_duplicate_voices(AnswerTable(agents, said, np.zeros(3), ()))
     assert [agent.part for agent in found.agents if agent.name == "Rules"] == left
     assert "Other" in {agent.name for agent in found.agents}
     kept = [agents.index(agent) for agent in found.agents]
@@ -323,20 +345,20 @@ def test_a_built_in_voice_stands_once_unless_it_said_two_things(
 def test_a_model_is_no_built_in_voice() -> None:
     agents = (SpeakingAgent("x", "debater", "openai/x"), SpeakingAgent("x", "reader"))
     said = np.ones((3, 2))
-    assert voices_once(AnswerTable(agents, said, np.zeros(3), ())).agents == agents
+    assert drop_duplicate_voices(AnswerTable(agents, said, np.zeros(3), ())).agents == agents
 
 
 @pytest.mark.parametrize("protocol", ["ceda", "audit"])
 def test_the_readers_that_an_audit_borrows_are_the_judges_own(protocol: str) -> None:
     """A debate and an audit by one engine are read by the same readers, who stand there once."""
-    views = (ReaderView("Rules", 0, "supported"),)
-    roles = (RoleUsed("judge", "Judge", True, "", "j1"),)
+    views = (ReaderStance("Rules", 0, "supported"),)
+    roles = (RoleAssignment("judge", "Judge", True, "", "j1"),)
     agent = "Audit" if protocol == "audit" else "Judge"
     events: list[Event] = [
         RunStarted(1.0, make_case("A."), Plan(protocol), roles),
         StatementFound(1.1, Statement(0, 0, 2, "A.", "A.")),
         JudgementReached(3.0, Judgement(agent, "supported", "", readers=views), 0.1),
     ]
-    last, _, _ = said_in(folded(events))
+    last, _, _ = collect_agent_answers(fold_events(events))
     assert SpeakingAgent("Rules", "reader", "", "j1") in last
     assert {own.name for own in last if own.part == "judge"} == {agent}

@@ -13,25 +13,25 @@ from safetensors.numpy import save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from core.documents.library import store_file
-from core.learning.options import Options
+from core.learning.options import TrainingOptions
 from core.learning.retrain import (
     TRAINING_LEASE_SECONDS,
-    activate,
+    activate_version,
     cancel_training,
-    is_worse,
+    is_worse_version,
     start_training,
 )
-from core.learning.train import seed_claims
-from core.pipeline.jobs import Jobs
+from core.learning.train import load_seed_claims
+from core.pipeline.jobs import JobRunner
 from core.pipeline.streaming_input import CaseDraft, store_case
-from core.review.people import first_project, person_here
+from core.review.people import current_person, ensure_project
 from core.runtime.config import Settings
 from core.runtime.errors import ConfigError, ConflictError, InputError, NotAllowed, NotEnoughLabels
 from core.schema.records import Label, Member, Plan, new_id
 from core.schema.reviews import Correction
 from core.store import Store, open_store
-from core.store.versions import SEED_VERSION, Training, Version
-from core.verdict.classifier import load_classifier, version_folder
+from core.store.versions import SEED_VERSION, ClassifierVersion, TrainingJob
+from core.verdict.classifier import get_version_folder, load_classifier
 
 WIDTH, INNER, POSITIONS, BUCKETS, HEADS = 32, 64, 514, 32, 2
 SPECIAL = ["<s>", "<pad>", "</s>", "<mask>", "[UNK]"]
@@ -120,10 +120,10 @@ The lighthouse was built in 1777.""".splitlines()),
 
 def correct_claims(home: Path, claims: Sequence[tuple[str, Label]]) -> None:
     """Check each claim against the text and say what is right."""
-    jobs = Jobs(home)
+    jobs = JobRunner(home)
     with open_store(home) as store:
-        who = person_here(store)
-        project = first_project(store, who, 1.0)
+        who = current_person(store)
+        project = ensure_project(store, who, 1.0)
         entry = store_file(store, home, project.id, "n.txt", TEXT.encode(), who, 1.0, Settings())
         for claim, label in claims:
             case = store_case(store, project, CaseDraft(claim, documents=(entry.id,)), who, 1.0)
@@ -148,7 +148,7 @@ def corrected(home: Path) -> Path:
 
 def led(store: Store) -> str:
     """The first project, with Mira as its lead."""
-    project = first_project(store, "Mira", 1.0)
+    project = ensure_project(store, "Mira", 1.0)
     store.projects.set_member(Member(project.id, "Nora", "admin", 1.0))
     store.projects.set_member(Member(project.id, "Mira", "lead", 1.0))
     return project.id
@@ -175,13 +175,13 @@ def test_corrections_become_a_version_that_is_activated_and_rolled_back(
     encoder = make_tiny_encoder(tmp_path / "encoder")
     with open_store(corrected) as store:
         led(store)
-        start_training(store, corrected, "Mira", Options(encoder=str(encoder), steps=12))
+        start_training(store, corrected, "Mira", TrainingOptions(encoder=str(encoder), steps=12))
         with pytest.raises(ConflictError, match="under way already"):
             start_training(store, corrected, "Mira")
     assert wait_for_training(corrected) == "finished"
     with open_store(corrected) as store:
         version = store.versions.all()[0]
-        folder = version_folder(corrected, version.id)
+        folder = get_version_folder(corrected, version.id)
         held = version.card["holdout"]
         assert held["before"]["n"] == held["after"]["n"] == len(held["rows"]) >= 2
         trained = set(version.card["trained_on"]["corrections"])
@@ -195,15 +195,15 @@ def test_corrections_become_a_version_that_is_activated_and_rolled_back(
         assert version.card["losses"] == progress["losses"]
         assert json.loads((folder / "card.json").read_text()) == version.card
         assert store.versions.active() == SEED_VERSION
-        reason = "a test" if is_worse(store, version.id) else ""
-        activate(store, corrected, version.id, by="Mira", reason=reason)
+        reason = "a test" if is_worse_version(store, version.id) else ""
+        activate_version(store, corrected, version.id, by="Mira", reason=reason)
         assert store.versions.active() == version.id
         wrong, right = (
             load_classifier(corrected, version.id).probability(text)
             for text in ("Verdict: INCORRECT, it is hallucinated.", "Verdict: CORRECT.")
         )
         assert wrong > right
-        activate(store, corrected, SEED_VERSION, by="Mira", reason="back")
+        activate_version(store, corrected, SEED_VERSION, by="Mira", reason="back")
         assert store.versions.active() == SEED_VERSION
 
 
@@ -230,14 +230,14 @@ def test_a_worse_version_takes_a_reason(home: Path) -> None:
     after = {"balanced_accuracy": 0.7, "accuracy": 0.8}
     with open_store(home) as store:
         card = {"holdout": {"before": before, "after": after}}
-        store.versions.add(Version("v1", 1.0, "Mira", card))
+        store.versions.add(ClassifierVersion("v1", 1.0, "Mira", card))
         led(store)
         with pytest.raises(InputError, match="activating it takes a reason"):
-            activate(store, home, "v1", by="Mira", reason="  ")
+            activate_version(store, home, "v1", by="Mira", reason="  ")
         with pytest.raises(ConfigError, match="found none that can be read"):
-            activate(store, home, "v1", by="Mira", reason="I know better")
+            activate_version(store, home, "v1", by="Mira", reason="I know better")
         with pytest.raises(InputError, match="no version v9"):
-            activate(store, home, "v9", by="Mira", reason="")
+            activate_version(store, home, "v9", by="Mira", reason="")
         assert store.versions.active() == SEED_VERSION
 
 
@@ -246,13 +246,13 @@ def test_whoever_lost_the_role_meanwhile_changes_nothing(home: Path) -> None:
     with open_store(home) as store:
         project = led(store)
         store.versions.start_training(
-            Training("t", "Mira", 1.0, "running", {}, None, "", None), time.time(), 60.0
+            TrainingJob("t", "Mira", 1.0, "running", {}, None, "", None), time.time(), 60.0
         )
         store.projects.set_member(Member(project, "Mira", "annotator", 2.0))
         with pytest.raises(NotAllowed, match="To cancel a training takes the role lead"):
             cancel_training(store, "t", "Mira")
         with pytest.raises(NotAllowed, match="To activate a version takes the role lead"):
-            activate(store, home, SEED_VERSION, by="Mira", reason="")
+            activate_version(store, home, SEED_VERSION, by="Mira", reason="")
         assert [t.status for t in store.versions.trainings(time.time(), 60.0)] == ["running"]
         assert store.versions.activations() == []
         assert not store.db.conn.in_transaction
@@ -275,7 +275,7 @@ def test_a_training_that_does_not_start_leaves_the_hold_out_as_it_was(home: Path
             start_training(store, home, "Mira")
         assert store.versions.trainings(time.time(), 1.0) == []
         store.versions.start_training(
-            Training("t", "Mira", 1.0, "running", {}, None, "", None), time.time(), 60.0
+            TrainingJob("t", "Mira", 1.0, "running", {}, None, "", None), time.time(), 60.0
         )
         with pytest.raises(ConflictError):
             start_training(store, home, "Mira")
@@ -283,7 +283,7 @@ def test_a_training_that_does_not_start_leaves_the_hold_out_as_it_was(home: Path
 
 
 def test_seed_cases_are_balanced_and_hold_what_they_say() -> None:
-    claims = seed_claims()
+    claims = load_seed_claims()
     labels = [claim.label for claim in claims]
     assert abs(labels.count("supported") - labels.count("hallucinated")) <= 4
     assert len(claims) >= 40

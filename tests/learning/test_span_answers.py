@@ -6,17 +6,23 @@ import msgspec
 import numpy as np
 import pytest
 
-from core.learning.span_threshold import FEWEST_CASES
+from core.learning.span_threshold import MIN_SCORED_CASES
 from core.learning.span_tuning import (
-    MarkedByPanel,
+    PanelMarks,
     SpanAnswer,
-    best_members,
-    marked_by_panels,
-    member_body,
-    scored_cases,
-    span_answers,
+    build_member_body,
+    find_best_members,
+    group_scored_cases,
+    load_span_answers,
+    measure_panel_marks,
 )
-from core.pipeline.span_stage import KEPT_FROM, VotedRun, VotedSpan, runs_of, tally
+from core.pipeline.span_stage import (
+    DEFAULT_VOTE_THRESHOLD,
+    VotedRun,
+    VotedSpan,
+    rebuild_voted_runs,
+    tally_votes,
+)
 from core.schema.events import (
     Event,
     JudgementReached,
@@ -33,16 +39,16 @@ from core.schema.records import (
     Label,
     PanelRule,
     Plan,
-    RoleUsed,
+    RoleAssignment,
     Run,
     Verdict,
-    members_from,
     new_id,
-    threshold_from,
+    parse_members,
+    parse_thresholds,
 )
-from core.schema.reviews import Gold, GoldOrigin
+from core.schema.reviews import GoldAnswer, GoldOrigin
 from core.store import Store
-from core.store.cases import fingerprint
+from core.store.cases import compute_fingerprint
 from tests.learning.marked import (
     MODEL,
     PROJECT,
@@ -57,7 +63,7 @@ from tests.learning.marked import (
 
 
 def the_only(store: Store) -> SpanAnswer:
-    (answer,) = span_answers(store, PROJECT.id)
+    (answer,) = load_span_answers(store, PROJECT.id)
     return answer
 
 
@@ -67,7 +73,7 @@ def gold(store: Store, name: str, origin: GoldOrigin, *numbers: int) -> None:
     spans = tuple(span(n) for n in numbers)
     label: Label = "hallucinated" if spans else "supported"
     with store.writing():
-        kept = Gold(f"g-{origin}", name, "Lea", 4.0, origin, label, spans, reason="so")
+        kept = GoldAnswer(f"g-{origin}", name, "Lea", 4.0, origin, label, spans, reason="so")
         store.golds.add(kept, case.response)
 
 
@@ -94,14 +100,14 @@ def test_people_who_mark_alike_agree_and_nothing_wrong_is_an_answer(store: Store
         case = add_case(store, name)
         for author in "AB":
             say(store, case, *(span(n) for n in numbers), author=author)
-    found = span_answers(store, PROJECT.id)
+    found = load_span_answers(store, PROJECT.id)
     assert [(a.how, a.places) for a in found] == [("agreed", (place(0),)), ("agreed", ())]
 
 
 def test_who_only_gave_a_label_said_nothing_of_words(store: Store) -> None:
     case = add_case(store, "a")
     say(store, case, is_unmarked=False)
-    assert span_answers(store, PROJECT.id) == []
+    assert load_span_answers(store, PROJECT.id) == []
     say(store, case, label="supported", is_unmarked=False, author="B")
     assert the_only(store).places == ()
 
@@ -123,17 +129,19 @@ def test_a_file_counts_where_nobody_said_anything(store: Store) -> None:
 
 def test_held_out_cases_teach_nothing(store: Store) -> None:
     case = marked_case(store, "a", [0.9] * 5, [0])
-    assert span_answers(store, PROJECT.id)
+    assert load_span_answers(store, PROJECT.id)
     with store.writing():
-        store.versions.assign_sides({fingerprint(case.response, case.question): "holdout"}, 5.0)
-    assert span_answers(store, PROJECT.id) == []
+        store.versions.assign_sides(
+            {compute_fingerprint(case.response, case.question): "holdout"}, 5.0
+        )
+    assert load_span_answers(store, PROJECT.id) == []
 
 
 def test_words_are_cut_into_pieces_as_the_engine_marks_them(store: Store) -> None:
     case = add_case(store, "a", WORDS.replace(" delta", "\ndelta"))
     add_run(store, case, [0.9, 0.6, 0.4, 0.7, 0.2])
     say(store, case, span(0), span(1))
-    (scored,) = scored_cases([the_only(store)])["reader"]
+    (scored,) = group_scored_cases([the_only(store)])["reader"]
     assert sorted(scored.pieces) == sorted(
         [
             (0.9, 5, 5),
@@ -153,7 +161,7 @@ def test_where_a_statements_wrong_words_are_named_no_others_are_marked(store: St
     case = add_case(store, "a")
     add_run(store, case, [0.9, 0.6, 0.4, 0.7, 0.2], [(span(0, source="Ada", p=0.8), True)])
     say(store, case, span(0), span(1))
-    (scored,) = scored_cases([the_only(store)])["reader"]
+    (scored,) = group_scored_cases([the_only(store)])["reader"]
     assert scored.pieces == ((1.0, 5, 5),), "its own score is no matter"
 
 
@@ -161,7 +169,7 @@ def test_a_vote_scores_its_span(store: Store) -> None:
     case = add_case(store, "a")
     add_run(store, case, rulings=[(span(0, p=0.9), True), (span(2, p=0.3), False)], role=MODEL)
     say(store, case, span(0))
-    found = scored_cases([the_only(store)])
+    found = group_scored_cases([the_only(store)])
     assert found["reader"] == []
     assert [one.pieces for one in found["votes"]] == [((0.9, 5, 5), (0.3, 5, 0))]
 
@@ -171,13 +179,13 @@ def test_where_the_machine_marks_nothing_no_threshold_is_learned(store: Store, l
     case = add_case(store, "a")
     add_run(store, case, [0.9] * 5, label=label)  # type: ignore[arg-type]
     say(store, case, span(0))
-    assert not any(scored_cases(span_answers(store, PROJECT.id)).values())
+    assert not any(group_scored_cases(load_span_answers(store, PROJECT.id)).values())
 
 
 def test_a_case_without_a_run_still_counts_as_marked(store: Store) -> None:
     say(store, add_case(store, "a"), span(0))
     assert the_only(store).run is None
-    assert not any(scored_cases([the_only(store)]).values())
+    assert not any(group_scored_cases([the_only(store)]).values())
 
 
 @pytest.mark.parametrize(
@@ -203,7 +211,9 @@ def test_a_new_score_changes_nothing_about_which_words_could_be_marked(
 
 
 MEMBERS = ("good", "bad")
-ROLES = tuple(RoleUsed(f"span panel {n}", name, False, "", "") for n, name in enumerate(MEMBERS, 1))
+ROLES = tuple(
+    RoleAssignment(f"span panel {n}", name, False, "", "") for n, name in enumerate(MEMBERS, 1)
+)
 
 
 def panel_run(store: Store, case: Case, good: int, bad: int, p: float = 0.9) -> None:
@@ -213,7 +223,7 @@ def panel_run(store: Store, case: Case, good: int, bad: int, p: float = 0.9) -> 
         VotedRun(name, (VotedSpan(span(word, response, source=name), ((other, p),)),))
         for name, other, word in (("good", "bad", good), ("bad", "good", bad))
     )
-    found = tally(runs, PanelRule(), response, case.language)
+    found = tally_votes(runs, PanelRule(), response, case.language)
     verdict = Verdict("hallucinated", 0.9, 0.9, "")
     told: list[Event] = [
         RunStarted(1.0, case, Plan(), ROLES),
@@ -226,7 +236,7 @@ def panel_run(store: Store, case: Case, good: int, bad: int, p: float = 0.9) -> 
             for s in run.spans
             for name, vote in s.votes
         ),
-        SoftLabelled(1.0, found.labels, KEPT_FROM, MEMBERS),
+        SoftLabelled(1.0, found.labels, DEFAULT_VOTE_THRESHOLD, MEMBERS),
         RunFinished(2.0, verdict, 1.0),
     ]
     run = Run(new_id(), case.id, case.project_id, Plan(), "queued", 1.0)
@@ -235,19 +245,17 @@ def panel_run(store: Store, case: Case, good: int, bad: int, p: float = 0.9) -> 
         store.runs.append(run.id, None, told)
 
 
-def marked(
-    number: int, good: float, bad: float, vote: float, language: str = "en"
-) -> MarkedByPanel:
-    return MarkedByPanel(f"c{number}", f"g{number}", language, {"good": good, "bad": bad}, vote)
+def marked(number: int, good: float, bad: float, vote: float, language: str = "en") -> PanelMarks:
+    return PanelMarks(f"c{number}", f"g{number}", language, {"good": good, "bad": bad}, vote)
 
 
 def test_a_panels_runs_are_the_same_from_its_trace(store: Store) -> None:
     case = add_case(store, "one")
     panel_run(store, case, good=1, bad=3)
     say(store, case, span(1))
-    (answer,) = span_answers(store, "p")
+    (answer,) = load_span_answers(store, "p")
     assert answer.run is not None
-    runs = runs_of(answer.run)
+    runs = rebuild_voted_runs(answer.run)
     assert [(r.extractor, [s.span.start for s in r.spans]) for r in runs] == [
         ("good", [6]), ("bad", [18]),
     ]  # fmt: skip
@@ -259,21 +267,21 @@ def test_each_members_run_is_held_against_what_people_marked(store: Store) -> No
         case = add_case(store, f"c{n}")
         panel_run(store, case, good=1, bad=3)
         say(store, case, span(1))
-    found = marked_by_panels(span_answers(store, "p"))
+    found = measure_panel_marks(load_span_answers(store, "p"))
     assert [(one.by_member, one.vote) for one in found] == [({"good": 1.0, "bad": 0.0}, 0.0)] * 3
-    assert best_members(found) == []  # too few
+    assert find_best_members(found) == []  # too few
 
 
 def test_the_panels_votes_have_a_threshold_of_their_own(store: Store) -> None:
     case = add_case(store, "one")
     panel_run(store, case, good=1, bad=1, p=0.6)
     say(store, case, span(1))
-    scored = scored_cases(span_answers(store, "p"))
+    scored = group_scored_cases(load_span_answers(store, "p"))
     assert {kind: len(cases) for kind, cases in scored.items()} == {
         "reader": 0, "votes": 0, "panel": 1, "weighted": 0,
     }  # fmt: skip
     assert scored["panel"][0].pieces == ((0.6, 5, 5),)
-    told = threshold_from(3, {"panel": {"by_language": {"en": 0.5}, "otherwise": 0.6}})
+    told = parse_thresholds(3, {"panel": {"by_language": {"en": 0.5}, "otherwise": 0.6}})
     assert told.panel.at("en-GB") == 0.5
     assert told.panel.at("de") == 0.6
     assert not told.weighted.words
@@ -282,21 +290,21 @@ def test_the_panels_votes_have_a_threshold_of_their_own(store: Store) -> None:
 def test_a_member_that_is_always_closer_decides_alone_in_its_language() -> None:
     cases = [marked(n, 0.9, 0.1, 0.4) for n in range(20)]
     cases += [marked(100 + n, 0.3, 0.3, 0.3, "de") for n in range(20)]
-    german, english = best_members(cases)
+    german, english = find_best_members(cases)
     assert (english.language, english.member, english.n) == ("en", "good", 20)
     assert english.is_better
     assert english.gain.value == pytest.approx(0.5)
     assert not german.is_better
-    body = member_body([german, english], cases, [])
-    assert members_from(body) == (("en", "good"),)
+    body = build_member_body([german, english], cases, [])
+    assert parse_members(body) == (("en", "good"),)
     assert len(body["cases"]) == 40
     assert [one["language"] for one in body["figures"]] == ["de", "en"]
 
 
 def test_a_language_needs_enough_cases_and_nobody_is_chosen_for_none() -> None:
-    few = [marked(n, 0.9, 0.1, 0.4) for n in range(FEWEST_CASES - 1)]
-    assert best_members(few) == []
-    assert best_members([marked(n, 0.9, 0.1, 0.4, "und") for n in range(50)]) == []
+    few = [marked(n, 0.9, 0.1, 0.4) for n in range(MIN_SCORED_CASES - 1)]
+    assert find_best_members(few) == []
+    assert find_best_members([marked(n, 0.9, 0.1, 0.4, "und") for n in range(50)]) == []
 
 
 def test_the_luckiest_of_equal_members_is_hardly_ever_called_better() -> None:
@@ -305,5 +313,5 @@ def test_the_luckiest_of_equal_members_is_hardly_ever_called_better() -> None:
     for _ in range(40):
         ious = random.uniform(0, 1, size=(30, 3))
         cases = [marked(n, a, b, vote) for n, (a, b, vote) in enumerate(ious.tolist())]
-        called += sum(one.is_better for one in best_members(cases))
+        called += sum(one.is_better for one in find_best_members(cases))
     assert called <= 4

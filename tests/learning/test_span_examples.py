@@ -7,29 +7,29 @@ from typing import Any
 import pytest
 
 from core.learning.span_tuning import (
-    Candidate,
-    body_of,
-    candidates,
-    chosen,
-    decide,
-    go_back,
-    span_answers,
-    take_into_use,
+    ExampleCandidate,
+    build_examples_body,
+    decide_example,
+    list_example_candidates,
+    load_span_answers,
+    select_examples,
+    store_and_use,
+    use_earlier,
 )
 from core.runtime.errors import InputError, NotAllowed
 from core.schema.records import (
-    EXAMPLES,
-    MOST_EXAMPLES,
-    MOST_TOKENS,
-    THRESHOLD,
+    EXAMPLES_KIND,
+    MAX_EXAMPLE_TOKENS,
+    MAX_PROMPT_EXAMPLES,
+    THRESHOLD_KIND,
     Member,
     SpanExample,
-    examples_from,
-    fitting_examples,
-    threshold_from,
+    choose_examples,
+    parse_examples,
+    parse_thresholds,
 )
 from core.store import Store
-from core.store.versions import NONE, Choice, Learned
+from core.store.versions import NOTHING_LEARNED, ArtefactChoice, LearnedArtefact
 from tests.learning.marked import PROJECT, WORDS, add_case, add_run, say, span
 
 
@@ -43,8 +43,8 @@ def taught(
     say(store, case, span(wrong, category=category), sure=0.9)
 
 
-def found_in(store: Store) -> list[Candidate]:
-    return candidates(span_answers(store, PROJECT.id))
+def found_in(store: Store) -> list[ExampleCandidate]:
+    return list_example_candidates(load_span_answers(store, PROJECT.id))
 
 
 def lead(store: Store) -> None:
@@ -56,15 +56,17 @@ def lead(store: Store) -> None:
 
 def use_examples(store: Store) -> int:
     lead(store)
-    body = body_of(chosen(found_in(store)))
+    body = build_examples_body(select_examples(found_in(store)))
     with store.writing():
-        return take_into_use(store, Learned(EXAMPLES, PROJECT.id, 5.0, "Lea", body), "good ones")
+        return store_and_use(
+            store, LearnedArtefact(EXAMPLES_KIND, PROJECT.id, 5.0, "Lea", body), "good ones"
+        )
 
 
 def in_use(store: Store) -> list[str]:
-    current = store.learned.in_use(EXAMPLES, PROJECT.id)
+    current = store.learned.in_use(EXAMPLES_KIND, PROJECT.id)
     assert current
-    return [one.case_id for one in examples_from(current.body)]
+    return [one.case_id for one in parse_examples(current.body)]
 
 
 def id_of(store: Store, name: str) -> str:
@@ -100,7 +102,7 @@ def test_examples_are_unlike_each_other_and_at_most_four_of_a_language(store: St
         taught(store, f"same{n}", 0, 3)
     taught(store, "other", 0, 3, category="number_or_date", response=f"{WORDS} and so on")
     taught(store, "deutsch", 0, 3, language="de")
-    names = [one.answer.case.id for one in chosen(found_in(store))]
+    names = [one.answer.case.id for one in select_examples(found_in(store))]
     assert len(names) == 5
     assert {"deutsch", "other"} <= set(names), "longer, but of another kind"
 
@@ -109,7 +111,7 @@ def test_near_copies_wait_for_what_reads_otherwise(store: Store) -> None:
     for n in range(4):
         taught(store, f"copy{n}", 0, 3, response=f"{WORDS} and no more {n}")
     taught(store, "longer", 0, 3, response=f"{WORDS} while winter ferries run but twice a day")
-    names = [one.answer.case.id for one in chosen(found_in(store))]
+    names = [one.answer.case.id for one in select_examples(found_in(store))]
     assert names[1] == "longer", "though longer, and of the same category"
     assert len(names) == 4, "copies fill what is left"
 
@@ -117,7 +119,7 @@ def test_near_copies_wait_for_what_reads_otherwise(store: Store) -> None:
 def test_one_question_gives_one_example(store: Store) -> None:
     for name in "ab":
         taught(store, name, 0, 3, question="Who was it?", response=f"{WORDS} {name}")
-    assert len(chosen(found_in(store))) == 1
+    assert len(select_examples(found_in(store))) == 1
 
 
 def test_removed_ones_stay_out_and_pinned_ones_stay_in(store: Store) -> None:
@@ -125,7 +127,7 @@ def test_removed_ones_stay_out_and_pinned_ones_stay_in(store: Store) -> None:
         taught(store, f"c{n}", 0, 3)
     known = found_in(store)
     first, last = known[0].id, known[-1].id
-    names = [one.id for one in chosen(known, pinned=[last], removed=[first])]
+    names = [one.id for one in select_examples(known, pinned=[last], removed=[first])]
     assert names[0] == last
     assert first not in names
     assert len(names) == 4
@@ -139,20 +141,24 @@ def test_a_person_removes_pins_and_allows_again(store: Store) -> None:
 
     def say_so(name: str, decision: str) -> list[str]:
         with store.writing():
-            decide(store, PROJECT.id, id_of(store, name), decision, by="Lea", now=6.0)  # type: ignore[arg-type]
+            decide_example(store, PROJECT.id, id_of(store, name), decision, by="Lea", now=6.0)  # type: ignore[arg-type]
         return in_use(store)
 
     assert say_so(first, "remove") == [second, third]
     assert say_so(third, "pin") == [third, second]
     assert say_so(first, "allow") == [third, first, second]
-    current = store.learned.in_use(EXAMPLES, PROJECT.id)
+    current = store.learned.in_use(EXAMPLES_KIND, PROJECT.id)
     assert current
-    again = body_of(chosen(found_in(store), current.body["pinned"]), current.body)
+    again = build_examples_body(
+        select_examples(found_in(store), current.body["pinned"]), current.body
+    )
     assert again["examples"][0]["case_id"] == third
     with store.writing():
-        go_back(store, Choice(EXAMPLES, PROJECT.id, number, 7.0, "Lea", "as it was"))
+        use_earlier(
+            store, ArtefactChoice(EXAMPLES_KIND, PROJECT.id, number, 7.0, "Lea", "as it was")
+        )
     assert in_use(store) == [first, second, third]
-    assert len(store.learned.choices(EXAMPLES, PROJECT.id)) == 5, "every step is kept"
+    assert len(store.learned.choices(EXAMPLES_KIND, PROJECT.id)) == 5, "every step is kept"
 
 
 def test_what_was_removed_stays_removed_when_examples_are_chosen_anew(store: Store) -> None:
@@ -161,24 +167,26 @@ def test_what_was_removed_stays_removed_when_examples_are_chosen_anew(store: Sto
     use_examples(store)
     gone = id_of(store, "c1")
     with store.writing():
-        decide(store, PROJECT.id, gone, "remove", by="Lea", now=6.0)
-    current = store.learned.in_use(EXAMPLES, PROJECT.id)
+        decide_example(store, PROJECT.id, gone, "remove", by="Lea", now=6.0)
+    current = store.learned.in_use(EXAMPLES_KIND, PROJECT.id)
     assert current
-    body = body_of(chosen(found_in(store), (), [gone]), current.body)
-    assert sorted(one.case_id for one in examples_from(body)) == ["c0", "c2"]
+    body = build_examples_body(select_examples(found_in(store), (), [gone]), current.body)
+    assert sorted(one.case_id for one in parse_examples(body)) == ["c0", "c2"]
     assert gone in {one["id"] for one in body["examples"]}, "so that it can be allowed again"
-    assert gone not in {one.id for one in examples_from(body)}
+    assert gone not in {one.id for one in parse_examples(body)}
 
 
 def test_nothing_is_taken_without_a_reason_and_nothing_unknown_removed(store: Store) -> None:
     lead(store)
     with pytest.raises(InputError, match="reason"), store.writing():
-        take_into_use(store, Learned(THRESHOLD, PROJECT.id, 1.0, "Lea", {}), "  ")
-    assert store.learned.all(THRESHOLD, PROJECT.id) == []
+        store_and_use(store, LearnedArtefact(THRESHOLD_KIND, PROJECT.id, 1.0, "Lea", {}), "  ")
+    assert store.learned.all(THRESHOLD_KIND, PROJECT.id) == []
     with pytest.raises(InputError, match="not in use any more"), store.writing():
-        decide(store, PROJECT.id, "nobody", "remove", by="Lea", now=1.0)
+        decide_example(store, PROJECT.id, "nobody", "remove", by="Lea", now=1.0)
     with pytest.raises(InputError, match="in use already"), store.writing():
-        go_back(store, Choice(THRESHOLD, PROJECT.id, NONE, 1.0, "Lea", "back"))
+        use_earlier(
+            store, ArtefactChoice(THRESHOLD_KIND, PROJECT.id, NOTHING_LEARNED, 1.0, "Lea", "back")
+        )
 
 
 def example(name: str, language: str = "en", tokens: int = 100) -> SpanExample:
@@ -187,20 +195,20 @@ def example(name: str, language: str = "en", tokens: int = 100) -> SpanExample:
 
 def test_a_case_is_never_its_own_example_and_its_language_comes_first() -> None:
     known = [example("a"), example("b", "de"), example("c", "de-AT"), example("d")]
-    assert [e.id for e in fitting_examples(known, "de", "b")] == ["c", "a", "d"]
-    assert [e.id for e in fitting_examples(known, "en", "x")] == ["a", "d", "b", "c"]
+    assert [e.id for e in choose_examples(known, "de", "b")] == ["c", "a", "d"]
+    assert [e.id for e in choose_examples(known, "en", "x")] == ["a", "d", "b", "c"]
 
 
 def test_examples_keep_to_their_number_and_their_tokens() -> None:
     many = [example(f"e{n}") for n in range(9)]
-    assert len(fitting_examples(many, "en", "")) == MOST_EXAMPLES
-    long = [example("l0", tokens=MOST_TOKENS - 150), example("l1", tokens=200), example("s")]
-    assert [e.id for e in fitting_examples(long, "en", "")] == ["l0", "s"]
+    assert len(choose_examples(many, "en", "")) == MAX_PROMPT_EXAMPLES
+    long = [example("l0", tokens=MAX_EXAMPLE_TOKENS - 150), example("l1", tokens=200), example("s")]
+    assert [e.id for e in choose_examples(long, "en", "")] == ["l0", "s"]
 
 
 def test_levels_go_by_language() -> None:
     body = {"reader": {"by_language": {"de": 0.5}, "otherwise": 0.4}, "corrections": []}
-    learned = threshold_from(3, body)
+    learned = parse_thresholds(3, body)
     assert [learned.reader.at(x) for x in ("de", "de-AT", "en", "und")] == [0.5, 0.5, 0.4, 0.4]
     assert learned.votes.at("de") is None
     assert learned.reader.words == "de 0.50, else 0.40"
@@ -210,7 +218,11 @@ def test_an_annotator_changes_nothing(store: Store) -> None:
     lead(store)
     store.projects.set_member(Member(PROJECT.id, "Mira", "annotator", 1.0))
     with pytest.raises(NotAllowed, match="takes the role lead"), store.writing():
-        take_into_use(store, Learned(THRESHOLD, PROJECT.id, 1.0, "Mira", {}), "it is better")
+        store_and_use(
+            store, LearnedArtefact(THRESHOLD_KIND, PROJECT.id, 1.0, "Mira", {}), "it is better"
+        )
     with pytest.raises(NotAllowed, match="takes the role lead"), store.writing():
-        go_back(store, Choice(THRESHOLD, PROJECT.id, NONE, 1.0, "Mira", "back"))
-    assert store.learned.all(THRESHOLD, PROJECT.id) == []
+        use_earlier(
+            store, ArtefactChoice(THRESHOLD_KIND, PROJECT.id, NOTHING_LEARNED, 1.0, "Mira", "back")
+        )
+    assert store.learned.all(THRESHOLD_KIND, PROJECT.id) == []

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from core.learning.reliability import Audited, ToolRate, ToolRates, tool_rates
+from core.learning.reliability import AuditRecord, ToolRate, ToolRates, measure_tools
 from core.learning.track_record import WilsonShare
-from core.review.people import first_project
+from core.review.people import ensure_project
 from core.schema.records import Label
 from core.schema.reviews import Correction
 from core.store import Store, open_store
@@ -17,9 +17,11 @@ pytestmark = pytest.mark.usefixtures("own_tools")
 RIGHT: tuple[Label, Label] = ("supported", "supported")
 
 
-def rates_in(store: Store, known: dict[str, Audited] | None = None, most: int = 1000) -> ToolRates:
-    project = first_project(store, "Mira", 1.0)
-    return tool_rates(store, project.id, {} if known is None else known, most=most)
+def rates_in(
+    store: Store, known: dict[str, AuditRecord] | None = None, most: int = 1000
+) -> ToolRates:
+    project = ensure_project(store, "Mira", 1.0)
+    return measure_tools(store, project.id, {} if known is None else known, most=most)
 
 
 def rates_of(*audits: Audit) -> ToolRates:
@@ -95,7 +97,7 @@ def test_other_protocols_are_no_audits_and_the_newest_are_taken() -> None:
 def test_runs_are_read_once_and_answers_every_time() -> None:
     with open_store(None) as store:
         (run_id,) = tell(store, [Audit(marks=(1,))])
-        known: dict[str, Audited] = {}
+        known: dict[str, AuditRecord] = {}
         assert adder(rates_in(store, known)).label_right == WilsonShare(2, 2)
         assert list(known) == [run_id]
         with store.writing():
@@ -110,7 +112,7 @@ def test_runs_are_read_once_and_answers_every_time() -> None:
 
 
 def test_rules_are_asked_about_the_newest_audits_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.learning.reliability.MOST_READ", 2)
+    monkeypatch.setattr("core.learning.reliability.MAX_MATCHED_AUDITS", 2)
     rates = rates_of(Audit(), Audit(), Audit())
     assert adder(rates).where_meant == WilsonShare(4, 4)
     assert adder(rates).calls == 6

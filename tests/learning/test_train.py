@@ -17,31 +17,31 @@ from typing import Any
 import pytest
 
 from core.learning import train as training
-from core.learning.head_fit import encoded, fit_head
-from core.learning.options import Options
-from core.learning.retrain import LEASE_SECONDS, begin_training, cancel_training
-from core.learning.train import Reporter
-from core.learning.training_set import Lesson
+from core.learning.head_fit import encode_rows, fit_head
+from core.learning.options import TrainingOptions
+from core.learning.retrain import RETRAIN_LEASE_SECONDS, begin_training, cancel_training
+from core.learning.train import TrainingReporter
+from core.learning.training_set import LabelledText
 from core.llm.encoder import load_encoder
 from core.runtime.config import ENCODER_DIR, PROJECT_ROOT
 from core.runtime.errors import ConfigError, ConflictError, Stopped
 from core.schema.records import Member, Project
 from core.store import Store, open_store
 from core.store.versions import SEED_VERSION
-from core.verdict.classifier import load_classifier, load_head, version_folder
+from core.verdict.classifier import get_version_folder, load_classifier, load_head
 from tests.learning.test_training_set import LABELS, add_corrected
 
 
 def test_a_head_trusts_the_judges_p_and_still_reads_texts_that_come_without() -> None:
     texts = {"hallucinated": "Verdict: INCORRECT.", "supported": "Verdict: CORRECT."}
     rows = [
-        Lesson(f"{texts[said]} {number}", label, 0.9 if said == "hallucinated" else 0.1)
+        LabelledText(f"{texts[said]} {number}", label, 0.9 if said == "hallucinated" else 0.1)
         for number in range(60)
         for label in LABELS
         for said in [label if number % 10 else LABELS[label == "hallucinated"]]
     ]
     encoder = load_encoder(ENCODER_DIR)
-    head = fit_head(encoded(rows, encoder), Options(regularisation=0.5))
+    head = fit_head(encode_rows(rows, encoder), TrainingOptions(regularisation=0.5))
 
     def p(said: str, own: float | None) -> float:
         return head.probability(encoder.encode([f"{texts[said]} 7"]), [own])[0]
@@ -52,7 +52,7 @@ def test_a_head_trusts_the_judges_p_and_still_reads_texts_that_come_without() ->
 
 
 def begun(store: Store, home: Path) -> str:
-    return begin_training(store, home, "Nora", Options())
+    return begin_training(store, home, "Nora", TrainingOptions())
 
 
 def ended(store: Store) -> tuple[str, str | None, str]:
@@ -69,11 +69,11 @@ def test_a_version_is_listed_with_its_files_and_its_training_finished(
     ready: Store, home: Path
 ) -> None:
     training_id = begun(ready, home)
-    version = training.carry_out(ready, home, training_id)
+    version = training.run_training(ready, home, training_id)
     assert [known.id for known in ready.versions.all()] == [version]
     assert ended(ready)[:2] == ("finished", version)
     assert folders(home) == [version]
-    folder = version_folder(home, version)
+    folder = get_version_folder(home, version)
     head, card = load_head(folder)
     assert card == ready.versions.all()[0].card
     assert head.calibrator.kind == card["calibration"]["kind"]
@@ -85,11 +85,11 @@ def test_a_version_is_listed_with_its_files_and_its_training_finished(
 
 
 def test_a_card_says_all_that_a_version_comes_from(ready: Store, home: Path) -> None:
-    training.carry_out(ready, home, begun(ready, home))
+    training.run_training(ready, home, begun(ready, home))
     card = ready.versions.all()[0].card
     trained, curve, held = card["trained_on"], card["calibration"], card["holdout"]
     assert (card["author"], card["compared_with"]) == ("Nora", SEED_VERSION)
-    assert card["options"] == Options().as_dict()
+    assert card["options"] == TrainingOptions().as_dict()
     assert card["splits"] == {"train": 18, "calibration": 0, "holdout": 6}
     assert len(trained["corrections"]) == 18
     assert trained["labels"] == {"hallucinated": 9, "supported": 9}, "of these, not of all"
@@ -121,7 +121,9 @@ def test_a_cancel_at_the_last_moment_leaves_no_version(
 
     monkeypatch.setattr(ready, "writing", cancelled_first)
     with pytest.raises(Stopped, match="was cancelled"):
-        training.train(ready, home, Reporter(ready, training_id, time.time()), Options())
+        training.train_version(
+            ready, home, TrainingReporter(ready, training_id, time.time()), TrainingOptions()
+        )
     assert ready.versions.all() == []
     assert ended(ready) == ("cancelled", None, "Cancelled by Karl.")
     assert folders(home) == []
@@ -137,8 +139,8 @@ def test_a_cancel_on_the_way_is_seen_at_the_next_report(
         tuned(*given)
         cancel_training(ready, training_id, "Nora")
 
-    monkeypatch.setattr(training, "fine_tuned", cancelled)
-    assert training.carry_out(ready, home, training_id) == ""
+    monkeypatch.setattr(training, "fine_tune_encoder", cancelled)
+    assert training.run_training(ready, home, training_id) == ""
     assert ended(ready) == ("cancelled", None, "Cancelled by Nora.")
     assert folders(home) == []
 
@@ -163,7 +165,7 @@ def test_whatever_fails_is_said_and_leaves_no_version(
         raise fault
 
     monkeypatch.setattr(Path if where == "rename" else training, where, failing)
-    assert training.carry_out(ready, home, begun(ready, home)) == ""
+    assert training.run_training(ready, home, begun(ready, home)) == ""
     status, version, words = ended(ready)
     assert (status, version) == ("failed", None)
     assert message in words
@@ -177,8 +179,8 @@ def test_a_disk_without_room_is_found_out_before_the_work(
 ) -> None:
     usage = shutil.disk_usage(PROJECT_ROOT)._replace(free=1000)
     monkeypatch.setattr("shutil.disk_usage", lambda _: usage)
-    monkeypatch.setattr(training, "fine_tuned", lambda *_: pytest.fail("it began"))
-    assert training.carry_out(ready, home, begun(ready, home)) == ""
+    monkeypatch.setattr(training, "fine_tune_encoder", lambda *_: pytest.fail("it began"))
+    assert training.run_training(ready, home, begun(ready, home)) == ""
     assert "MB of free disk" in ended(ready)[2]
 
 
@@ -186,7 +188,7 @@ def test_one_training_at_a_time_whoever_starts_it(ready: Store, home: Path) -> N
     first = begun(ready, home)
     with pytest.raises(ConflictError, match="under way already"):
         begun(ready, home)
-    assert training.carry_out(ready, home, first)
+    assert training.run_training(ready, home, first)
     begun(ready, home)
 
 
@@ -202,9 +204,9 @@ def test_a_training_that_woke_up_too_late_stops_and_what_it_left_is_cleared(
     ready.db.execute("UPDATE trainings SET heartbeat_at = 1.0")
     begun(ready, home)
     assert folders(home) == ["mine"], "nothing else is touched"
-    assert training.carry_out(ready, home, first) == ""
+    assert training.run_training(ready, home, first) == ""
     assert ready.versions.all() == []
-    statuses = [t.status for t in ready.versions.trainings(time.time(), LEASE_SECONDS)]
+    statuses = [t.status for t in ready.versions.trainings(time.time(), RETRAIN_LEASE_SECONDS)]
     assert sorted(statuses) == ["interrupted", "running"]
 
 
@@ -221,7 +223,7 @@ def test_a_training_that_is_killed_leaves_no_version_and_the_next_one_can_start(
         with (tmp_path / "log").open("wb") as log:
             process = subprocess.Popen(command, cwd=PROJECT_ROOT, stderr=log)
         end = time.monotonic() + 100
-        while not store.versions.trainings(time.time(), LEASE_SECONDS)[0].progress:
+        while not store.versions.trainings(time.time(), RETRAIN_LEASE_SECONDS)[0].progress:
             assert time.monotonic() < end, (tmp_path / "log").read_text()
             time.sleep(0.02)
         (home / "models").mkdir(exist_ok=True)
@@ -230,8 +232,8 @@ def test_a_training_that_is_killed_leaves_no_version_and_the_next_one_can_start(
         assert process.wait() == -signal.SIGKILL
         with pytest.raises(ConflictError):
             begun(store, home)
-        later = time.time() + LEASE_SECONDS + 5
-        assert store.versions.trainings(later, LEASE_SECONDS)[0].status == "interrupted"
+        later = time.time() + RETRAIN_LEASE_SECONDS + 5
+        assert store.versions.trainings(later, RETRAIN_LEASE_SECONDS)[0].status == "interrupted"
         store.db.execute("UPDATE trainings SET heartbeat_at = heartbeat_at - 60")
         begun(store, home)
         assert folders(home) == []
@@ -242,7 +244,7 @@ def test_a_training_that_is_killed_leaves_no_version_and_the_next_one_can_start(
 
 def test_the_loss_curve_is_kept_and_stays_short(ready: Store, home: Path) -> None:
     told: list[dict[str, Any]] = []
-    report = Reporter(ready, begun(ready, home), time.time() - 10, told.append)
+    report = TrainingReporter(ready, begun(ready, home), time.time() - 10, told.append)
     for step in range(1, 2001):
         report("Fine-tuning", step, 2000, 1 / step)
     progress = ready.versions.trainings(time.time(), 60.0)[0].progress

@@ -12,24 +12,28 @@ from hypothesis import strategies as st
 from sklearn import metrics
 
 from core.learning import training_set as sets
-from core.learning.metrics import difference, reliability, scores
-from core.learning.training_set import (
-    FEWEST_PER_LABEL,
-    TrainingRow,
-    conflicts,
-    grow_holdout,
-    new_sides,
-    overview,
-    taught,
-    training_set,
+from core.learning.metrics import (
+    compare_balanced_accuracy,
+    compute_classifier_figures,
+    compute_reliability,
 )
-from core.review.adjudication import settle
+from core.learning.training_set import (
+    MIN_CORRECTIONS_PER_LABEL,
+    TrainingRow,
+    attribute_rows,
+    choose_sides,
+    count_conflicts,
+    grow_holdout,
+    load_training_set,
+    summarize_corrections,
+)
+from core.review.adjudication import record_gold
 from core.runtime.errors import NotEnoughLabels
 from core.schema.events import Event, JudgementReached, RunStarted
 from core.schema.records import Judgement, Label, Plan, Project, Run
-from core.schema.reviews import Correction, Gold, Item
+from core.schema.reviews import Correction, GoldAnswer, QueueItem
 from core.store import Store
-from core.store.versions import Side
+from core.store.versions import HoldoutSide
 from tests.fakes import make_case
 
 LABELS: tuple[Label, ...] = ("hallucinated", "supported")
@@ -79,11 +83,11 @@ def test_a_quarter_of_each_label_is_held_out_for_good(full: Store) -> None:
 
 def test_what_has_no_side_yet_is_counted_but_not_learned_from(full: Store) -> None:
     """Corrected after the hold-out grew: the next training may hold it out."""
-    assert len(training_set(full).fresh) == 24
+    assert len(load_training_set(full).fresh) == 24
     data = grow_holdout(full, 1.0)
     assert data.fresh == ()
     add_corrected(full, 24, "supported")
-    later = training_set(full)
+    later = load_training_set(full)
     assert [row.run_id for row in later.fresh] == ["r24"]
     assert later.counts() == {"hallucinated": 12, "supported": 13}
     assert later.settled.rows == data.rows
@@ -116,7 +120,7 @@ def test_runs_of_one_case_lie_on_one_side(full: Store) -> None:
 def test_unclear_is_never_learned_from(full: Store) -> None:
     add_corrected(full, 50, "unclear")
     add_corrected(full, 51, "supported", judge="unclear")
-    data = training_set(full)
+    data = load_training_set(full)
     assert data.unusable == 2
     assert len(data.rows) == 24
 
@@ -134,7 +138,7 @@ def test_the_newest_answer_to_a_case_counts_for_all_its_runs(full: Store) -> Non
                                           (100.0, "again", "Ada", LABELS[1])):  # fmt: skip
             said = Correction(f"k{at}", run_id, "c0", author, at, label, reason="x")
             full.corrections.add(said, case.response)
-    rows = [row for row in training_set(full).rows if row.case_id == "c0"]
+    rows = [row for row in load_training_set(full).rows if row.case_id == "c0"]
     assert {(row.run_id, row.label, row.author, row.text, row.p) for row in rows} == {
         ("r0", "supported", "Ada", "Verdict text 0.", 0.0),
         ("again", "supported", "Ada", "Another text.", 0.2),
@@ -146,9 +150,9 @@ def test_too_few_labels_say_how_many_more(store: Store) -> None:
     for number in range(11):
         add_corrected(store, number, "hallucinated" if number < 9 else "supported")
     with pytest.raises(NotEnoughLabels, match="6 more supported") as caught:
-        training_set(store).require_enough()
+        load_training_set(store).require_enough()
     assert caught.value.counts == {"hallucinated": 9, "supported": 2}
-    assert training_set(store).missing() == {"supported": FEWEST_PER_LABEL - 2}
+    assert load_training_set(store).missing() == {"supported": MIN_CORRECTIONS_PER_LABEL - 2}
 
 
 STEPS = st.lists(
@@ -166,7 +170,7 @@ STEPS = st.lists(
 @given(STEPS)
 def test_under_any_order_no_case_is_on_two_sides_and_none_ever_changes_side(steps: Any) -> None:
     """However answers come, change and are taken back, a case's first side is its side for ever."""
-    sides: dict[str, Side] = {}
+    sides: dict[str, HoldoutSide] = {}
     said: dict[str, Label] = {}
     for kind, number, label in steps:
         if kind == "correct":
@@ -178,7 +182,7 @@ def test_under_any_order_no_case_is_on_two_sides_and_none_ever_changes_side(step
         else:
             before = dict(sides)
             rows = [TrainingRow("t", own, group, "k", "r", "c") for group, own in said.items()]
-            fresh = new_sides(rows, sides)
+            fresh = choose_sides(rows, sides)
             assert not set(fresh) & set(sides)
             sides |= fresh
             assert before.items() <= sides.items()
@@ -186,13 +190,13 @@ def test_under_any_order_no_case_is_on_two_sides_and_none_ever_changes_side(step
 
 
 def test_the_calibration_split_begins_where_it_can_say_something() -> None:
-    def sides_of(each: int, known: dict[str, Side]) -> dict[str, Side]:
+    def sides_of(each: int, known: dict[str, HoldoutSide]) -> dict[str, HoldoutSide]:
         rows = [
             TrainingRow("t", label, f"{label} {n}", "k", "r", "c")
             for label in LABELS
             for n in range(each)
         ]
-        return known | new_sides(rows, known)
+        return known | choose_sides(rows, known)
 
     small = sides_of(100, {})
     assert set(small.values()) == {"holdout", "train"}
@@ -209,12 +213,12 @@ def test_the_calibration_split_begins_where_it_can_say_something() -> None:
 def test_the_store_keeps_the_three_sides_apart_through_settlements_and_withdrawals(
     full: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sets, "FEWEST_TO_SPLIT", 6)
+    monkeypatch.setattr(sets, "MIN_CASES_TO_SPLIT", 6)
     first = grow_holdout(full, 1.0)
     assert len(first.calibration) == 2
     before = full.versions.sides()
     with full.writing():
-        gold = Gold("gold", "c0", "Nora", 50.0, "adjudicated", "supported")
+        gold = GoldAnswer("gold", "c0", "Nora", 50.0, "adjudicated", "supported")
         full.golds.add(gold, "Claim number 0.")
         undo = Correction("undo", "r1", "c1", "Mira", 60.0, "supported", withdraws="k1")
         full.corrections.add(undo, "Claim number 1.")
@@ -230,15 +234,15 @@ def test_the_store_keeps_the_three_sides_apart_through_settlements_and_withdrawa
 
 
 def test_scores_of_one_class_are_not_invented() -> None:
-    found = scores(["supported"], [0.1])
+    found = compute_classifier_figures(["supported"], [0.1])
     assert found["balanced_accuracy"] is None
     assert found["f1"] is None
-    assert scores([], [])["accuracy"] is None
+    assert compute_classifier_figures([], [])["accuracy"] is None
 
 
 def test_reliability_bands_hold_every_verdict_once() -> None:
     labels: list[Label] = ["hallucinated"] * 6
-    bands = reliability(labels, [0.5, 0.6, 0.75, 0.99, 1.0, 0.05])
+    bands = compute_reliability(labels, [0.5, 0.6, 0.75, 0.99, 1.0, 0.05])
     assert sum(band["n"] for band in bands) == 6
     assert [band["right"] for band in bands] == [1, 1, 1, 0, 2]
 
@@ -247,7 +251,9 @@ def test_figures_are_those_of_scikit_learn() -> None:
     random = np.random.default_rng(3)
     p = np.round(random.random(60), 1)
     truth = random.random(60) < p
-    found = scores([LABELS[0] if wrong else LABELS[1] for wrong in truth], list(p))
+    found = compute_classifier_figures(
+        [LABELS[0] if wrong else LABELS[1] for wrong in truth], list(p)
+    )
     said = (p >= 0.5).astype(int)
     wanted = {
         "n": 60,
@@ -266,11 +272,11 @@ def test_ece_stands_beside_what_a_calibrated_classifier_shows_by_chance() -> Non
     random = np.random.default_rng(5)
     p = random.random(400)
     fair = [LABELS[0] if x < q else LABELS[1] for x, q in zip(random.random(400), p, strict=True)]
-    found = scores(fair, list(p))
+    found = compute_classifier_figures(fair, list(p))
     assert found["ece_null"]["low"] < found["ece"] < found["ece_null"]["high"]
-    boastful = scores(fair, list(np.where(p > 0.5, 0.99, 0.01)))
+    boastful = compute_classifier_figures(fair, list(np.where(p > 0.5, 0.99, 0.01)))
     assert boastful["ece"] > boastful["ece_null"]["high"]
-    assert scores([LABELS[0]] * 2, [0.9, 0.7])["ece"] == pytest.approx(0.2)
+    assert compute_classifier_figures([LABELS[0]] * 2, [0.9, 0.7])["ece"] == pytest.approx(0.2)
 
 
 def test_a_difference_says_how_sure_it_is_and_cases_count_once() -> None:
@@ -278,16 +284,16 @@ def test_a_difference_says_how_sure_it_is_and_cases_count_once() -> None:
     good = [0.9 if label == "hallucinated" else 0.1 for label in labels]
     bad = [p if n % 4 else 1 - p for n, p in enumerate(good)]
     cases = [f"c{n}" for n in range(80)]
-    found = difference(labels, cases, bad, good)
+    found = compare_balanced_accuracy(labels, cases, bad, good)
     assert found is not None
     assert found["value"] == pytest.approx(0.25)
     assert 0 < found["low"] < 0.25 < found["high"]
-    same = difference(labels, cases, good, good)
+    same = compare_balanced_accuracy(labels, cases, good, good)
     assert same == {"value": 0.0, "low": 0.0, "high": 0.0}
-    together = difference(labels, [f"c{n // 8}" for n in range(80)], bad, good)
+    together = compare_balanced_accuracy(labels, [f"c{n // 8}" for n in range(80)], bad, good)
     assert together is not None
     assert together["high"] - together["low"] != found["high"] - found["low"]
-    assert difference(["supported"], ["c"], [0.1], [0.2]) is None
+    assert compare_balanced_accuracy(["supported"], ["c"], [0.1], [0.2]) is None
 
 
 @pytest.fixture
@@ -303,13 +309,13 @@ def mixed(store: Store) -> Store:
         store.corrections.add(said, "Claim number 4.")
         case = store.cases.get("c0")
         assert case is not None
-        store.queue.add(Item("c0", "project", "r0", 1.0, "hallucinated", 0.5, 0.0, "und", 0.5))
-        settle(store, Gold("g0", "c0", "Lea", 8.0, "adjudicated", "supported"), case)
+        store.queue.add(QueueItem("c0", "project", "r0", 1.0, "hallucinated", 0.5, 0.0, "und", 0.5))
+        record_gold(store, GoldAnswer("g0", "c0", "Lea", 8.0, "adjudicated", "supported"), case)
     return store
 
 
 def test_labels_are_counted_by_person_and_source(mixed: Store) -> None:
-    found = overview(mixed)
+    found = summarize_corrections(mixed)
     assert found.labels == {"hallucinated": 2, "supported": 2}
     assert found.counts.by_person == {
         ("project", "Mira"): {"hallucinated": 1, "supported": 1},
@@ -330,18 +336,18 @@ def test_what_cannot_be_used_is_counted_with_why(mixed: Store) -> None:
     with mixed.writing():
         said = Correction("k6", None, "c6", "Mira", 1.0, "supported")
         mixed.corrections.add(said, "Nobody checked this.")
-    assert overview(mixed).unusable == {"unclear": 1, "no_verdict": 1, "no_run": 1}
+    assert summarize_corrections(mixed).unusable == {"unclear": 1, "no_verdict": 1, "no_run": 1}
 
 
 def test_the_newest_answers_come_last(mixed: Store) -> None:
-    assert [one.row.correction_id for one in taught(mixed)] == ["k1", "k2", "g0", "i4"]
-    assert {one.case_id: one.project_id for one in taught(mixed)}["c1"] == "project"
+    assert [one.row.correction_id for one in attribute_rows(mixed)] == ["k1", "k2", "g0", "i4"]
+    assert {one.case_id: one.project_id for one in attribute_rows(mixed)}["c1"] == "project"
 
 
 def test_open_cases_on_which_people_differ_are_counted_by_project(mixed: Store) -> None:
-    assert conflicts(mixed, "project", 10.0) == 0
+    assert count_conflicts(mixed, "project", 10.0) == 0
     with mixed.writing():
-        mixed.queue.add(Item("c1", "project", "r1", 1.0, "hallucinated", 0.5, 0.0, "und", 0.5))
+        mixed.queue.add(QueueItem("c1", "project", "r1", 1.0, "hallucinated", 0.5, 0.0, "und", 0.5))
         mixed.queue.set_differ("c1", 2)
-    assert conflicts(mixed, "project", 10.0) == 1
-    assert conflicts(mixed, "another", 10.0) == 0
+    assert count_conflicts(mixed, "project", 10.0) == 1
+    assert count_conflicts(mixed, "another", 10.0) == 0

@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from core.learning.trajectory_training import (
-    CARD,
-    IGNORED,
-    Chat,
+    CARD_NAME,
+    IGNORED_TARGET,
     TrainedMessage,
+    TrajectoryChat,
     TrajectoryOptions,
-    chats_of,
-    loss_of,
+    compute_loss,
+    load_material,
     main,
-    material_of,
-    tokens_of,
-    train,
-    trained_folder,
+    parse_chats,
+    tokenize_chat,
+    train_folder,
+    train_model,
 )
 from core.runtime.errors import InputError
 from tests.test_architecture import ROOT
@@ -84,8 +84,8 @@ ACTION = 'THOUGHT: add it up\nACTION: adder({"text": "2 + 2"})'
 LAST = "THOUGHT: label = supported\nACTION: get_answer({})"
 
 
-def chat(action: str = LAST, told: str = "OBSERVATION: supported") -> Chat:
-    return Chat(
+def chat(action: str = LAST, told: str = "OBSERVATION: supported") -> TrajectoryChat:
+    return TrajectoryChat(
         [
             TrainedMessage("system", "You look for mistakes."),
             TrainedMessage("user", "Question: how many? Response: 2 + 2 = 4"),
@@ -98,7 +98,7 @@ def chat(action: str = LAST, told: str = "OBSERVATION: supported") -> Chat:
     )
 
 
-def row(of: Chat) -> str:
+def row(of: TrajectoryChat) -> str:
     messages = [
         {"role": said.role, "content": said.content, "trained": said.trained}
         for said in of.messages
@@ -106,25 +106,25 @@ def row(of: Chat) -> str:
     return json.dumps({"id": of.id, "messages": messages, "label": "supported"})
 
 
-def file_of(*chats: Chat) -> bytes:
+def file_of(*chats: TrajectoryChat) -> bytes:
     return "\n".join(map(row, chats)).encode()
 
 
-def loss(model: Any, tokenizer: Any, of: Chat) -> Any:
-    coded = tokens_of(of, tokenizer)
+def loss(model: Any, tokenizer: Any, of: TrajectoryChat) -> Any:
+    coded = tokenize_chat(of, tokenizer)
     assert coded is not None
-    return loss_of(model, [coded], tokenizer.pad_token_id).detach()
+    return compute_loss(model, [coded], tokenizer.pad_token_id).detach()
 
 
 @pytest.mark.parametrize("template", [TEMPLATE, None])
 def test_what_is_learned_are_the_agents_own_words_and_their_end(template: str | None) -> None:
     tokenizer = tiny_tokenizer(template)
-    coded = tokens_of(chat(), tokenizer)
+    coded = tokenize_chat(chat(), tokenizer)
     assert coded is not None
     assert len(coded.ids) == len(coded.targets)
-    learned = [t for t in coded.targets if t != IGNORED]
+    learned = [t for t in coded.targets if t != IGNORED_TARGET]
     assert tokenizer.decode(learned) == f"{ACTION}{END}{LAST}{END}"
-    assert all(t in (IGNORED, i) for i, t in zip(coded.ids, coded.targets, strict=True))
+    assert all(t in (IGNORED_TARGET, i) for i, t in zip(coded.ids, coded.targets, strict=True))
     assert coded.learned == len(learned)
 
 
@@ -136,9 +136,9 @@ def test_learned_words_are_found_again_whatever_the_texts_say(texts: list[str]) 
         TrainedMessage("assistant" if n % 2 else "user", text, trained=bool(n % 2))
         for n, text in enumerate(["start", *texts])
     ]
-    coded = tokens_of(Chat(said), tokenizer)
+    coded = tokenize_chat(TrajectoryChat(said), tokenizer)
     assert coded is not None
-    learned = tokenizer.decode([t for t in coded.targets if t != IGNORED])
+    learned = tokenizer.decode([t for t in coded.targets if t != IGNORED_TARGET])
     assert learned == "".join(
         f"{one.content.strip()}{END}" for one in said if one.trained and one.content.strip()
     )
@@ -148,7 +148,7 @@ def test_no_gradient_comes_from_what_is_not_learned() -> None:
     import torch
 
     tokenizer = tiny_tokenizer()
-    coded = tokens_of(chat(), tokenizer)
+    coded = tokenize_chat(chat(), tokenizer)
     assert coded is not None
     kept: list[Any] = []
 
@@ -158,10 +158,10 @@ def test_no_gradient_comes_from_what_is_not_learned() -> None:
 
     model = tiny_model(tokenizer)
     model.lm_head.register_forward_hook(keep)
-    loss_of(model, [coded], tokenizer.pad_token_id).backward()
+    compute_loss(model, [coded], tokenizer.pad_token_id).backward()
     strength = kept[0].grad[0].abs().sum(dim=-1)
     # What is said at a place is held against the next token.
-    learned = [target != IGNORED for target in coded.targets[1:]] + [False]
+    learned = [target != IGNORED_TARGET for target in coded.targets[1:]] + [False]
     assert torch.equal(strength > 0, torch.tensor(learned))
 
 
@@ -177,20 +177,22 @@ def test_another_observation_at_the_end_changes_nothing_and_another_action_does(
 def test_padding_beside_a_longer_trajectory_is_not_learned() -> None:
     tokenizer = tiny_tokenizer()
     model = tiny_model(tokenizer)
-    short, long = (tokens_of(one, tokenizer) for one in (chat(), chat(told="O" * 200)))
+    short, long = (tokenize_chat(one, tokenizer) for one in (chat(), chat(told="O" * 200)))
     assert short is not None
     assert long is not None
-    alone = float(loss_of(model, [short], tokenizer.pad_token_id).detach())
-    both = loss_of(model, [short, long], tokenizer.pad_token_id).detach()
+    alone = float(compute_loss(model, [short], tokenizer.pad_token_id).detach())
+    both = compute_loss(model, [short, long], tokenizer.pad_token_id).detach()
     assert float(both) == pytest.approx(alone, abs=1e-5)
 
 
 def test_the_loss_falls_and_the_same_seed_gives_the_same_losses() -> None:
     tokenizer = tiny_tokenizer()
-    material = material_of(file_of(chat(), chat()), "rows", tokenizer, 4096)
+    material = load_material(file_of(chat(), chat()), "rows", tokenizer, 4096)
     options = TrajectoryOptions(epochs=25, rate=0.03, batch=2)
     first, again = (
-        train(tiny_model(tokenizer), material.rows, options, tokenizer.pad_token_id, lambda _: None)
+        train_model(
+            tiny_model(tokenizer), material.rows, options, tokenizer.pad_token_id, lambda _: None
+        )
         for _ in range(2)
     )
     assert first[-1] < 0.5 * first[0]
@@ -200,12 +202,14 @@ def test_the_loss_falls_and_the_same_seed_gives_the_same_losses() -> None:
 def test_what_cannot_be_learned_is_left_out_and_counted() -> None:
     tokenizer = tiny_tokenizer()
     marked, long = chat(told=f"done{END}"), chat(told="O" * 4000)
-    data = file_of(chat(), marked, long, Chat([TrainedMessage("user", "nothing of the agent's")]))
-    found = material_of(data, "rows", tokenizer, 1000)
+    data = file_of(
+        chat(), marked, long, TrajectoryChat([TrainedMessage("user", "nothing of the agent's")])
+    )
+    found = load_material(data, "rows", tokenizer, 1000)
     counts = (len(found.rows), found.with_marks, found.too_long)
     assert counts == (1, 1, 1)
     with pytest.raises(InputError, match="1 longer ones, 1 with marks"):
-        material_of(file_of(marked, long), "rows", tokenizer, 1000)
+        load_material(file_of(marked, long), "rows", tokenizer, 1000)
 
 
 def test_a_model_is_trained_and_saved_as_safetensors_with_its_card(
@@ -220,7 +224,7 @@ def test_a_model_is_trained_and_saved_as_safetensors_with_its_card(
     arguments = ["--model", str(model), "--trajectories", str(data), "--out", str(out)]
     assert main([*arguments, "--epochs", "2", "--rate", "0.02"]) == 0
     card = json.loads(capsys.readouterr().out)
-    assert card == json.loads((out / CARD).read_text())
+    assert card == json.loads((out / CARD_NAME).read_text())
     assert (card["rows"], len(card["losses"]), card["options"]["epochs"]) == (2, 2, 2)
     assert not [path.name for path in out.iterdir() if path.suffix in (".bin", ".pt", ".pkl")]
     before, after = (load_file(f / "model.safetensors") for f in (model, out))
@@ -228,9 +232,9 @@ def test_a_model_is_trained_and_saved_as_safetensors_with_its_card(
     assert any((before[name] != after[name]).any() for name in before)
     again = AutoModelForCausalLM.from_pretrained(str(out), local_files_only=True)
     tokenizer = AutoTokenizer.from_pretrained(str(out), local_files_only=True)
-    coded = tokens_of(chat(), tokenizer)
+    coded = tokenize_chat(chat(), tokenizer)
     assert coded is not None
-    assert float(loss_of(again, [coded], tokenizer.pad_token_id).detach()) < card["losses"][0]
+    assert float(compute_loss(again, [coded], tokenizer.pad_token_id).detach()) < card["losses"][0]
     assert main(arguments) == 2
     assert "a new or empty folder" in capsys.readouterr().err
 
@@ -240,7 +244,7 @@ def test_pickled_weights_are_never_loaded(tmp_path: Path) -> None:
     data.write_bytes(file_of(chat()))
     (model / "model.safetensors").rename(model / "pytorch_model.bin")
     with pytest.raises(InputError, match="safetensors"):
-        trained_folder(model, data, tmp_path / "out", TrajectoryOptions(), lambda _: None)
+        train_folder(model, data, tmp_path / "out", TrajectoryOptions(), lambda _: None)
 
 
 @pytest.mark.parametrize(
@@ -249,13 +253,16 @@ def test_pickled_weights_are_never_loaded(tmp_path: Path) -> None:
         (b"", "found 0 rows without any"),
         (b"{}", "in line 1 of t.jsonl"),
         (b'{"messages": [{"role": "judge", "content": ""}]}', "in line 1 of t.jsonl"),
-        (b"\n" + file_of(Chat([TrainedMessage("user", "hello")])), "found 1 rows without any"),
+        (
+            b"\n" + file_of(TrajectoryChat([TrainedMessage("user", "hello")])),
+            "found 1 rows without any",
+        ),
         (b"\xff", "in line 1"),
     ],
 )
 def test_a_file_that_holds_no_trajectories_is_refused(data: bytes, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        chats_of(data, "t.jsonl")
+        parse_chats(data, "t.jsonl")
 
 
 @pytest.mark.parametrize(
@@ -267,7 +274,7 @@ def test_a_file_that_holds_no_trajectories_is_refused(data: bytes, words: str) -
 )
 def test_a_template_that_does_not_fit_is_refused(template: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        tokens_of(chat(), tiny_tokenizer(template))
+        tokenize_chat(chat(), tiny_tokenizer(template))
 
 
 @pytest.mark.parametrize(
@@ -315,6 +322,6 @@ def test_the_rows_are_what_trainers_of_chats_take(tmp_path: Path) -> None:
         assert text.count(ACTION) == 1
 
 
-def replace_told(of: Chat) -> Chat:
+def replace_told(of: TrajectoryChat) -> TrajectoryChat:
     last = TrainedMessage("user", "OBSERVATION: 好")
-    return Chat([*of.messages[:-1], last], "r2")
+    return TrajectoryChat([*of.messages[:-1], last], "r2")

@@ -9,21 +9,26 @@ from pathlib import Path
 import pytest
 
 from core.learning import metrics, retrain, track_record
-from core.learning.metrics import compare
-from core.learning.retrain import activate, is_worse, rescore, waiting_runs
-from core.learning.track_record import fit
+from core.learning.metrics import compare_versions
+from core.learning.retrain import (
+    activate_version,
+    is_worse_version,
+    list_waiting_runs,
+    rescore_runs,
+)
+from core.learning.track_record import fit_limits
 from core.learning.training_set import grow_holdout
-from core.review.queue_ranking import enqueue
+from core.review.queue_ranking import enqueue_run
 from core.runtime.errors import ConfigError, ConflictError, InputError, NotAllowed
 from core.schema.events import Event, LabelPredicted, RunFinished
-from core.schema.progress import folded
+from core.schema.progress import fold_events
 from core.schema.records import Member, Project, Verdict
 from core.store import Store, open_store
-from core.store.queries import newest_verdicts, present_classifiers
-from core.store.queue import FIRST
+from core.store.queries import load_newest_verdicts, load_present_classifiers
+from core.store.queue import PRIORITY_BONUS
 from core.store.traces import export_trace, import_trace
-from core.store.versions import SEED_VERSION, Version
-from core.verdict.classifier import Classifier, Head, save_head, version_folder
+from core.store.versions import SEED_VERSION, ClassifierVersion
+from core.verdict.classifier import Classifier, ClassifierHead, get_version_folder, save_head
 from tests.fakes import FakeEmbedder
 from tests.learning.test_training_set import LABELS, add_corrected
 
@@ -34,7 +39,7 @@ WEIGHTS = {SEED_VERSION: 0.5, "right": 1.0, "wrong": -1.0, "same": 1.0}
 def scripted(_home: Path, version: str) -> Classifier:
     if version not in WEIGHTS:
         raise ConfigError(f"no {version}")
-    head = Head((0.0,) * FakeEmbedder.width, 0.0, WEIGHTS[version])
+    head = ClassifierHead((0.0,) * FakeEmbedder.width, 0.0, WEIGHTS[version])
     return Classifier(version, head, FakeEmbedder(), {})
 
 
@@ -51,8 +56,10 @@ def filled(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
             finish(store, f"r{number}", 0.8 if number % 2 == 0 else 0.3)
         grow_holdout(store, 1.0)
         for place, name in enumerate(("right", "wrong", "same")):
-            save_head(version_folder(home, name), Head((0.0,), 0.0), {})
-            store.versions.add(Version(name, float(place), "Nora", {"compared_with": "old"}))
+            save_head(get_version_folder(home, name), ClassifierHead((0.0,), 0.0), {})
+            store.versions.add(
+                ClassifierVersion(name, float(place), "Nora", {"compared_with": "old"})
+            )
         yield store
 
 
@@ -71,7 +78,7 @@ def finish(store: Store, run_id: str, p: float) -> None:
 
 
 def test_any_two_versions_are_compared_on_todays_hold_out(filled: Store, home: Path) -> None:
-    found = compare(filled, home, "wrong", "right")
+    found = compare_versions(filled, home, "wrong", "right")
     assert found["versions"] == ["wrong", "right"]
     assert found["before"]["n"] == found["after"]["n"] == len(found["rows"]) == 10
     assert found["before"]["balanced_accuracy"] == 0.0
@@ -84,12 +91,12 @@ def test_any_two_versions_are_compared_on_todays_hold_out(filled: Store, home: P
 def test_a_version_that_was_compared_with_another_is_measured_anew_before_it_is_promoted(
     filled: Store, home: Path
 ) -> None:
-    assert not is_worse(filled, "wrong"), "nothing is known yet"
+    assert not is_worse_version(filled, "wrong"), "nothing is known yet"
     with pytest.raises(InputError, match=r"worse .* than seed .* 0\.000 against 1\.000 on 10 .*"):
-        activate(filled, home, "wrong", by="Nora", reason="")
-    assert is_worse(filled, "wrong"), "what was measured is kept, and the page can ask why"
+        activate_version(filled, home, "wrong", by="Nora", reason="")
+    assert is_worse_version(filled, "wrong"), "what was measured is kept, and the page can ask why"
     assert filled.versions.active() == SEED_VERSION
-    activate(filled, home, "wrong", by="Nora", reason="It knows our terms.")
+    activate_version(filled, home, "wrong", by="Nora", reason="It knows our terms.")
     assert filled.versions.active() == "wrong"
     assert filled.versions.activations()[0].reason == "It knows our terms."
 
@@ -99,16 +106,18 @@ def test_a_kept_comparison_that_was_changed_in_the_file_is_made_anew(
 ) -> None:
     for _ in range(2):
         with pytest.raises(InputError, match=r"0\.000 against 1\.000"):
-            activate(filled, home, "wrong", by="Nora", reason="")
-        assert is_worse(filled, "wrong")
+            activate_version(filled, home, "wrong", by="Nora", reason="")
+        assert is_worse_version(filled, "wrong")
         filled.db.execute("UPDATE learned SET body = replace(body, '1.0', '0.0')")
-        assert not is_worse(filled, "wrong"), "nothing is known any more, and the page is drawn"
+        assert not is_worse_version(filled, "wrong"), (
+            "nothing is known any more, and the page is drawn"
+        )
 
 
 def test_equal_is_not_worse_and_going_back_never_takes_a_reason(filled: Store, home: Path) -> None:
     for name, reason in (("wrong", "To see."), ("right", ""), ("same", ""), ("wrong", ""),
                          (SEED_VERSION, "")):  # fmt: skip
-        activate(filled, home, name, by="Nora", reason=reason)
+        activate_version(filled, home, name, by="Nora", reason=reason)
     assert [a.version_id for a in filled.versions.activations()] == [
         "seed", "wrong", "same", "right", "wrong"
     ]  # fmt: skip
@@ -123,14 +132,14 @@ def test_what_somebody_else_promoted_meanwhile_is_not_overruled(
 
     monkeypatch.setattr(retrain, "load_classifier", meanwhile)
     with pytest.raises(ConflictError, match="meanwhile"):
-        activate(filled, home, "right", by="Nora", reason="")
+        activate_version(filled, home, "right", by="Nora", reason="")
     assert filled.versions.active() == "same"
 
 
 def test_a_damaged_version_is_not_promoted_whatever_the_reason(filled: Store, home: Path) -> None:
-    (version_folder(home, "right") / "head.safetensors").write_bytes(b"x")
+    (get_version_folder(home, "right") / "head.safetensors").write_bytes(b"x")
     with pytest.raises(ConfigError, match="bytes instead of"):
-        activate(filled, home, "right", by="Nora", reason="I insist.")
+        activate_version(filled, home, "right", by="Nora", reason="I insist.")
     assert filled.versions.active() == SEED_VERSION
 
 
@@ -152,7 +161,7 @@ def wanting(store: Store, rate: float) -> Project:
 def test_old_runs_get_another_score_and_keep_their_first_verdict(filled: Store, home: Path) -> None:
     mark = filled.changes.of_runs()
     told: list[tuple[int, int]] = []
-    found = rescore(filled, home, "wrong", by="Nora", done=lambda n, of: told.append((n, of)))
+    found = rescore_runs(filled, home, "wrong", by="Nora", done=lambda n, of: told.append((n, of)))
     assert (found.version, found.runs, found.changed) == ("wrong", 40, 40)
     assert told[-1] == (40, 40)
     assert labels(filled, "r0", "r1") == ["unclear", "hallucinated"], "the judge says otherwise"
@@ -161,14 +170,14 @@ def test_old_runs_get_another_score_and_keep_their_first_verdict(filled: Store, 
     assert [event.kind for event in events][-3:] == [
         "label_predicted", "run_finished", "label_predicted"
     ]  # fmt: skip
-    progress = folded(events)
+    progress = fold_events(events)
     assert progress.first_verdict == events[-2].verdict  # type: ignore[union-attr]
     assert progress.verdict == events[-1].verdict  # type: ignore[union-attr]
     assert progress.verdict is not None
     assert (progress.classifier, progress.verdict.classifier) == ("wrong", "wrong")
     assert progress.seconds() == 3.0, "a new score is no work of the run"
-    assert newest_verdicts(filled, "project")["c0"].verdict == progress.verdict
-    assert present_classifiers(filled, ["r0", "none"]) == {"r0": "wrong"}
+    assert load_newest_verdicts(filled, "project")["c0"].verdict == progress.verdict
+    assert load_present_classifiers(filled, ["r0", "none"]) == {"r0": "wrong"}
     run = filled.runs.get("r0", 9.0, 1e9)
     assert run is not None
     assert (run.status, run.finished_at) == ("finished", 4.0)
@@ -176,16 +185,16 @@ def test_old_runs_get_another_score_and_keep_their_first_verdict(filled: Store, 
 
 
 def test_runs_are_scored_once_and_can_be_scored_back(filled: Store, home: Path) -> None:
-    rescore(filled, home, "wrong", by="Nora")
-    assert waiting_runs(filled, "wrong") == []
-    assert rescore(filled, home, "wrong", by="Nora").runs == 0
-    assert rescore(filled, home, SEED_VERSION, by="Nora").changed == 40
+    rescore_runs(filled, home, "wrong", by="Nora")
+    assert list_waiting_runs(filled, "wrong") == []
+    assert rescore_runs(filled, home, "wrong", by="Nora").runs == 0
+    assert rescore_runs(filled, home, SEED_VERSION, by="Nora").changed == 40
     assert labels(filled, "r0", "r1") == ["hallucinated", "unclear"]
-    assert folded(e for _, e in filled.runs.events("r0")).verdict is not None
+    assert fold_events(e for _, e in filled.runs.events("r0")).verdict is not None
 
 
 def test_a_trace_that_was_scored_again_travels_as_it_is(filled: Store, home: Path) -> None:
-    rescore(filled, home, "wrong", by="Nora")
+    rescore_runs(filled, home, "wrong", by="Nora")
     data = export_trace(filled, "r0", 9.0, 1e9)
     run_id = import_trace(filled, data, "project", lambda *_: [])
     assert labels(filled, run_id) == ["unclear"]
@@ -196,32 +205,32 @@ def test_a_trace_that_was_scored_again_travels_as_it_is(filled: Store, home: Pat
 def test_runs_that_somebody_else_scores_meanwhile_get_one_score(
     filled: Store, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    waiting = retrain.waiting_runs
+    waiting = retrain.list_waiting_runs
 
     def raced(store: Store, version: str) -> list[str]:
         found = waiting(store, version)
-        monkeypatch.setattr(retrain, "waiting_runs", waiting)
-        assert rescore(store, home, version, by="Nora").runs == 40
+        monkeypatch.setattr(retrain, "list_waiting_runs", waiting)
+        assert rescore_runs(store, home, version, by="Nora").runs == 40
         return found
 
-    monkeypatch.setattr(retrain, "waiting_runs", raced)
-    assert rescore(filled, home, "wrong", by="Nora").runs == 0
+    monkeypatch.setattr(retrain, "list_waiting_runs", raced)
+    assert rescore_runs(filled, home, "wrong", by="Nora").runs == 0
     scores = "SELECT count(*) AS n FROM events WHERE kind = 'label_predicted' GROUP BY run_id"
     assert {row["n"] for row in filled.db.query(scores)} == {2}, "its own, and one more"
 
 
 def test_scoring_again_takes_a_lead_and_a_version(filled: Store, home: Path) -> None:
     with pytest.raises(NotAllowed, match="takes the role lead; Karl has none"):
-        rescore(filled, home, "wrong", by="Karl")
+        rescore_runs(filled, home, "wrong", by="Karl")
     with pytest.raises(InputError, match="no version v9"):
-        rescore(filled, home, "v9", by="Nora")
-    assert waiting_runs(filled, SEED_VERSION) == []
+        rescore_runs(filled, home, "v9", by="Nora")
+    assert list_waiting_runs(filled, SEED_VERSION) == []
 
 
 def test_the_queue_goes_by_the_new_score(filled: Store, home: Path) -> None:
-    assert enqueue(filled, "r0", 5.0)
+    assert enqueue_run(filled, "r0", 5.0)
     before = filled.queue.get("c0")
-    rescore(filled, home, "wrong", by="Nora")
+    rescore_runs(filled, home, "wrong", by="Nora")
     after = filled.queue.get("c0")
     assert before is not None
     assert after is not None
@@ -242,8 +251,8 @@ def test_limits_are_fitted_anew_for_the_version_that_becomes_active(
 
     wanting(filled, 0.1)
     if is_broken:
-        monkeypatch.setattr(track_record, "fit", broken)
-    activate(filled, home, "right", by="Nora", reason="")
+        monkeypatch.setattr(track_record, "fit_limits", broken)
+    activate_version(filled, home, "right", by="Nora", reason="")
     assert filled.versions.active() == "right"
     assert (filled.learned.in_use("selective", "project") is None) is is_broken
 
@@ -251,9 +260,9 @@ def test_limits_are_fitted_anew_for_the_version_that_becomes_active(
 def test_what_is_for_people_goes_by_the_version_of_the_new_score(filled: Store, home: Path) -> None:
     project = wanting(filled, 0.2)
     for number in range(40):
-        enqueue(filled, f"r{number}", 5.0)
-    rescore(filled, home, "right", by="Nora")
-    policy = fit(filled, project, "Nora", 6.0)
+        enqueue_run(filled, f"r{number}", 5.0)
+    rescore_runs(filled, home, "right", by="Nora")
+    policy = fit_limits(filled, project, "Nora", 6.0)
     assert policy is not None
     assert [limit.version for limit in policy.limits if limit.threshold] == ["right"]
     run = filled.runs.get("r0", 9.0, 0.0)
@@ -262,5 +271,7 @@ def test_what_is_for_people_goes_by_the_version_of_the_new_score(filled: Store, 
     assert policy.is_for_people(run, SEED_VERSION)
     for again in range(2):  # as the limit was fitted, and queued anew
         items = [filled.queue.get(f"c{number}") for number in range(40)]
-        assert [item for item in items if item is None or item.teaches >= FIRST] == [], again
-        enqueue(filled, "r0", 7.0)
+        assert [item for item in items if item is None or item.teaches >= PRIORITY_BONUS] == [], (
+            again
+        )
+        enqueue_run(filled, "r0", 7.0)

@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.llm.call import Asked, Call, Completion, Message, Speak
-from core.llm.client import Embedded
-from core.llm.limits import Caps
-from core.llm.metering import Account, MeteredClient
-from core.runtime.concurrency import Stop
+from core.llm.call import Call, Completion, Message, ModelRequest, Speak
+from core.llm.client import Embeddings
+from core.llm.limits import SpendingCaps
+from core.llm.metering import CallAccount, MeteredClient
+from core.runtime.concurrency import StopSignal
 from core.runtime.config import Settings
 from core.runtime.errors import (
     BudgetReached,
@@ -33,15 +33,15 @@ from core.runtime.errors import (
     ReviewError,
     Stopped,
 )
-from core.schema.rosters import Seat
+from core.schema.rosters import AgentConfig
 from core.store import open_store
-from core.store.database import DATABASE
-from core.store.ledger import DAY, LedgerRow
+from core.store.database import DATABASE_FILE
+from core.store.ledger import DAY_SECONDS, LedgerRow
 
-NOON = 20_000 * DAY + DAY / 2
-PRICED = Seat(model="openai/priced", price_in=1.0, price_out=100.0, max_tokens=100)
-UNPRICED = Seat(model="openai/never-listed-anywhere", api_base="http://127.0.0.1:1/v1")
-WIDE = Caps(10**6, 10**6, 10**6, 10**9, 10**9, 10**9)
+NOON = 20_000 * DAY_SECONDS + DAY_SECONDS / 2
+PRICED = AgentConfig(model="openai/priced", price_in=1.0, price_out=100.0, max_tokens=100)
+UNPRICED = AgentConfig(model="openai/never-listed-anywhere", api_base="http://127.0.0.1:1/v1")
+WIDE = SpendingCaps(10**6, 10**6, 10**6, 10**9, 10**9, 10**9)
 
 
 class OneModel:
@@ -52,7 +52,7 @@ class OneModel:
         self._answer = answer or (lambda call: said(call))
         self._lock = threading.Lock()
 
-    def complete(self, call: Call, speak: Speak, stop: Stop) -> Completion:
+    def complete(self, call: Call, speak: Speak, stop: StopSignal) -> Completion:
         with self._lock:
             self.paid.append(call)
         found = self._answer(call)
@@ -67,15 +67,17 @@ def said(call: Call, text: str = "Verdict: 1", **changes: object) -> Completion:
     return replace(completion, **changes)  # type: ignore[arg-type]
 
 
-def cost_of(seat: Seat, tokens_in: int, tokens_out: int) -> float | None:
+def cost_of(seat: AgentConfig, tokens_in: int, tokens_out: int) -> float | None:
     if seat.price_in is None or seat.price_out is None:
         return None
     return (tokens_in * seat.price_in + tokens_out * seat.price_out) / 1e6
 
 
-def asked(slot: str = "turn 1", text: str = "Is it so?", seat: Seat = PRICED) -> Asked:
+def asked(
+    slot: str = "turn 1", text: str = "Is it so?", seat: AgentConfig = PRICED
+) -> ModelRequest:
     call = Call(seat, (Message("user", text),))
-    return Asked("judge", slot, call, "judge", "abc123", "")
+    return ModelRequest("judge", slot, call, "judge", "abc123", "")
 
 
 def desk_of(
@@ -84,11 +86,11 @@ def desk_of(
     *,
     run: str = "run",
     person: str = "Mira",
-    caps: Caps = WIDE,
+    caps: SpendingCaps = WIDE,
     now: Callable[[], float] = lambda: NOON,
     reuses: bool = False,
 ) -> MeteredClient:
-    return MeteredClient(model, home, Account(run, person, "project"), caps, now, reuses=reuses)
+    return MeteredClient(model, home, CallAccount(run, person, "project"), caps, now, reuses=reuses)
 
 
 def rows(home: Path, run: str = "run") -> list[LedgerRow]:
@@ -98,7 +100,7 @@ def rows(home: Path, run: str = "run") -> list[LedgerRow]:
 
 def worst_nano(home: Path) -> int:
     """What one call of the priced seat reserves."""
-    desk_of(home, OneModel(), run="measured", person="nobody").ask(asked(), Stop())
+    desk_of(home, OneModel(), run="measured", person="nobody").ask(asked(), StopSignal())
     reserved = rows(home, "measured")[0].reserved_nano
     assert reserved is not None
     assert reserved > 100 * 100_000
@@ -108,7 +110,7 @@ def worst_nano(home: Path) -> int:
 def test_a_call_is_paid_once_and_told_once(home: Path) -> None:
     model, heard = OneModel(), list[str]()
     desk = desk_of(home, model)
-    assert desk.ask(asked(), Stop(), heard.append).text == "Verdict: 1"
+    assert desk.ask(asked(), StopSignal(), heard.append).text == "Verdict: 1"
     (call,) = desk.drain()
     assert desk.drain() == ()
     assert (call.origin, call.role, call.slot, call.model) == (
@@ -125,15 +127,15 @@ def test_a_call_is_paid_once_and_told_once(home: Path) -> None:
 
     again = desk_of(home, OneModel(lambda _: AssertionError("paid twice")))
     heard.clear()
-    assert again.ask(asked(), Stop(), heard.append).text == "Verdict: 1"
+    assert again.ask(asked(), StopSignal(), heard.append).text == "Verdict: 1"
     assert heard == ["Verdict: 1"]
     (resumed,) = again.drain()
     assert (resumed.id, resumed.origin, resumed.cost) == (call.id, "resumed", call.cost)
 
 
 def test_the_ledger_holds_no_prompt(home: Path) -> None:
-    desk_of(home, OneModel()).ask(asked(text="the words of the document"), Stop())
-    with sqlite3.connect(home / DATABASE) as connection:
+    desk_of(home, OneModel()).ask(asked(text="the words of the document"), StopSignal())
+    with sqlite3.connect(home / DATABASE_FILE) as connection:
         dump = "\n".join(connection.iterdump())
     connection.close()
     assert "Verdict: 1" in dump
@@ -144,15 +146,15 @@ def test_slots_of_one_prompt_are_as_many_calls(home: Path) -> None:
     model = OneModel()
     desk = desk_of(home, model)
     for number in range(3):
-        desk.ask(asked(f"vote {number}"), Stop())
+        desk.ask(asked(f"vote {number}"), StopSignal())
     assert len(model.paid) == 3
     assert len({call.id for call in desk.drain()}) == 3
 
 
 def test_other_words_in_a_slot_are_another_call(home: Path) -> None:
     model = OneModel()
-    desk_of(home, model).ask(asked(text="one"), Stop())
-    desk_of(home, model).ask(asked(text="two"), Stop())
+    desk_of(home, model).ask(asked(text="one"), StopSignal())
+    desk_of(home, model).ask(asked(text="two"), StopSignal())
     assert len(model.paid) == 2
 
 
@@ -163,9 +165,9 @@ def test_another_runs_reply(home: Path, temperature: float, reuses: bool, paid: 
     seat = replace(PRICED, temperature=temperature)
     model, heard = OneModel(), list[str]()
     first = desk_of(home, model, run="first")
-    first.ask(asked(seat=seat), Stop())
+    first.ask(asked(seat=seat), StopSignal())
     second = desk_of(home, model, run="second", reuses=reuses)
-    assert second.ask(asked(seat=seat), Stop(), heard.append).text == "Verdict: 1"
+    assert second.ask(asked(seat=seat), StopSignal(), heard.append).text == "Verdict: 1"
     assert len(model.paid) == paid
     assert heard == ["Verdict: 1"]
     (call,) = second.drain()
@@ -174,21 +176,21 @@ def test_another_runs_reply(home: Path, temperature: float, reuses: bool, paid: 
         assert (call.origin, call.cost) == ("reused", 0.0)
         assert rows(home, "second")[0].counts_nano == 0
         resumed = desk_of(home, model, run="second")
-        resumed.ask(asked(seat=seat), Stop())
+        resumed.ask(asked(seat=seat), StopSignal())
         assert [(c.id, c.origin) for c in resumed.drain()] == [(call.id, "resumed")]
         assert len(model.paid) == 1
 
 
 def test_a_reply_that_was_cut_or_failed_serves_no_other_run(home: Path) -> None:
     cut = OneModel(lambda call: said(call, finish="length"))
-    desk_of(home, cut, run="first").ask(asked(), Stop())
+    desk_of(home, cut, run="first").ask(asked(), StopSignal())
     failing = OneModel(lambda _: ReplyError("unreadable.", reply="??"))
     with pytest.raises(ReplyError):
-        desk_of(home, failing, run="second").ask(asked(), Stop())
+        desk_of(home, failing, run="second").ask(asked(), StopSignal())
     model = OneModel()
-    desk_of(home, model, run="third").ask(asked(), Stop())
+    desk_of(home, model, run="third").ask(asked(), StopSignal())
     assert len(model.paid) == 1
-    desk_of(home, cut, run="first").ask(asked(), Stop())
+    desk_of(home, cut, run="first").ask(asked(), StopSignal())
     assert len(cut.paid) == 1, "the run itself resumes with a reply that was cut"
 
 
@@ -197,10 +199,10 @@ def test_samples_of_another_run_stay_different_answers(home: Path) -> None:
     model = OneModel(lambda call: said(call, f"answer {next(numbers)}"))
     seat = replace(PRICED, temperature=0.6)
     first = desk_of(home, model, run="first")
-    said_first = [first.ask(asked(f"vote {n}", seat=seat), Stop()).text for n in (1, 2)]
+    said_first = [first.ask(asked(f"vote {n}", seat=seat), StopSignal()).text for n in (1, 2)]
     second = desk_of(home, model, run="second", reuses=True)
     slots = ("vote 2", "vote 1", "vote 3")
-    said_second = [second.ask(asked(slot, seat=seat), Stop()).text for slot in slots]
+    said_second = [second.ask(asked(slot, seat=seat), StopSignal()).text for slot in slots]
     assert said_second == [said_first[1], said_first[0], "answer 2"]
 
 
@@ -221,7 +223,7 @@ def test_a_cap_that_leaves_room_for_three_lets_three_of_twenty_through(home: Pat
     def attempt(number: int) -> bool:
         together.wait()
         try:
-            desk.ask(asked(f"slot {number}", f"{number:02d}? Is it"), Stop())
+            desk.ask(asked(f"slot {number}", f"{number:02d}? Is it"), StopSignal())
         except BudgetReached:
             refused.release()
             return False
@@ -249,7 +251,7 @@ def test_a_reached_cap_is_named_with_what_to_do(home: Path, cap: str, words: str
     model = OneModel()
     desk = desk_of(home, model, caps=replace(WIDE, **{cap: 1}))
     with pytest.raises(BudgetReached) as raised:
-        desk.ask(asked(), Stop())
+        desk.ask(asked(), StopSignal())
     message = str(raised.value)
     assert message.startswith("Judge (openai/priced): not asked, nothing was sent.")
     assert f"“{words}” is US$0.01" in message
@@ -267,7 +269,7 @@ def test_the_day_ends_at_midnight_and_each_person_has_their_own(home: Path) -> N
 
     def attempt(run: str, person: str) -> None:
         desk_of(home, model, run=run, person=person, caps=caps, now=lambda: clock[0]).ask(
-            asked(text=run), Stop()
+            asked(text=run), StopSignal()
         )
 
     attempt("a", "Mira")
@@ -277,8 +279,8 @@ def test_the_day_ends_at_midnight_and_each_person_has_their_own(home: Path) -> N
     with pytest.raises(BudgetReached, match=r"“Most money per day”.*used so far: US\$0\.0240"):
         desk_of(
             home, model, run="c", person="Ida", caps=replace(caps, day_cents=3), now=lambda: NOON
-        ).ask(asked(text="c"), Stop())
-    clock[0] = 20_001 * DAY
+        ).ask(asked(text="c"), StopSignal())
+    clock[0] = 20_001 * DAY_SECONDS
     attempt("b2", "Mira")
     assert len(model.paid) == 3
 
@@ -288,14 +290,14 @@ def test_a_model_of_no_known_price_runs_under_the_token_caps(home: Path) -> None
     model = OneModel(lambda call: said(call, tokens_in=100, tokens_out=20))
     caps = replace(WIDE, run_cents=0, day_cents=0, person_day_cents=0, run_tokens=190)
     desk = desk_of(home, model, caps=caps)
-    assert desk.ask(asked(seat=seat), Stop()).cost is None
+    assert desk.ask(asked(seat=seat), StopSignal()).cost is None
     (call,) = desk.drain()
     assert call.cost is None
     (row,) = rows(home)
     assert (row.reserved_nano, row.cost_nano, row.counts_nano) == (None, None, 0)
     assert row.counts_tokens == 120
     with pytest.raises(BudgetReached) as raised:
-        desk.ask(asked("turn 2", "x" * 100, seat=seat), Stop())
+        desk.ask(asked("turn 2", "x" * 100, seat=seat), StopSignal())
     message = str(raised.value)
     assert "price is not known" in message
     assert "“Most tokens per run” is 190 tokens" in message
@@ -305,9 +307,9 @@ def test_a_model_of_no_known_price_runs_under_the_token_caps(home: Path) -> None
 
 def test_each_kind_of_price_has_its_own_caps(home: Path) -> None:
     caps = replace(WIDE, run_tokens=0, day_tokens=0, person_day_tokens=0)
-    desk_of(home, OneModel(), caps=caps).ask(asked(), Stop())
+    desk_of(home, OneModel(), caps=caps).ask(asked(), StopSignal())
     with pytest.raises(BudgetReached, match="Most tokens per run"):
-        desk_of(home, OneModel(), caps=caps).ask(asked(seat=UNPRICED), Stop())
+        desk_of(home, OneModel(), caps=caps).ask(asked(seat=UNPRICED), StopSignal())
 
 
 def test_a_price_that_is_no_amount_opens_no_cap(home: Path) -> None:
@@ -315,14 +317,14 @@ def test_a_price_that_is_no_amount_opens_no_cap(home: Path) -> None:
         seat = replace(PRICED, price_in=price)
         with pytest.raises(BudgetReached, match="price is not known"):
             desk_of(home, OneModel(), caps=replace(WIDE, run_tokens=0)).ask(
-                asked(seat=seat), Stop()
+                asked(seat=seat), StopSignal()
             )
 
 
 def test_a_service_that_counts_nothing_is_not_free(home: Path) -> None:
     model = OneModel(lambda call: said(call, "word " * 20, tokens_in=0, tokens_out=0, cost=0.0))
     desk = desk_of(home, model)
-    found = desk.ask(asked(), Stop())
+    found = desk.ask(asked(), StopSignal())
     assert found.tokens_in > 0
     assert found.tokens_out >= 20
     assert not found.is_counted
@@ -333,11 +335,11 @@ def test_a_service_that_counts_nothing_is_not_free(home: Path) -> None:
 @pytest.mark.parametrize("cost", [float("nan"), float("inf"), -1.0])
 @pytest.mark.parametrize("seat", [PRICED, UNPRICED])
 def test_figures_that_make_no_sense_lose_no_reply_and_open_no_cap(
-    home: Path, seat: Seat, tokens: int, cost: float
+    home: Path, seat: AgentConfig, tokens: int, cost: float
 ) -> None:
     model = OneModel(lambda call: said(call, tokens_in=tokens, tokens_out=tokens, cost=cost))
     desk = desk_of(home, model)
-    found = desk.ask(asked(seat=seat), Stop())
+    found = desk.ask(asked(seat=seat), StopSignal())
     assert found.text == "Verdict: 1"
     assert found.tokens_in > 0
     (row,) = rows(home)
@@ -348,19 +350,19 @@ def test_figures_that_make_no_sense_lose_no_reply_and_open_no_cap(
 
 def test_a_seat_without_a_token_limit_is_refused(home: Path) -> None:
     with pytest.raises(ConfigError, match="at least 1 token"):
-        desk_of(home, OneModel()).ask(asked(seat=replace(PRICED, max_tokens=0)), Stop())
+        desk_of(home, OneModel()).ask(asked(seat=replace(PRICED, max_tokens=0)), StopSignal())
 
 
 def test_sums_of_many_small_amounts_are_exact(home: Path) -> None:
     """A thousand calls of a tenth of a cent fill a dollar, and no call more."""
-    seat = Seat(model="openai/small", price_in=0.0, price_out=100.0, max_tokens=10)
+    seat = AgentConfig(model="openai/small", price_in=0.0, price_out=100.0, max_tokens=10)
     model = OneModel(lambda call: said(call, tokens_in=0, tokens_out=10, cost=0.1 / 100))
     desk = desk_of(home, model, caps=replace(WIDE, run_cents=10))
     for number in range(100):
-        desk.ask(asked(f"slot {number}", seat=seat), Stop())
+        desk.ask(asked(f"slot {number}", seat=seat), StopSignal())
     assert len(model.paid) == 100
     with pytest.raises(BudgetReached, match=r"used so far: US\$0.10;"):
-        desk.ask(asked("one more", seat=seat), Stop())
+        desk.ask(asked("one more", seat=seat), StopSignal())
 
 
 @pytest.mark.parametrize(
@@ -373,7 +375,7 @@ def test_sums_of_many_small_amounts_are_exact(home: Path) -> None:
 def test_what_was_never_billed_is_released(home: Path, error: ReviewError) -> None:
     desk = desk_of(home, OneModel(lambda _: error))
     with pytest.raises(type(error), match=r"^Judge \(openai/priced\): ") as raised:
-        desk.ask(asked(), Stop())
+        desk.ask(asked(), StopSignal())
     if isinstance(raised.value, KeyMissing):
         assert raised.value.names == ("OPENAI_API_KEY",)
     (row,) = rows(home)
@@ -388,7 +390,7 @@ def test_a_service_that_was_not_reached_is_released(home: Path) -> None:
     error.is_unbilled = True
     desk = desk_of(home, OneModel(lambda _: error))
     with pytest.raises(ModelError):
-        desk.ask(asked(), Stop())
+        desk.ask(asked(), StopSignal())
     assert [(row.counts_nano, row.cost_nano) for row in rows(home)] == [(0, 0)]
 
 
@@ -406,7 +408,7 @@ def test_a_service_that_was_not_reached_is_released(home: Path) -> None:
 def test_what_may_have_been_billed_stays_counted(home: Path, error: Exception) -> None:
     desk = desk_of(home, OneModel(lambda _: error))
     with pytest.raises(type(error)) as raised:
-        desk.ask(asked(), Stop())
+        desk.ask(asked(), StopSignal())
     if isinstance(raised.value, ReplyError):
         assert isinstance(error, ReplyError)
         assert raised.value.reply == error.reply
@@ -421,26 +423,26 @@ def test_what_may_have_been_billed_stays_counted(home: Path, error: Exception) -
     assert call.cost is None
     assert call.problem == str(error)
     answering = OneModel()
-    desk_of(home, answering).ask(asked(), Stop())
+    desk_of(home, answering).ask(asked(), StopSignal())
     assert len(answering.paid) == 1, "a failed call is asked again"
 
 
 def test_what_was_heard_before_a_stream_broke_counts(home: Path) -> None:
     class Breaking(OneModel):
-        def complete(self, call: Call, speak: Speak, stop: Stop) -> Completion:
+        def complete(self, call: Call, speak: Speak, stop: StopSignal) -> Completion:
             speak("word " * 20)
             raise ModelError("The stream broke off.")
 
     heard: list[str] = []
     with pytest.raises(ModelError):
-        desk_of(home, Breaking()).ask(asked(), Stop(), heard.append)
+        desk_of(home, Breaking()).ask(asked(), StopSignal(), heard.append)
     assert heard == ["word " * 20]
     assert rows(home)[0].counts_nano > 20 * 100_000
     assert rows(home)[0].reply == ""
 
 
 def test_a_stop_before_the_call_sends_nothing(home: Path) -> None:
-    stop, model = Stop(), OneModel()
+    stop, model = StopSignal(), OneModel()
     stop.set()
     with pytest.raises(Stopped):
         desk_of(home, model).ask(asked(), stop)
@@ -448,7 +450,7 @@ def test_a_stop_before_the_call_sends_nothing(home: Path) -> None:
 
 
 def test_a_stop_while_the_ledger_is_written_sends_and_owes_nothing(home: Path) -> None:
-    stop, model = Stop(), OneModel()
+    stop, model = StopSignal(), OneModel()
 
     def clock() -> float:  # read once, for the reservation
         stop.set()
@@ -493,10 +495,10 @@ def test_a_killed_process_leaves_its_reservation_and_resume_settles_it(home: Pat
 
     tight = replace(WIDE, run_cents=2)
     with pytest.raises(BudgetReached, match="are held for calls under way"):
-        desk_of(home, OneModel(), caps=tight).ask(asked("another slot"), Stop())
+        desk_of(home, OneModel(), caps=tight).ask(asked("another slot"), StopSignal())
     model = OneModel()
     desk = desk_of(home, model, caps=tight)
-    assert desk.ask(asked(), Stop()).text == "Verdict: 1"
+    assert desk.ask(asked(), StopSignal()).text == "Verdict: 1"
     lost, done = rows(home)
     assert (lost.id, lost.status, lost.cost_nano) == (row.id, "failed", None)
     assert 0 < lost.counts_nano < row.counts_nano
@@ -507,11 +509,11 @@ def test_a_killed_process_leaves_its_reservation_and_resume_settles_it(home: Pat
 
 def test_a_reservation_of_the_dead_counts_for_a_day(home: Path) -> None:
     with open_store(home) as store:
-        desk_of(home, OneModel()).ask(asked(), Stop())
+        desk_of(home, OneModel()).ask(asked(), StopSignal())
         (row,) = store.ledger.of_run("run")
         store.ledger.put(replace(row, status="reserved", counts_nano=10**9))
-        assert store.ledger.spent("run", "Mira", NOON + DAY - 1).run.held_nano == 10**9
-        assert store.ledger.spent("run", "Mira", NOON + DAY).run.nano == 0
+        assert store.ledger.spent("run", "Mira", NOON + DAY_SECONDS - 1).run.held_nano == 10**9
+        assert store.ledger.spent("run", "Mira", NOON + DAY_SECONDS).run.nano == 0
 
 
 def test_a_paid_reply_is_not_lost_when_the_ledger_cannot_be_written(
@@ -528,10 +530,10 @@ def test_a_paid_reply_is_not_lost_when_the_ledger_cannot_be_written(
         return said(call)
 
     model._answer = broken
-    assert desk.ask(asked(), Stop()).text == "Verdict: 1"
+    assert desk.ask(asked(), StopSignal()).text == "Verdict: 1"
     assert [row.status for row in rows(home)] == ["reserved"]
     with pytest.raises(ModelError, match=r"nothing was sent.*disk is full"):
-        desk.ask(asked("turn 2"), Stop())
+        desk.ask(asked("turn 2"), StopSignal())
     assert len(model.paid) == 1
     monkeypatch.undo()
     assert [call.problem for call in desk.drain()] == [""]
@@ -540,33 +542,33 @@ def test_a_paid_reply_is_not_lost_when_the_ledger_cannot_be_written(
 
 def test_a_reply_that_utf8_cannot_hold_is_kept_as_far_as_it_can(home: Path) -> None:
     desk = desk_of(home, OneModel(lambda call: said(call, "half a \ud83d pair")))
-    assert desk.ask(asked(), Stop()).text == "half a \ud83d pair"
+    assert desk.ask(asked(), StopSignal()).text == "half a \ud83d pair"
     assert [(row.status, row.reply) for row in rows(home)] == [("done", "half a ? pair")]
 
 
 def test_the_caps_come_from_settings_and_the_command_line() -> None:
-    caps = Caps.of(Settings())
+    caps = SpendingCaps.of(Settings())
     assert (caps.run_cents, caps.run_tokens) == (100, 200_000)
-    assert Caps.of(Settings(run_tokens=5), token_cap=0).run_tokens == 5
-    assert Caps.of(Settings(run_tokens=5), token_cap=7).run_tokens == 7
+    assert SpendingCaps.of(Settings(run_tokens=5), token_cap=0).run_tokens == 5
+    assert SpendingCaps.of(Settings(run_tokens=5), token_cap=7).run_tokens == 7
 
 
 class Embedding(OneModel):
     """Gives every text a vector, for money."""
 
-    def embed(self, seat: Seat, texts: Sequence[str], stop: Stop) -> Embedded:
+    def embed(self, seat: AgentConfig, texts: Sequence[str], stop: StopSignal) -> Embeddings:
         self.paid.append(Call(seat, ()))
         cost = cost_of(seat, 30, 0)
-        return Embedded(tuple((1.0, 0.0) for _ in texts), 30, True, cost, 0.2)
+        return Embeddings(tuple((1.0, 0.0) for _ in texts), 30, True, cost, 0.2)
 
 
-EMBEDDER = Seat(model="openai/embedding", price_in=100.0, price_out=0.0)
+EMBEDDER = AgentConfig(model="openai/embedding", price_in=100.0, price_out=0.0)
 
 
 def test_embedding_counts_against_the_caps_and_is_told(home: Path) -> None:
     model = Embedding()
     desk = desk_of(home, model, caps=replace(WIDE, run_cents=1))
-    found = desk.embed(EMBEDDER, ["one text", "another"], Stop())
+    found = desk.embed(EMBEDDER, ["one text", "another"], StopSignal())
     assert len(found.vectors) == 2
     (call,) = desk.drain()
     assert (call.role, call.model, call.tokens_in) == ("retriever", "openai/embedding", 30)
@@ -574,18 +576,18 @@ def test_embedding_counts_against_the_caps_and_is_told(home: Path) -> None:
     (row,) = rows(home)
     assert (row.status, row.counts_nano, row.reply) == ("done", 3_000_000, "")
     with pytest.raises(BudgetReached, match=r"^Retriever \(openai/embedding\): not asked"):
-        desk.embed(EMBEDDER, ["long " * 100], Stop())
+        desk.embed(EMBEDDER, ["long " * 100], StopSignal())
     assert len(model.paid) == 1
 
 
 def test_embedding_that_fails_is_named_and_counted(home: Path) -> None:
     class Failing(Embedding):
-        def embed(self, seat: Seat, texts: Sequence[str], stop: Stop) -> Embedded:
+        def embed(self, seat: AgentConfig, texts: Sequence[str], stop: StopSignal) -> Embeddings:
             raise ModelTimeout("It was silent.")
 
     desk = desk_of(home, Failing())
     with pytest.raises(ModelTimeout, match=r"^Retriever \(openai/embedding\): It was silent"):
-        desk.embed(EMBEDDER, ["one"], Stop())
+        desk.embed(EMBEDDER, ["one"], StopSignal())
     (row,) = rows(home)
     assert (row.status, row.cost_nano) == ("failed", None)
     assert row.counts_nano > 0
@@ -593,7 +595,7 @@ def test_embedding_that_fails_is_named_and_counted(home: Path) -> None:
 
 def test_a_model_that_embeds_nothing_says_so(home: Path) -> None:
     with pytest.raises(ConfigError, match="a model that embeds texts"):
-        desk_of(home, OneModel()).embed(EMBEDDER, ["one"], Stop())
+        desk_of(home, OneModel()).embed(EMBEDDER, ["one"], StopSignal())
 
 
 STEPS = st.lists(
@@ -618,7 +620,7 @@ def test_what_is_spent_and_held_never_passes_a_cap(
 ) -> None:
     home = tmp_path_factory.mktemp("home") / "home"
     open_store(home).close()
-    caps = Caps(4, 6, 5, 400, 600, 500)
+    caps = SpendingCaps(4, 6, 5, 400, 600, 500)
 
     def answer(call: Call) -> Completion | BaseException:
         threading.Event().wait(seconds)
@@ -647,7 +649,7 @@ def test_what_is_spent_and_held_never_passes_a_cap(
         seat = PRICED if is_priced else replace(UNPRICED, max_tokens=100)
         desk = desk_of(home, model, run=run, person=person, caps=caps)
         with contextlib.suppress(ReviewError):
-            desk.ask(asked(f"slot {number}", f"{used} {outcome}", seat), Stop())
+            desk.ask(asked(f"slot {number}", f"{used} {outcome}", seat), StopSignal())
         within()
 
     with ThreadPoolExecutor(5) as pool:

@@ -8,31 +8,31 @@ from pathlib import Path
 
 import pytest
 
-from core.llm.call import Asked, Call, Message, in_silence
+from core.llm.call import Call, Message, ModelRequest, ignore_piece
 from core.llm.client import ModelClient
 from core.llm.encoder import LlmEmbedder
-from core.llm.failures import Patience
+from core.llm.failures import RetryPolicy
 from core.llm.keys import Keys
-from core.llm.limits import Caps
-from core.llm.metering import Account, MeteredClient
-from core.runtime.concurrency import Stop
+from core.llm.limits import SpendingCaps
+from core.llm.metering import CallAccount, MeteredClient
+from core.runtime.concurrency import StopSignal
 from core.runtime.errors import KeyMissing, ReviewError
-from core.schema.rosters import Seat
+from core.schema.rosters import AgentConfig
 from core.store import open_store
-from core.store.database import DATABASE
-from core.store.ledger import DAY, LedgerRow
+from core.store.database import DATABASE_FILE
+from core.store.ledger import DAY_SECONDS, LedgerRow
 from tests.llm.loopback import Loopback, Reply, loopback
 
 # litellm's own types make pydantic warn when the first of its answers is put together.
 pytestmark = pytest.mark.filterwarnings("ignore:.*ReadOnly:UserWarning")
 KEY = "sk-of-this-address-93417"
-NOON = 20_000 * DAY + DAY / 2
-WIDE = Caps(10**6, 10**6, 10**6, 10**9, 10**9, 10**9)
+NOON = 20_000 * DAY_SECONDS + DAY_SECONDS / 2
+WIDE = SpendingCaps(10**6, 10**6, 10**6, 10**9, 10**9, 10**9)
 
 
 def desk_at(home: Path, *, key: str = KEY) -> MeteredClient:
-    model = ModelClient(Keys({"COUNTERPOINT_API_KEY": key}), Patience(backoff=0.01))
-    return MeteredClient(model, home, Account("run", "Mira", "project"), WIDE, lambda: NOON)
+    model = ModelClient(Keys({"COUNTERPOINT_API_KEY": key}), RetryPolicy(backoff=0.01))
+    return MeteredClient(model, home, CallAccount("run", "Mira", "project"), WIDE, lambda: NOON)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -40,13 +40,17 @@ def _litellm_is_loaded() -> None:
     """The first call loads much of litellm, which may take longer than these seats wait."""
     with loopback(Reply("x")) as server, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        seat = Seat(model="tiny", api_base=server.base)
-        ModelClient(Keys({})).complete(Call(seat, (Message("user", "?"),)), in_silence, Stop())
+        seat = AgentConfig(model="tiny", api_base=server.base)
+        ModelClient(Keys({})).complete(
+            Call(seat, (Message("user", "?"),)), ignore_piece, StopSignal()
+        )
 
 
-def asked_at(server: Loopback, text: str = "Is it so?") -> Asked:
-    seat = Seat(model="tiny", api_base=server.base, price_in=1.0, price_out=10.0, seconds=2)
-    return Asked("judge", "judge", Call(seat, (Message("user", text),)), "en/judge", "0" * 12)
+def asked_at(server: Loopback, text: str = "Is it so?") -> ModelRequest:
+    seat = AgentConfig(model="tiny", api_base=server.base, price_in=1.0, price_out=10.0, seconds=2)
+    return ModelRequest(
+        "judge", "judge", Call(seat, (Message("user", text),)), "en/judge", "0" * 12
+    )
 
 
 def rows(home: Path) -> list[LedgerRow]:
@@ -56,8 +60,8 @@ def rows(home: Path) -> list[LedgerRow]:
 
 def test_what_was_paid_for_is_asked_for_once(home: Path) -> None:
     with loopback(Reply("Verdict: 1")) as server:
-        first = desk_at(home).ask(asked_at(server), Stop())
-        again = desk_at(home).ask(asked_at(server), Stop())
+        first = desk_at(home).ask(asked_at(server), StopSignal())
+        again = desk_at(home).ask(asked_at(server), StopSignal())
         assert (first.text, again.text) == ("Verdict: 1", "Verdict: 1")
         assert len(server.asked) == 1
     (row,) = rows(home)
@@ -88,7 +92,7 @@ def test_a_fault_is_counted_where_something_may_be_owed(
     with loopback(reply) as server:
         desk = desk_at(home)
         with pytest.raises(ReviewError, match=r"^Judge \(tiny\)"):
-            desk.ask(asked_at(server), Stop())
+            desk.ask(asked_at(server), StopSignal())
         assert server.asked
     (row,) = rows(home)
     assert row.status == "failed"
@@ -102,7 +106,7 @@ def test_a_service_that_is_not_there_is_owed_nothing(home: Path) -> None:
     with loopback(Reply("x")) as server:
         asked = asked_at(server)
     with pytest.raises(ReviewError):
-        desk_at(home).ask(asked, Stop())
+        desk_at(home).ask(asked, StopSignal())
     assert [(row.status, row.counts_nano, row.cost_nano) for row in rows(home)] == [
         ("failed", 0, 0)
     ]
@@ -110,11 +114,11 @@ def test_a_service_that_is_not_there_is_owed_nothing(home: Path) -> None:
 
 def test_a_missing_key_is_named_and_nothing_is_owed(home: Path) -> None:
     desk = MeteredClient(
-        ModelClient(Keys({})), home, Account("run", "Mira", "project"), WIDE, lambda: NOON
+        ModelClient(Keys({})), home, CallAccount("run", "Mira", "project"), WIDE, lambda: NOON
     )
-    seat = Seat(model="openai/gpt-4o")
+    seat = AgentConfig(model="openai/gpt-4o")
     with pytest.raises(KeyMissing) as raised:
-        desk.ask(Asked("judge", "judge", Call(seat, (Message("user", "?"),))), Stop())
+        desk.ask(ModelRequest("judge", "judge", Call(seat, (Message("user", "?"),))), StopSignal())
     assert raised.value.names == ("OPENAI_API_KEY",)
     assert str(raised.value).startswith("Judge (openai/gpt-4o) ")
     assert [(row.status, row.cost_nano) for row in rows(home)] == [("failed", 0)]
@@ -122,13 +126,13 @@ def test_a_missing_key_is_named_and_nothing_is_owed(home: Path) -> None:
 
 def test_no_key_and_no_prompt_lie_in_the_database(home: Path) -> None:
     with loopback(Reply("Verdict: 1")) as server:
-        desk_at(home).ask(asked_at(server, "words of the document"), Stop())
+        desk_at(home).ask(asked_at(server, "words of the document"), StopSignal())
         assert server.asked[0].bearer == KEY
     refusal = Reply(status=401, message=f"Incorrect API key provided: {KEY}")
     with loopback(refusal) as server, pytest.raises(ReviewError) as raised:
-        desk_at(home).ask(asked_at(server), Stop())
+        desk_at(home).ask(asked_at(server), StopSignal())
     assert KEY not in str(raised.value)
-    with sqlite3.connect(home / DATABASE) as connection:
+    with sqlite3.connect(home / DATABASE_FILE) as connection:
         dump = "\n".join(connection.iterdump())
     connection.close()
     assert "Verdict: 1" in dump
@@ -138,7 +142,9 @@ def test_no_key_and_no_prompt_lie_in_the_database(home: Path) -> None:
 
 def test_passages_are_embedded_at_the_desk(home: Path) -> None:
     with loopback(Reply()) as server:
-        seat = Seat(model="tiny-embedding", api_base=server.base, price_in=2.0, price_out=0.0)
+        seat = AgentConfig(
+            model="tiny-embedding", api_base=server.base, price_in=2.0, price_out=0.0
+        )
         desk = desk_at(home)
         embedder = LlmEmbedder(seat, Keys({"COUNTERPOINT_API_KEY": KEY}), desk)
         assert embedder.encode(["one text", "another"]).shape == (2, 8)

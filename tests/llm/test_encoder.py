@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.llm.client import Embedded, ModelClient
+from core.llm.client import Embeddings, ModelClient
 from core.llm.encoder import TEXTS_PER_CALL, Embedder, LlmEmbedder, load_encoder
-from core.llm.failures import Patience
+from core.llm.failures import RetryPolicy
 from core.llm.keys import Keys
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.runtime.config import ENCODER_DIR
 from core.runtime.errors import ConfigError, ModelError, ModelTimeout, Stopped
-from core.schema.rosters import Seat
+from core.schema.rosters import AgentConfig
 from tests.llm.loopback import Asked, Loopback, Reply, loopback
 
 REST = 0.04  # seconds
@@ -39,18 +39,18 @@ KEY = "sk-embedding-778899"
 KEYS = Keys({"COUNTERPOINT_API_KEY": KEY})
 
 
-def seat_at(server: Loopback, **more: Any) -> Seat:
-    return Seat(model="embed-small", api_base=server.base, seconds=5, **more)
+def seat_at(server: Loopback, **more: Any) -> AgentConfig:
+    return AgentConfig(model="embed-small", api_base=server.base, seconds=5, **more)
 
 
 class Counting:
     """Passes on to the boundary and keeps what was booked."""
 
     def __init__(self) -> None:
-        self.booked: list[Embedded] = []
+        self.booked: list[Embeddings] = []
 
-    def embed(self, seat: Seat, texts: Sequence[str], stop: Stop) -> Embedded:
-        found = ModelClient(KEYS, Patience(backoff=0.01)).embed(seat, texts, stop)
+    def embed(self, seat: AgentConfig, texts: Sequence[str], stop: StopSignal) -> Embeddings:
+        found = ModelClient(KEYS, RetryPolicy(backoff=0.01)).embed(seat, texts, stop)
         self.booked.append(found)
         return found
 
@@ -97,9 +97,9 @@ def test_the_width_is_asked_for_once() -> None:
 
 def test_the_id_tells_models_and_addresses_apart() -> None:
     seats = [
-        Seat(model="a", api_base="http://x/v1"),
-        Seat(model="b", api_base="http://x/v1"),
-        Seat(model="a", api_base="http://y/v1"),
+        AgentConfig(model="a", api_base="http://x/v1"),
+        AgentConfig(model="b", api_base="http://x/v1"),
+        AgentConfig(model="a", api_base="http://y/v1"),
     ]
     assert len({LlmEmbedder(seat, KEYS).id for seat in seats}) == 3
 
@@ -116,23 +116,23 @@ def test_faults_are_those_of_every_call() -> None:
             LlmEmbedder(seat_at(server), KEYS).encode(["x"])
         assert KEY not in str(caught.value)
     with loopback(Reply(fault="hang_before")) as server, pytest.raises(ModelTimeout):
-        seat = Seat(model="embed-small", api_base=server.base, seconds=1)
+        seat = AgentConfig(model="embed-small", api_base=server.base, seconds=1)
         LlmEmbedder(seat, KEYS).encode(["x"])
 
 
 def test_too_few_vectors_are_an_error() -> None:
     class Short:
-        def embed(self, seat: Seat, texts: Sequence[str], stop: Stop) -> Embedded:
-            return Embedded(((0.0, 0.0),) * len(texts), 1, True, None, 0.1)
+        def embed(self, seat: AgentConfig, texts: Sequence[str], stop: StopSignal) -> Embeddings:
+            return Embeddings(((0.0, 0.0),) * len(texts), 1, True, None, 0.1)
 
     with pytest.raises(ModelError, match="embedding model"):
-        LlmEmbedder(Seat(model="x"), KEYS, Short()).encode(["x"])
+        LlmEmbedder(AgentConfig(model="x"), KEYS, Short()).encode(["x"])
 
 
 def test_stop_closes_the_connection() -> None:
-    stop = Stop()
+    stop = StopSignal()
     with loopback(Reply()) as server:  # the first call of a process loads parts of the client
-        LlmEmbedder(seat_at(server), KEYS).encode(["x"], Stop())
+        LlmEmbedder(seat_at(server), KEYS).encode(["x"], StopSignal())
     with loopback(Reply(fault="hang_before")) as server:
         embedder = LlmEmbedder(seat_at(server), KEYS)
         timer = threading.Timer(0.4, stop.set)

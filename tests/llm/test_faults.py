@@ -7,9 +7,9 @@ from email.utils import format_datetime
 
 import pytest
 
-from core.llm.failures import Faults, retry_after
+from core.llm.failures import FaultReader, retry_after
 from core.llm.keys import Keys
-from core.schema.rosters import Seat
+from core.schema.rosters import AgentConfig
 
 
 class Failed(Exception):
@@ -59,12 +59,14 @@ def test_a_wait_is_read_as_a_date() -> None:
     ],
 )
 def test_a_providers_words_are_taken_out_of_their_wrapping(text: str, quoted: str) -> None:
-    faults = Faults(Seat(model="openai/x"), Keys({}), lambda text: text)
+    faults = FaultReader(AgentConfig(model="openai/x"), Keys({}), lambda text: text)
     assert faults.quoted(Failed(text)) == quoted
 
 
 def test_a_key_is_gone_before_the_words_are_cut() -> None:
     key = "sk-very-long-key-of-somebody"
-    faults = Faults(Seat(model="openai/x"), Keys({}), Keys({"ANY_API_KEY": key}).scrubbed)
+    faults = FaultReader(
+        AgentConfig(model="openai/x"), Keys({}), Keys({"ANY_API_KEY": key}).scrubbed
+    )
     for lead in range(200, 245):
         assert "sk-very" not in faults.quoted(Failed("x" * lead + key))

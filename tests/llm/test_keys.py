@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from core.llm.keys import ADDRESS_KEY, NO_KEY, Keys, key_names, keys_here
+from core.llm.keys import ADDRESS_KEY, NO_KEY, Keys, key_names, load_keys
 from core.runtime.errors import ConfigError, KeyMissing
-from core.schema.rosters import Seat
+from core.schema.rosters import AgentConfig
 
 KEY = "sk-abcdef-0123456789"
 AT_HOME = "http://127.0.0.1:11434/v1"
@@ -51,26 +51,29 @@ def test_a_text_is_scrubbed_of_every_key_but_not_of_ordinary_words() -> None:
 @pytest.mark.parametrize(
     ("seat", "names"),
     [
-        (Seat(), ()),
-        (Seat(model="openai/gpt-4o"), ("OPENAI_API_KEY",)),
-        (Seat(model="gpt-4o"), ("OPENAI_API_KEY",)),
-        (Seat(model="anthropic/claude-3-5-haiku-latest"), ("ANTHROPIC_API_KEY",)),
-        (Seat(model="gemini/gemini-2.0-flash"), ("GEMINI_API_KEY",)),
-        (Seat(model="together_ai/meta/llama"), ("TOGETHERAI_API_KEY",)),
-        (Seat(model="groq/llama"), ("GROQ_API_KEY",)),
-        (Seat(model="openai/gpt-4o", key_name="TEAM_API_KEY"), ("TEAM_API_KEY",)),
-        (Seat(model="ollama_chat/llama3.2"), ()),
-        (Seat(model="openai/x", api_base=AT_HOME), ()),
-        (Seat(model="x", api_base=AT_HOME, key_name="HOUSE_API_KEY"), ("HOUSE_API_KEY",)),
-        (Seat(model="openai/x", api_base="https://eu.api.openai.com/v1"), ("OPENAI_API_KEY",)),
-        (Seat(model="azure/x", api_base="https://us.openai.azure.com"), ("AZURE_API_KEY",)),
+        (AgentConfig(), ()),
+        (AgentConfig(model="openai/gpt-4o"), ("OPENAI_API_KEY",)),
+        (AgentConfig(model="gpt-4o"), ("OPENAI_API_KEY",)),
+        (AgentConfig(model="anthropic/claude-3-5-haiku-latest"), ("ANTHROPIC_API_KEY",)),
+        (AgentConfig(model="gemini/gemini-2.0-flash"), ("GEMINI_API_KEY",)),
+        (AgentConfig(model="together_ai/meta/llama"), ("TOGETHERAI_API_KEY",)),
+        (AgentConfig(model="groq/llama"), ("GROQ_API_KEY",)),
+        (AgentConfig(model="openai/gpt-4o", key_name="TEAM_API_KEY"), ("TEAM_API_KEY",)),
+        (AgentConfig(model="ollama_chat/llama3.2"), ()),
+        (AgentConfig(model="openai/x", api_base=AT_HOME), ()),
+        (AgentConfig(model="x", api_base=AT_HOME, key_name="HOUSE_API_KEY"), ("HOUSE_API_KEY",)),
         (
-            Seat(model="bedrock/amazon.titan-embed-text-v2:0"),
+            AgentConfig(model="openai/x", api_base="https://eu.api.openai.com/v1"),
+            ("OPENAI_API_KEY",),
+        ),
+        (AgentConfig(model="azure/x", api_base="https://us.openai.azure.com"), ("AZURE_API_KEY",)),
+        (
+            AgentConfig(model="bedrock/amazon.titan-embed-text-v2:0"),
             ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION_NAME"),
         ),
     ],
 )
-def test_a_seat_names_the_keys_it_needs(seat: Seat, names: tuple[str, ...]) -> None:
+def test_a_seat_names_the_keys_it_needs(seat: AgentConfig, names: tuple[str, ...]) -> None:
     assert key_names(seat) == names
     assert Keys({}).missing_for(seat) == names
     assert Keys(dict.fromkeys(names, KEY)).missing_for(seat) == ()
@@ -78,17 +81,17 @@ def test_a_seat_names_the_keys_it_needs(seat: Seat, names: tuple[str, ...]) -> N
 
 def test_a_missing_key_is_said_with_its_name() -> None:
     with pytest.raises(KeyMissing, match="OPENAI_API_KEY") as caught:
-        Keys({}).credentials(Seat(model="openai/gpt-4o"))
+        Keys({}).credentials(AgentConfig(model="openai/gpt-4o"))
     assert caught.value.names == ("OPENAI_API_KEY",)
 
 
 def test_other_names_for_the_same_key_count() -> None:
-    seat = Seat(model="gemini/gemini-2.0-flash")
+    seat = AgentConfig(model="gemini/gemini-2.0-flash")
     assert Keys({"GOOGLE_API_KEY": KEY}).credentials(seat) == {"api_key": KEY}
 
 
 def test_amazon_gets_its_set_of_names() -> None:
-    seat = Seat(model="bedrock/anthropic.claude-3-5-sonnet-20240620-v1:0")
+    seat = AgentConfig(model="bedrock/anthropic.claude-3-5-sonnet-20240620-v1:0")
     assert Keys(AMAZON).credentials(seat) == {
         "aws_access_key_id": "AKIA-000000",
         "aws_secret_access_key": "secret-00000",
@@ -106,12 +109,12 @@ def test_amazon_gets_its_set_of_names() -> None:
 def test_an_address_gets_its_own_key_or_none() -> None:
     keys = Keys({"OPENAI_API_KEY": KEY, **AMAZON})
     for model in ("x", "openai/x", "anthropic/x", "ollama_chat/x", "meta-llama/Llama-3-8B"):
-        assert keys.credentials(Seat(model=model, api_base=AT_HOME)) == {"api_key": NO_KEY}
+        assert keys.credentials(AgentConfig(model=model, api_base=AT_HOME)) == {"api_key": NO_KEY}
     house = Keys({"OPENAI_API_KEY": KEY, ADDRESS_KEY: "house-key-1", "LAB_API_KEY": "lab-key-1"})
-    assert house.credentials(Seat(model="x", api_base=AT_HOME)) == {"api_key": "house-key-1"}
-    lab = Seat(model="x", api_base=AT_HOME, key_name="LAB_API_KEY")
+    assert house.credentials(AgentConfig(model="x", api_base=AT_HOME)) == {"api_key": "house-key-1"}
+    lab = AgentConfig(model="x", api_base=AT_HOME, key_name="LAB_API_KEY")
     assert house.credentials(lab) == {"api_key": "lab-key-1"}
-    sent = keys.credentials(Seat(model="bedrock/x", api_base=AT_HOME))
+    sent = keys.credentials(AgentConfig(model="bedrock/x", api_base=AT_HOME))
     assert not set(sent.values()) & set(AMAZON.values()) - {"eu-west-1"}
 
 
@@ -127,16 +130,18 @@ STEALING = Keys(
 @pytest.mark.parametrize(
     "seat",
     [
-        Seat(model="x", api_base=AT_HOME, key_name="OPENAI_API_KEY"),
-        Seat(model="openai/x", api_base="https://evil.example/v1", key_name="OPENAI_API_KEY"),
-        Seat(model="groq/x", key_name="OPENAI_API_KEY"),
-        Seat(model="x", api_base=AT_HOME, key_name="AWS_SECRET_ACCESS_KEY"),
-        Seat(model="x", api_base=AT_HOME, key_name="GITHUB_TOKEN"),
-        Seat(model="x", api_base=AT_HOME, key_name="DB_PASSWORD"),
-        Seat(model="x", api_base=AT_HOME, key_name="GOOGLE_API_KEY"),
+        AgentConfig(model="x", api_base=AT_HOME, key_name="OPENAI_API_KEY"),
+        AgentConfig(
+            model="openai/x", api_base="https://evil.example/v1", key_name="OPENAI_API_KEY"
+        ),
+        AgentConfig(model="groq/x", key_name="OPENAI_API_KEY"),
+        AgentConfig(model="x", api_base=AT_HOME, key_name="AWS_SECRET_ACCESS_KEY"),
+        AgentConfig(model="x", api_base=AT_HOME, key_name="GITHUB_TOKEN"),
+        AgentConfig(model="x", api_base=AT_HOME, key_name="DB_PASSWORD"),
+        AgentConfig(model="x", api_base=AT_HOME, key_name="GOOGLE_API_KEY"),
     ],
 )
-def test_a_roster_cannot_send_a_secret_to_whom_it_does_not_belong(seat: Seat) -> None:
+def test_a_roster_cannot_send_a_secret_to_whom_it_does_not_belong(seat: AgentConfig) -> None:
     with pytest.raises(ConfigError, match=seat.key_name) as caught:
         STEALING.credentials(seat)
     assert SECRET not in str(caught.value)
@@ -155,13 +160,15 @@ def test_a_roster_cannot_send_a_secret_to_whom_it_does_not_belong(seat: Seat) ->
     ],
 )
 def test_an_address_that_looks_like_the_providers_gets_no_key(address: str) -> None:
-    assert STEALING.credentials(Seat(model="openai/x", api_base=address)) == {"api_key": NO_KEY}
+    assert STEALING.credentials(AgentConfig(model="openai/x", api_base=address)) == {
+        "api_key": NO_KEY
+    }
 
 
 def test_a_key_that_cannot_travel_is_said_without_being_shown() -> None:
     for bad in (f"{KEY}\nX: y", f"{KEY}–dash", "two words"):
         with pytest.raises(ConfigError, match="OPENAI_API_KEY") as caught:
-            Keys({"OPENAI_API_KEY": bad}).credentials(Seat(model="openai/x"))
+            Keys({"OPENAI_API_KEY": bad}).credentials(AgentConfig(model="openai/x"))
         assert bad not in str(caught.value)
         assert KEY not in str(caught.value)
 
@@ -170,13 +177,15 @@ def test_a_key_that_cannot_travel_is_said_without_being_shown() -> None:
 def test_no_letter_that_no_key_has_travels_to_an_address(model: str) -> None:
     for key in ("sk-one\r\nX-Evil: 1", "sk one two three", "sk-é-two-three"):
         with pytest.raises(ConfigError, match="holds a space, a line break"):
-            Keys({"COUNTERPOINT_API_KEY": key}).credentials(Seat(model=model, api_base=AT_HOME))
+            Keys({"COUNTERPOINT_API_KEY": key}).credentials(
+                AgentConfig(model=model, api_base=AT_HOME)
+            )
 
 
 @pytest.mark.parametrize("model", ["github_copilot/gpt-4o", "chatgpt/gpt-5"])
 def test_nobody_is_signed_in_behind_their_back(model: str) -> None:
     with pytest.raises(ConfigError, match="would sign in to"):
-        Keys({}).credentials(Seat(model))
+        Keys({}).credentials(AgentConfig(model))
 
 
 def written(root: Path, text: str | bytes) -> Path:
@@ -189,7 +198,7 @@ def written(root: Path, text: str | bytes) -> Path:
 def test_flat_names_and_the_table_of_keys(tmp_path: Path) -> None:
     before = dict(os.environ)
     root = written(tmp_path, 'A_KEY = "flat-1"\nB_KEY = 5\n[keys]\nC_KEY = "table-1"\n[other]\nx=1')
-    keys = keys_here({"A_KEY": "environment-1", "D_KEY": "environment-2"}, root)
+    keys = load_keys({"A_KEY": "environment-1", "D_KEY": "environment-2"}, root)
     assert [keys.get(name) for name in ("A_KEY", "B_KEY", "C_KEY", "D_KEY", "keys")] == [
         "flat-1", None, "table-1", "environment-2", None,
     ]  # fmt: skip
@@ -198,9 +207,9 @@ def test_flat_names_and_the_table_of_keys(tmp_path: Path) -> None:
 
 
 def test_no_file_is_no_fault(tmp_path: Path) -> None:
-    assert keys_here({}, tmp_path).get("A_KEY") is None
+    assert load_keys({}, tmp_path).get("A_KEY") is None
     (tmp_path / ".streamlit").write_text("a file where a folder could be")
-    assert keys_here({}, tmp_path).get("A_KEY") is None
+    assert load_keys({}, tmp_path).get("A_KEY") is None
 
 
 @pytest.mark.parametrize(
@@ -211,7 +220,7 @@ def test_a_broken_file_is_one_clear_sentence_without_its_content(
     tmp_path: Path, text: str | bytes
 ) -> None:
     with pytest.raises(ConfigError) as raised:
-        keys_here({}, written(tmp_path, text))
+        load_keys({}, written(tmp_path, text))
     message = str(raised.value)
     assert "Expected TOML in .streamlit/secrets.toml" in message
     assert "\n" not in message
@@ -221,14 +230,14 @@ def test_a_broken_file_is_one_clear_sentence_without_its_content(
 
 def test_the_place_of_the_fault_is_told(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="line 2"):
-        keys_here({}, written(tmp_path, 'A = "x"\nB = \n'))
+        load_keys({}, written(tmp_path, 'A = "x"\nB = \n'))
 
 
 def test_a_folder_or_a_flood_in_its_place_is_told(tmp_path: Path) -> None:
     (tmp_path / ".streamlit" / "secrets.toml").mkdir(parents=True)
     with pytest.raises(ConfigError, match="Expected to read keys from"):
-        keys_here({}, tmp_path)
+        load_keys({}, tmp_path)
     other = tmp_path / "other"
     other.mkdir()
     with pytest.raises(ConfigError, match="found a large one"):
-        keys_here({}, written(other, "#" * 1_000_001))
+        load_keys({}, written(other, "#" * 1_000_001))

@@ -18,16 +18,16 @@ from PIL import Image
 from core.llm.call import Picture, known_providers, provider_of, shown_address, wire_name
 from core.llm.limits import (
     Price,
-    beginning,
-    estimated_tokens,
-    fitting,
+    count_fitting,
+    estimate_tokens,
     picture_tokens,
     price_of,
+    truncate_to_tokens,
     window_of,
 )
-from core.llm.prompting import FIELDS, LANGUAGES, NAMES, filled, shipped
+from core.llm.prompting import FIELDS, LANGUAGES, NAMES, fill_prompt, load_shipped_prompt
 from core.llm.providers import _litellm
-from core.schema.rosters import DEFAULT_WINDOW, Seat
+from core.schema.rosters import DEFAULT_WINDOW_TOKENS, AgentConfig
 
 HOME = "http://127.0.0.1:8000/v1"
 
@@ -51,7 +51,7 @@ HOME = "http://127.0.0.1:8000/v1"
 def test_the_list_knows_a_price_or_it_is_unknown_never_nothing(
     model: str, price: Price | None
 ) -> None:
-    found = price_of(Seat(model=model))
+    found = price_of(AgentConfig(model=model))
     if price is None:
         assert found is None
     else:
@@ -61,27 +61,31 @@ def test_the_list_knows_a_price_or_it_is_unknown_never_nothing(
 
 
 def test_another_server_has_another_price() -> None:
-    assert price_of(Seat(model="openai/gpt-4o-mini", api_base=HOME)) is None
-    assert window_of(Seat(model="openai/gpt-4o-mini", api_base=HOME)) == DEFAULT_WINDOW
+    assert price_of(AgentConfig(model="openai/gpt-4o-mini", api_base=HOME)) is None
+    assert (
+        window_of(AgentConfig(model="openai/gpt-4o-mini", api_base=HOME)) == DEFAULT_WINDOW_TOKENS
+    )
 
 
 def test_a_price_of_the_seat_counts_and_so_does_nothing_at_all() -> None:
-    assert price_of(Seat(model="x", api_base=HOME, price_in=2.0, price_out=8.0)) == Price(
+    assert price_of(AgentConfig(model="x", api_base=HOME, price_in=2.0, price_out=8.0)) == Price(
         2e-6, 8e-6
     )
-    assert price_of(Seat(model="x", api_base=HOME, price_in=0.0, price_out=0.0)) == Price(0.0, 0.0)
-    assert price_of(Seat(model="x", api_base=HOME, price_in=2.0)) is None
-    half = price_of(Seat(model="gpt-4o-mini", price_in=2.0))
+    assert price_of(AgentConfig(model="x", api_base=HOME, price_in=0.0, price_out=0.0)) == Price(
+        0.0, 0.0
+    )
+    assert price_of(AgentConfig(model="x", api_base=HOME, price_in=2.0)) is None
+    half = price_of(AgentConfig(model="gpt-4o-mini", price_in=2.0))
     assert half is not None
     assert (half.per_token_in, half.per_token_out) == pytest.approx((2e-6, 6e-7))
     assert Price(2e-6, 8e-6).of(1000, 100) == pytest.approx(0.0028)
 
 
 def test_windows_are_the_seats_or_the_lists_or_modest() -> None:
-    assert window_of(Seat(model="gpt-4o-mini")) == 128_000
-    assert window_of(Seat(model="bedrock/mistral.mistral-7b-instruct-v0:2")) == 32_000
-    assert window_of(Seat(model="gpt-4o-mini", window=1000)) == 1000
-    assert window_of(Seat(model="nobody-knows")) == DEFAULT_WINDOW
+    assert window_of(AgentConfig(model="gpt-4o-mini")) == 128_000
+    assert window_of(AgentConfig(model="bedrock/mistral.mistral-7b-instruct-v0:2")) == 32_000
+    assert window_of(AgentConfig(model="gpt-4o-mini", window=1000)) == 1000
+    assert window_of(AgentConfig(model="nobody-knows")) == DEFAULT_WINDOW_TOKENS
 
 
 def test_names_are_read_as_litellm_reads_them() -> None:
@@ -90,18 +94,18 @@ def test_names_are_read_as_litellm_reads_them() -> None:
     assert spoken <= known_providers()
     for provider in spoken | {"hosted_vllm", "lm_studio", "openrouter", "deepseek", "xai"}:
         assert provider in litellm.provider_list
-        assert provider_of(Seat(model=f"{provider}/m")) == provider
-        assert wire_name(Seat(model=f"{provider}/m", api_base=HOME)) == f"{provider}/m"
-    assert wire_name(Seat(model="meta-llama/L", api_base=HOME)) == "openai/meta-llama/L"
-    assert wire_name(Seat(model="L", api_base=HOME)) == "openai/L"
-    assert wire_name(Seat(model="L")) == "L"
-    assert provider_of(Seat(model="L")) is None
+        assert provider_of(AgentConfig(model=f"{provider}/m")) == provider
+        assert wire_name(AgentConfig(model=f"{provider}/m", api_base=HOME)) == f"{provider}/m"
+    assert wire_name(AgentConfig(model="meta-llama/L", api_base=HOME)) == "openai/meta-llama/L"
+    assert wire_name(AgentConfig(model="L", api_base=HOME)) == "openai/L"
+    assert wire_name(AgentConfig(model="L")) == "L"
+    assert provider_of(AgentConfig(model="L")) is None
 
 
 def test_an_address_is_shown_without_a_password() -> None:
-    seat = Seat(model="x", api_base="https://me:secret@host.example:81/v1?key=secret#secret")
+    seat = AgentConfig(model="x", api_base="https://me:secret@host.example:81/v1?key=secret#secret")
     assert shown_address(seat) == "https://host.example:81/v1"
-    assert shown_address(Seat(model="openai/x")) == "openai"
+    assert shown_address(AgentConfig(model="openai/x")) == "openai"
 
 
 def test_the_list_is_read_without_loading_litellm() -> None:
@@ -181,7 +185,7 @@ def test_the_estimate_lies_between_the_truth_and_three_fifths_more(
     kind: str, cl100k: tiktoken.Encoding
 ) -> None:
     text = SAMPLES[kind]
-    share = estimated_tokens(text) / len(cl100k.encode(text))
+    share = estimate_tokens(text) / len(cl100k.encode(text))
     assert LEAST <= share <= MOST, f"{share:.2f}"
 
 
@@ -191,39 +195,41 @@ def test_our_own_prompts_are_estimated_well(
     name: str, language: str, cl100k: tiktoken.Encoding
 ) -> None:
     fields = dict.fromkeys(FIELDS[name], SAMPLES["English"])
-    text = "\n".join(message.text for message in filled(shipped(name, language), fields))
-    assert LEAST <= estimated_tokens(text) / len(cl100k.encode(text)) <= MOST
+    text = "\n".join(
+        message.text for message in fill_prompt(load_shipped_prompt(name, language), fields)
+    )
+    assert LEAST <= estimate_tokens(text) / len(cl100k.encode(text)) <= MOST
 
 
 @given(st.text(), st.text())
 def test_more_text_never_has_fewer_tokens(one: str, other: str) -> None:
-    assert estimated_tokens(f"{one}\n{other}") >= estimated_tokens(one)
+    assert estimate_tokens(f"{one}\n{other}") >= estimate_tokens(one)
 
 
 @given(st.text(min_size=1))
 def test_any_text_has_tokens_unless_it_is_one_blank(text: str) -> None:
-    assert estimated_tokens(text) >= (0 if text.isspace() else 1)
+    assert estimate_tokens(text) >= (0 if text.isspace() else 1)
 
 
 def test_no_text_has_no_tokens() -> None:
-    assert estimated_tokens("") == 0
-    assert fitting([], 100) == 0
+    assert estimate_tokens("") == 0
+    assert count_fitting([], 100) == 0
 
 
 def test_the_leading_parts_that_fit_are_counted() -> None:
     parts = [SAMPLES["English"]] * 4
-    one = estimated_tokens(parts[0]) + 1
-    assert fitting(parts, 4 * one) == 4
-    assert fitting(parts, 4 * one - 1) == 3
-    assert fitting(parts, one) == 1
-    assert fitting(parts, one - 1) == 0
-    assert fitting(parts, -5) == 0
+    one = estimate_tokens(parts[0]) + 1
+    assert count_fitting(parts, 4 * one) == 4
+    assert count_fitting(parts, 4 * one - 1) == 3
+    assert count_fitting(parts, one) == 1
+    assert count_fitting(parts, one - 1) == 0
+    assert count_fitting(parts, -5) == 0
 
 
 @given(st.lists(st.text()), st.integers(-10, 400))
 def test_what_fits_really_fits(parts: list[str], room: int) -> None:
-    number = fitting(parts, room)
-    assert number == 0 or estimated_tokens("\n".join(parts[:number])) <= room
+    number = count_fitting(parts, room)
+    assert number == 0 or estimate_tokens("\n".join(parts[:number])) <= room
     assert number <= len(parts)
 
 
@@ -251,7 +257,7 @@ def test_a_picture_of_unknown_size_counts_as_the_largest_that_is_sent() -> None:
 
 @given(st.text(max_size=300), st.integers(-2, 40))
 def test_a_beginning_is_all_that_fits_or_all(text: str, room: int) -> None:
-    kept = beginning(text, room)
+    kept = truncate_to_tokens(text, room)
     assert text.startswith(kept)
-    assert estimated_tokens(kept) <= max(0, room) or not kept
-    assert kept == text or estimated_tokens(text) > room
+    assert estimate_tokens(kept) <= max(0, room) or not kept
+    assert kept == text or estimate_tokens(text) > room

@@ -14,11 +14,11 @@ import pytest
 
 from core.llm import client as llm
 from core.llm import keys
-from core.llm.call import Call, Completion, Message, Picture, bounded, in_silence
+from core.llm.call import Call, Completion, Message, Picture, bound_schema, ignore_piece
 from core.llm.client import ModelClient
-from core.llm.failures import Patience
+from core.llm.failures import RetryPolicy
 from core.llm.keys import Keys
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.runtime.errors import (
     ConfigError,
     KeyMissing,
@@ -29,13 +29,13 @@ from core.runtime.errors import (
     ReviewError,
     Stopped,
 )
-from core.schema.rosters import Seat
+from core.schema.rosters import AgentConfig
 from tests.llm.loopback import Answer, Asked, Loopback, Reply, loopback
 
 KEY = "sk-of-this-address-93417"
 OTHER_KEY = "sk-of-a-provider-55512"
 TEXT = "The bridge opened in 1932, so the claim of 1935 does not hold."
-QUICK = Patience(backoff=0.01)
+QUICK = RetryPolicy(backoff=0.01)
 SCHEMA = {
     "type": "object",
     "properties": {"a": {"type": "string"}},
@@ -44,18 +44,20 @@ SCHEMA = {
 }
 
 
-def seat_at(server: Loopback, **changes: Any) -> Seat:
-    return dataclasses.replace(Seat(model="tiny", api_base=server.base, seconds=5), **changes)
+def seat_at(server: Loopback, **changes: Any) -> AgentConfig:
+    return dataclasses.replace(
+        AgentConfig(model="tiny", api_base=server.base, seconds=5), **changes
+    )
 
 
-def call_to(seat: Seat, text: str = "Is it so?", **more: Any) -> Call:
+def call_to(seat: AgentConfig, text: str = "Is it so?", **more: Any) -> Call:
     return Call(seat, (Message("system", "You judge."), Message("user", text)), **more)
 
 
 def asked_of(
     answer: Answer | Reply,
     *,
-    patience: Patience = QUICK,
+    patience: RetryPolicy = QUICK,
     keys: Keys | None = None,
     schema: dict[str, Any] | None = None,
     **seat: Any,
@@ -66,7 +68,7 @@ def asked_of(
     with loopback(answer) as server:
         call = call_to(seat_at(server, **seat), schema=schema)
         try:
-            return model.complete(call, spoken.append, Stop()), server, spoken
+            return model.complete(call, spoken.append, StopSignal()), server, spoken
         except ReviewError as error:
             return error, server, spoken
 
@@ -115,12 +117,12 @@ def test_our_own_token_limit_is_a_normal_end() -> None:
 def test_pieces_are_spoken_in_the_callers_thread_before_the_last_is_sent() -> None:
     heard: list[tuple[float, int]] = []
     with loopback(Reply(TEXT)) as server:  # the first call of a process loads parts of litellm
-        ModelClient(Keys({})).complete(call_to(seat_at(server)), in_silence, Stop())
+        ModelClient(Keys({})).complete(call_to(seat_at(server)), ignore_piece, StopSignal())
     with loopback(Reply(TEXT, gap=0.05)) as server:
         ModelClient(Keys({})).complete(
             call_to(seat_at(server)),
             lambda _: heard.append((time.monotonic(), threading.get_ident())),
-            Stop(),
+            StopSignal(),
         )
         sent = server.asked[0].sent_at
     assert len(heard) == len(sent) > 3
@@ -133,7 +135,7 @@ def test_pictures_travel_as_data_urls_beside_their_text() -> None:
     picture = Picture("image/png", b"\x89PNG rest")
     with loopback(Reply(TEXT)) as server:
         call = Call(seat_at(server), (Message("user", "What is this?", (picture,)),))
-        ModelClient(Keys({})).complete(call, in_silence, Stop())
+        ModelClient(Keys({})).complete(call, ignore_piece, StopSignal())
         asked = server.asked[0]
     assert asked.images == [f"data:image/png;base64,{base64.b64encode(picture.data).decode()}"]
     assert asked.prompt == "What is this?"
@@ -187,10 +189,10 @@ def test_calls_from_several_threads_overlap() -> None:
     with loopback(Reply(TEXT, pause=0.4)) as server:
         model = ModelClient(Keys({}))
         call = call_to(seat_at(server))
-        model.complete(call, in_silence, Stop())  # the library is loaded by now
+        model.complete(call, ignore_piece, StopSignal())  # the library is loaded by now
         started = time.monotonic()
         threads = [
-            threading.Thread(target=model.complete, args=(call, in_silence, Stop()))
+            threading.Thread(target=model.complete, args=(call, ignore_piece, StopSignal()))
             for _ in range(4)
         ]
         for thread in threads:
@@ -306,7 +308,7 @@ def test_silence_ends_after_the_seats_seconds() -> None:
 
 
 def test_a_stream_without_end_is_ended() -> None:
-    patience = Patience(overall=1.5)
+    patience = RetryPolicy(overall=1.5)
     found, _, spoken = asked_of(Reply(TEXT * 9, gap=0.1, piece=3), patience=patience, seconds=1)
     assert type(found) is ModelTimeout
     assert "had not finished after 1.5 seconds" in str(found)
@@ -314,15 +316,17 @@ def test_a_stream_without_end_is_ended() -> None:
 
 
 def test_a_refused_connection_is_tried_again_and_then_said() -> None:
-    seat = Seat(model="tiny", api_base="http://127.0.0.1:9/v1", seconds=5)
+    seat = AgentConfig(model="tiny", api_base="http://127.0.0.1:9/v1", seconds=5)
     with pytest.raises(ModelError, match=r"127.0.0.1:9/v1 cannot be reached.*attempt 3") as it:
-        ModelClient(Keys({}), QUICK).complete(call_to(seat), in_silence, Stop())
+        ModelClient(Keys({}), QUICK).complete(call_to(seat), ignore_piece, StopSignal())
     assert it.value.is_unbilled
 
 
 def test_a_name_without_a_provider_and_without_an_address_says_how_names_look() -> None:
     with pytest.raises(ConfigError, match="provider/model"):
-        ModelClient(Keys({}), QUICK).complete(call_to(Seat(model="nonsense")), in_silence, Stop())
+        ModelClient(Keys({}), QUICK).complete(
+            call_to(AgentConfig(model="nonsense")), ignore_piece, StopSignal()
+        )
 
 
 def test_refusals_and_empty_replies_keep_what_came() -> None:
@@ -448,7 +452,7 @@ def test_what_a_server_does_not_know_is_left_out_and_remembered(
         model = ModelClient(Keys({}), QUICK)
         call = call_to(seat_at(server), schema=SCHEMA)
         for _ in range(2):
-            assert model.complete(call, in_silence, Stop()).text == TEXT
+            assert model.complete(call, ignore_piece, StopSignal()).text == TEXT
         sent = [part in asked.body for asked in server.asked]
     assert sent == [True, False, False]
 
@@ -459,21 +463,21 @@ def test_a_refusal_with_another_cause_is_not_held_against_the_schema() -> None:
         model = ModelClient(Keys({}), QUICK)
         call = call_to(seat_at(server), schema=SCHEMA)
         with pytest.raises(ModelError):
-            model.complete(call, in_silence, Stop())
-        model.complete(call, in_silence, Stop())
+            model.complete(call, ignore_piece, StopSignal())
+        model.complete(call, ignore_piece, StopSignal())
         sent = [asked.body.get("response_format") for asked in server.asked]
     assert [form is not None for form in sent] == [True, False, True]
     assert sent[0]
-    assert sent[0]["json_schema"]["schema"] == bounded(SCHEMA)
+    assert sent[0]["json_schema"]["schema"] == bound_schema(SCHEMA)
     assert sent[0]["json_schema"]["strict"] is True
 
 
 # Stop
 
 
-def stopped_after(seconds: float, answer: Answer | Reply, patience: Patience = QUICK) -> float:
+def stopped_after(seconds: float, answer: Answer | Reply, patience: RetryPolicy = QUICK) -> float:
     """Seconds from Stop to `Stopped`, and then to the closed connection: the later of the two."""
-    stop = Stop()
+    stop = StopSignal()
     with loopback(answer) as server:
         model = ModelClient(Keys({}), patience)
         call = call_to(seat_at(server, seconds=20))
@@ -487,7 +491,7 @@ def stopped_after(seconds: float, answer: Answer | Reply, patience: Patience = Q
         timer = threading.Timer(seconds, press)
         timer.start()
         with pytest.raises(Stopped):
-            model.complete(call, in_silence, stop)
+            model.complete(call, ignore_piece, stop)
         raised = time.monotonic()
         last = server.asked[-1]
         closed = server.wait_closed() if last.sent_at or patience is QUICK else raised
@@ -498,7 +502,7 @@ def stopped_after(seconds: float, answer: Answer | Reply, patience: Patience = Q
 def _wait_for(model: ModelClient) -> None:
     """Load the library, so that a test's clock does not count it."""
     with loopback(Reply(TEXT)) as server:
-        model.complete(call_to(seat_at(server)), in_silence, Stop())
+        model.complete(call_to(seat_at(server)), ignore_piece, StopSignal())
 
 
 def test_stop_before_the_first_word_closes_the_connection() -> None:
@@ -512,23 +516,23 @@ def test_stop_within_the_stream_closes_the_connection() -> None:
 
 def test_stop_cuts_the_wait_between_two_attempts_short() -> None:
     reply = Reply(status=429, headers={"Retry-After": "20"})
-    assert stopped_after(0.3, reply, Patience()) < 0.2
+    assert stopped_after(0.3, reply, RetryPolicy()) < 0.2
 
 
 def test_a_stop_that_was_pressed_before_sends_nothing() -> None:
-    stop = Stop()
+    stop = StopSignal()
     stop.set()
     with loopback(Reply(TEXT)) as server:
         with pytest.raises(Stopped):
-            ModelClient(Keys({})).complete(call_to(seat_at(server)), in_silence, stop)
+            ModelClient(Keys({})).complete(call_to(seat_at(server)), ignore_piece, stop)
         assert not server.asked
 
 
 def test_a_finished_call_leaves_nothing_behind_in_its_stop() -> None:
-    stop = Stop()
+    stop = StopSignal()
     with loopback(Reply(TEXT)) as server:
         for _ in range(3):
-            ModelClient(Keys({})).complete(call_to(seat_at(server)), in_silence, stop)
+            ModelClient(Keys({})).complete(call_to(seat_at(server)), ignore_piece, stop)
     called: list[str] = []
     stop.on_stop(lambda: called.append("later"))
     stop.set()
@@ -541,7 +545,7 @@ def test_a_listener_that_fails_ends_the_call() -> None:
 
     with loopback(Reply(TEXT * 20, gap=0.05)) as server:
         with pytest.raises(ValueError, match="The bridge"):
-            ModelClient(Keys({})).complete(call_to(seat_at(server)), fail, Stop())
+            ModelClient(Keys({})).complete(call_to(seat_at(server)), fail, StopSignal())
         server.wait_closed(seconds=1.0)
 
 
@@ -550,7 +554,9 @@ def test_a_listener_that_fails_ends_the_call() -> None:
 
 def test_a_missing_key_is_said_before_anything_is_sent() -> None:
     with pytest.raises(KeyMissing, match="OPENAI_API_KEY") as caught:
-        ModelClient(Keys({})).complete(call_to(Seat(model="openai/gpt-4o")), in_silence, Stop())
+        ModelClient(Keys({})).complete(
+            call_to(AgentConfig(model="openai/gpt-4o")), ignore_piece, StopSignal()
+        )
     assert caught.value.names == ("OPENAI_API_KEY",)
 
 
@@ -603,7 +609,7 @@ def test_a_providers_settings_never_travel_to_another_address(model: str) -> Non
     assert isinstance(found, Completion), found
     assert "of-ours" not in server.asked[0].everything
     with loopback(Reply(TEXT)) as server, contextlib.suppress(ReviewError):
-        ModelClient(Keys({})).embed(seat_at(server, model=model), ["a text"], Stop())
+        ModelClient(Keys({})).embed(seat_at(server, model=model), ["a text"], StopSignal())
     assert all("of-ours" not in asked.everything for asked in server.asked)
 
 
@@ -612,10 +618,12 @@ def test_openais_settings_go_with_openais_own_calls(monkeypatch: pytest.MonkeyPa
     keys = Keys({"OPENAI_API_KEY": KEY})
     with loopback(Reply(TEXT)) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base)
-        seat = Seat(model="openai/gpt-4o", seconds=5)
-        ModelClient(keys).complete(call_to(seat), in_silence, Stop())
+        seat = AgentConfig(model="openai/gpt-4o", seconds=5)
+        ModelClient(keys).complete(call_to(seat), ignore_piece, StopSignal())
         with contextlib.suppress(ReviewError):
-            ModelClient(keys).embed(dataclasses.replace(seat, model="openai/e"), ["a"], Stop())
+            ModelClient(keys).embed(
+                dataclasses.replace(seat, model="openai/e"), ["a"], StopSignal()
+            )
     assert len(server.asked) == 2
     for asked in server.asked:
         for sent in ("org-of-ours-1", "project-of-ours-3", "token-of-ours-4"):
@@ -626,8 +634,8 @@ def test_openais_settings_go_with_openais_own_calls(monkeypatch: pytest.MonkeyPa
 def test_watsonxs_token_goes_with_its_own_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     with loopback(Reply(TEXT)) as server:
         monkeypatch.setenv("WATSONX_API_BASE", server.base)
-        call = call_to(Seat(model="watsonx/w", seconds=5))
-        ModelClient(Keys({"WATSONX_APIKEY": KEY})).complete(call, in_silence, Stop())
+        call = call_to(AgentConfig(model="watsonx/w", seconds=5))
+        ModelClient(Keys({"WATSONX_APIKEY": KEY})).complete(call, ignore_piece, StopSignal())
     assert "Bearer token-of-ours-5" in server.asked[0].everything
     assert "key-of-ours-6" not in server.asked[0].everything
 

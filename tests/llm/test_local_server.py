@@ -13,11 +13,11 @@ import httpx
 import pytest
 
 from core.llm import local_server
-from core.llm.local_server import MODEL, WINDOW, LocalServer, weights
+from core.llm.local_server import MODEL, WINDOW, LocalServer, find_weights
 from core.llm.servers import ServedModel, find_servers
 from core.runtime.errors import ModelError
 
-needs_model = pytest.mark.skipif(weights() is None, reason="`make local-model` was not run")
+needs_model = pytest.mark.skipif(find_weights() is None, reason="`make local-model` was not run")
 
 
 @pytest.fixture

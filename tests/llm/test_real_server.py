@@ -16,28 +16,28 @@ import pytest
 from core.agents.agent_runner import AgentContext
 from core.agents.llm_judge import LlmJudge
 from core.agents.qualification import CASES, load_qualification, qualification_key
-from core.agents.rosters import SHIPPED
+from core.agents.rosters import SHIPPED_ROSTERS
 from core.llm.call import Call, Message
 from core.llm.client import ModelClient
 from core.llm.keys import Keys
-from core.llm.limits import Caps
-from core.llm.local_server import MODEL, PROVIDER, SERVER, SLOTS, LocalServer, weights
-from core.llm.metering import Account, MeteredClient
+from core.llm.limits import SpendingCaps
+from core.llm.local_server import MODEL, PROVIDER, SERVER, SLOTS, LocalServer, find_weights
+from core.llm.metering import CallAccount, MeteredClient
 from core.llm.prompting import Fence, PromptBook
 from core.llm.servers import find_slots
-from core.pipeline.jobs import Jobs
-from core.pipeline.streaming_input import CaseDraft, Request, check_once, store_case
-from core.review.people import first_project
-from core.runtime.concurrency import Stop
+from core.pipeline.jobs import JobRunner
+from core.pipeline.streaming_input import CaseDraft, CheckRequest, check_once, store_case
+from core.review.people import ensure_project
+from core.runtime.concurrency import StopSignal
 from core.runtime.config import Settings
 from core.runtime.errors import ModelError, Stopped
-from core.schema.records import Case, Context, Passage, Plan
+from core.schema.records import Case, EvidenceContext, Passage, Plan
 from core.schema.roles import CaseView, Evidence, JudgeView
-from core.schema.rosters import Seat
+from core.schema.rosters import AgentConfig
 from core.store import open_store
 
-pytestmark = pytest.mark.skipif(weights() is None, reason="`make local-model` was not run")
-SEAT = Seat(f"{PROVIDER}/{MODEL}", max_tokens=24, window=8192, seconds=60)
+pytestmark = pytest.mark.skipif(find_weights() is None, reason="`make local-model` was not run")
+SEAT = AgentConfig(f"{PROVIDER}/{MODEL}", max_tokens=24, window=8192, seconds=60)
 HELLO = (Message("user", "Say hello to Ada in one sentence."),)
 
 
@@ -47,14 +47,14 @@ def _server_ends() -> Iterator[None]:
     SERVER.close()
 
 
-def completed(call: Call, heard: list[str] | None = None, stop: Stop | None = None) -> object:
+def completed(call: Call, heard: list[str] | None = None, stop: StopSignal | None = None) -> object:
     pieces = heard if heard is not None else []
-    return ModelClient(Keys({})).complete(call, pieces.append, stop or Stop())
+    return ModelClient(Keys({})).complete(call, pieces.append, stop or StopSignal())
 
 
 def test_text_streams_and_its_tokens_are_the_servers_own() -> None:
     heard: list[str] = []
-    said = ModelClient(Keys({})).complete(Call(SEAT, HELLO), heard.append, Stop())
+    said = ModelClient(Keys({})).complete(Call(SEAT, HELLO), heard.append, StopSignal())
     assert said.text == "".join(heard)
     assert len(heard) > 3, "it came in pieces"
     body = {
@@ -85,7 +85,7 @@ def test_a_schema_is_kept_to_within_its_bounds() -> None:
 
 
 def test_a_stop_ends_a_long_answer_at_once() -> None:
-    stop, heard = Stop(), []
+    stop, heard = StopSignal(), []
 
     def listen(piece: str) -> None:
         heard.append(piece)
@@ -131,14 +131,18 @@ def test_the_judges_reply_parses(home: Path) -> None:
     with open_store(home):
         pass
     desk = MeteredClient(
-        ModelClient(Keys({})), home, Account("run", "Mira", "p"), Caps.of(Settings()), time.time
+        ModelClient(Keys({})),
+        home,
+        CallAccount("run", "Mira", "p"),
+        SpendingCaps.of(Settings()),
+        time.time,
     )
     work = AgentContext(desk, PromptBook(), Fence.of_run("run"), home, judging=("judge_plain",))
     evidence, claim, _ = CASES[0]
     passage = Passage("P1", "s", "Evidence", False, None, 0, len(evidence), evidence, 1.0)
     view = CaseView(Case("c", "p", claim), (), Evidence({"P1": passage}, {}), {})
-    seen = JudgeView(view, Context((), ("P1",), ""), (), False, "plain")
-    judgement = LlmJudge(SHIPPED["local"].judge, work).decide(seen, Stop())
+    seen = JudgeView(view, EvidenceContext((), ("P1",), ""), (), False, "plain")
+    judgement = LlmJudge(SHIPPED_ROSTERS["local"].judge, work).decide(seen, StopSignal())
     assert judgement.label in ("supported", "hallucinated")
     assert judgement.prose
 
@@ -146,11 +150,11 @@ def test_the_judges_reply_parses(home: Path) -> None:
 def test_a_whole_check_ends_with_an_outcome_that_its_test_qualifies(home: Path) -> None:
     path = home.parent / "fact.txt"
     path.write_text("The tower is 412 m tall.")
-    request = Request(
+    request = CheckRequest(
         "The tower is 512 m tall.", documents=(path,), protocol="single", roster="local"
     )
     outcome, _ = check_once(home, request, time.time, Keys({}))
-    key = qualification_key(SHIPPED["local"].judge, PromptBook())
+    key = qualification_key(SHIPPED_ROSTERS["local"].judge, PromptBook())
     with open_store(home) as store:
         result = load_qualification(store, key)
         rows = store.ledger.of_run(str(outcome["run_id"]))
@@ -162,10 +166,10 @@ def test_a_whole_check_ends_with_an_outcome_that_its_test_qualifies(home: Path) 
 
 def test_a_run_that_was_stopped_resumes_and_asks_for_nothing_twice(home: Path) -> None:
     with open_store(home) as store, store.writing():
-        project = first_project(store, "Mira", time.time())
+        project = ensure_project(store, "Mira", time.time())
         case = store_case(store, project, CaseDraft("Ice is warm."), "Mira", time.time())
-    plan = Plan("ensemble", "local", sheet=SHIPPED["local"])
-    jobs = Jobs(home, keys=Keys({}))
+    plan = Plan("ensemble", "local", sheet=SHIPPED_ROSTERS["local"])
+    jobs = JobRunner(home, keys=Keys({}))
     run = jobs.start(case, plan, by="Mira")
     until = time.monotonic() + 30
     while time.monotonic() < until:

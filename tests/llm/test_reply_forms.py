@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from core.agents.llm_judge import contested_in
-from core.agents.reply_parser import reply_of, stance_of, stated_in
+from core.agents.llm_judge import parse_contested
+from core.agents.reply_parser import infer_stance, parse_reply, parse_stated_verdict
 from core.llm.prompting import NAMES
 from core.llm.reply_forms import REPLY_FORMS, ProseStream
 from tests.fakes import make_case
@@ -33,9 +33,9 @@ def test_every_form_is_a_prompts_and_reads_as_its_prose(name: str) -> None:
         assert text == f"{WHY}\nVerdict: 0"
         return
     if "reply" in json.loads(reply(name)):
-        assert stance_of(*reply_of(text), "supported") == "hallucinated"
+        assert infer_stance(*parse_reply(text), "supported") == "hallucinated"
     else:
-        assert stated_in(text).stance == "hallucinated"
+        assert parse_stated_verdict(text).stance == "hallucinated"
     if "confidence" in reply(name):
         assert "\nConfidence: 80\nDoubt: another bridge" in text
 
@@ -44,7 +44,7 @@ def test_every_form_is_a_prompts_and_reads_as_its_prose(name: str) -> None:
 def test_contested_words_are_lines_of_their_own(name: str, instead: str) -> None:
     text = REPLY_FORMS[name].prose(reply(name))
     case = make_case("The bridge is 512 m long.")
-    (point,) = contested_in(text, case, (), None).points
+    (point,) = parse_contested(text, case, (), None).points
     assert (point.text, point.evidence) == ("512 m", instead)
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from core.llm import client, providers
-from core.llm.call import Call, Completion, Message, in_silence
+from core.llm.call import Call, Completion, Message, ignore_piece
 from core.llm.client import ModelClient
 from core.llm.keys import Keys
 from core.llm.providers import StreamPiece
-from core.runtime.concurrency import Stop
-from core.schema.rosters import Seat
+from core.runtime.concurrency import StopSignal
+from core.schema.rosters import AgentConfig
 from tests.llm.loopback import Reply, loopback
 
 
@@ -26,17 +26,17 @@ def answered(
 ) -> Completion:
     """What a call comes to whose stream has these events, then this error or silence."""
 
-    async def pieces(seat: Seat, request: dict[str, Any]) -> AsyncGenerator[StreamPiece]:
+    async def pieces(seat: AgentConfig, request: dict[str, Any]) -> AsyncGenerator[StreamPiece]:
         for event in events:
             yield event
         await asyncio.sleep(hang)
         if error is not None:
             raise error
 
-    monkeypatch.setattr(client, "pieces", pieces)
+    monkeypatch.setattr(client, "stream_pieces", pieces)
     monkeypatch.setattr(client, "LATEST_COUNT", 0.05)
-    call = Call(Seat("openai/tiny", "http://127.0.0.1:9/v1"), (Message("user", "Say it."),))
-    return ModelClient(Keys({})).complete(call, in_silence, Stop())
+    call = Call(AgentConfig("openai/tiny", "http://127.0.0.1:9/v1"), (Message("user", "Say it."),))
+    return ModelClient(Keys({})).complete(call, ignore_piece, StopSignal())
 
 
 def test_what_comes_after_the_end_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,8 +56,10 @@ def test_a_stream_that_breaks_or_stays_open_after_its_end_has_said_all(
 
 def test_an_answer_is_not_lost_with_its_count() -> None:
     with loopback(Reply("All of it.", fault="hang_after")) as server:
-        call = Call(Seat("openai/tiny", server.base, seconds=1), (Message("user", "Say it."),))
-        found = ModelClient(Keys({})).complete(call, in_silence, Stop())
+        call = Call(
+            AgentConfig("openai/tiny", server.base, seconds=1), (Message("user", "Say it."),)
+        )
+        found = ModelClient(Keys({})).complete(call, ignore_piece, StopSignal())
         assert len(server.asked) == 1
     assert (found.text, found.finish, found.is_counted) == ("All of it.", "stop", False)
 
@@ -67,5 +69,5 @@ def test_an_openai_compatible_address_is_asked_without_litellm(
 ) -> None:
     monkeypatch.setattr(providers, "_litellm", lambda: pytest.fail("litellm was loaded"))
     with loopback(Reply("Yes.")) as server:
-        call = Call(Seat("openai/tiny", server.base), (Message("user", "Say it."),))
-        assert ModelClient(Keys({})).complete(call, in_silence, Stop()).text == "Yes."
+        call = Call(AgentConfig("openai/tiny", server.base), (Message("user", "Say it."),))
+        assert ModelClient(Keys({})).complete(call, ignore_piece, StopSignal()).text == "Yes."

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.llm.call import Completion, Message, Shape, Unusable, ask_structured
+from core.llm.call import Completion, Message, ReplySchema, UnusableReply, ask_structured
 from core.runtime.errors import ModelRefused, ReplyError
 
 
@@ -28,7 +28,7 @@ class Marks(msgspec.Struct, frozen=True):
     spans: list[Mark]
 
 
-SHAPE = Shape(Marks)
+SHAPE = ReplySchema(Marks)
 GOOD = '{"spans": [{"quote": "in 1926", "p": 0.9}]}'
 READ = Marks([Mark("in 1926", 0.9)])
 FIRST = (Message("system", "mark"), Message("user", "the words"))
@@ -119,7 +119,7 @@ def test_half_an_answer_is_not_passed_off_as_the_whole() -> None:
 def test_what_a_schema_cannot_say_is_checked_too() -> None:
     def check(marks: Marks) -> None:
         if marks.spans:
-            raise Unusable("that stands nowhere")
+            raise UnusableReply("that stands nowhere")
 
     asker = Asker(said(GOOD), said('{"spans": []}'))
     assert ask_structured(asker, FIRST, SHAPE, mended, check) == Marks([])
@@ -139,7 +139,7 @@ def test_a_refusal_is_not_asked_again() -> None:
 @pytest.mark.parametrize("end", ["", "}"])
 def test_no_reply_takes_long_to_read(bomb: str, end: str) -> None:
     began = time.monotonic()
-    with pytest.raises(Unusable):
+    with pytest.raises(UnusableReply):
         SHAPE.read(said(bomb + end))
     assert time.monotonic() - began < 5.0
 
@@ -164,7 +164,7 @@ def test_the_schema_is_one_object_that_allows_nothing_else() -> None:
 def test_nothing_but_the_form_or_unusable_comes_out(text: str) -> None:
     try:
         found = SHAPE.read(said(text))
-    except Unusable:
+    except UnusableReply:
         return
     assert isinstance(found, Marks)
 

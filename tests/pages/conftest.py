@@ -15,10 +15,10 @@ from streamlit.testing.v1 import AppTest
 from components.app import state
 from core.documents.library import store_file
 from core.pipeline.streaming_input import CaseDraft, store_case
-from core.review.people import first_project
+from core.review.people import ensure_project
 from core.runtime.config import Settings
 from core.schema.records import Case, Plan, Project, Run
-from core.schema.rosters import DebaterSeat
+from core.schema.rosters import DebaterConfig
 from core.store import Store, open_store
 from core.store.traces import import_trace
 from tests.debate.test_all_protocols_served import sensible
@@ -73,7 +73,7 @@ def project_id(home: Path) -> str:
     """A project whose admin is Mira."""
     with open_store(home) as store:
         store.projects.save_note("person", "Mira")
-        return first_project(store, "Mira", 1.0).id
+        return ensure_project(store, "Mira", 1.0).id
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def scripted(home: Path) -> Iterator[str]:
     """The name of a kept roster whose debaters and judge are a scripted model behind a server."""
     with loopback(sensible) as server:
         sheet = sheet_at(server, seconds=30)
-        cleo = DebaterSeat("Cleo", sheet.debaters[0].seat)
+        cleo = DebaterConfig("Cleo", sheet.debaters[0].seat)
         sheet = replace(sheet, name="scripted", debaters=(*sheet.debaters, cleo))
         with open_store(home) as store:
             store.rosters.save(sheet, "Mira", 1.0)
@@ -127,7 +127,7 @@ def typed(at: AppTest, text: str = WRONG, *files: tuple[str, bytes]) -> AppTest:
 def finish(at: AppTest) -> str:
     """Wait for the run that the page shows, and draw it anew; its id."""
     run_id = query(at, "run")
-    assert state.jobs().wait(run_id, 60)
+    assert state.get_jobs().wait(run_id, 60)
     at.run()
     assert not at.exception
     return run_id
@@ -153,13 +153,13 @@ def kept(home: Path, run_id: str) -> tuple[Run, Case]:
 def ours(store: Store) -> Project:
     """The first project, where Mira is at the keyboard."""
     store.projects.save_note("person", "Mira")
-    return first_project(store, "Mira", 1.0)
+    return ensure_project(store, "Mira", 1.0)
 
 
 def brought(home: Path, trace: bytes) -> str:
     """A trace file taken into the first project; the run's id."""
     with open_store(home) as store:
-        project = first_project(store, "Mira", 1.0)
+        project = ensure_project(store, "Mira", 1.0)
         return import_trace(store, trace, project.id, lambda text, _: text.split())
 
 
@@ -175,6 +175,6 @@ def stored_case(home: Path, text: str, *files: tuple[str, str]) -> Case:
 def checked(home: Path, text: str, *files: tuple[str, str]) -> str:
     """The id of a run over the text that has ended."""
     case = stored_case(home, text, *files)
-    made = state.jobs().start(case, Plan())
-    assert state.jobs().wait(made, 60)
+    made = state.get_jobs().start(case, Plan())
+    assert state.get_jobs().wait(made, 60)
     return made

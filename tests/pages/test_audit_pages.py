@@ -12,7 +12,7 @@ from typing import Any
 from streamlit.testing.v1 import AppTest
 
 from core.pipeline.streaming_input import CaseDraft, store_case
-from core.review.people import first_project
+from core.review.people import ensure_project
 from core.schema.events import Event
 from core.schema.records import Case, Plan, Run
 from core.store import open_store
@@ -146,6 +146,6 @@ def test_new_check_audits_and_remembers_the_choice_in_the_project(app: OpenApp, 
 
 def test_the_project_says_how_a_newcomer_checks(app: OpenApp, home: Path) -> None:
     with open_store(home) as store:
-        project = first_project(store, "Mira", 1.0)
+        project = ensure_project(store, "Mira", 1.0)
         store.projects.save(replace(project, protocol="audit"))
     assert app().selectbox(key="new.protocol").value == "audit"

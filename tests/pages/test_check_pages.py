@@ -11,10 +11,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.app import state
-from core.agents.rosters import one_model
+from core.agents.rosters import make_single_model_roster
 from core.documents.library import remove_file
 from core.pipeline.streaming_input import CaseDraft, store_case
-from core.review.people import first_project
+from core.review.people import ensure_project
 from core.schema.events import RunFailed, RunStopped
 from core.schema.records import Plan, Project, Run
 from core.schema.reviews import Correction
@@ -120,7 +120,7 @@ def test_a_new_check_waits_in_another_session_until_it_is_checked(app: OpenApp) 
     assert len(again.multiselect(key="new.library").value) == 1
     again.button(key="new.check").click().run()
     assert not again.exception
-    assert state.jobs().wait(query(again, "run"), 60)
+    assert state.get_jobs().wait(query(again, "run"), 60)
     again.switch_page("pages/check/new.py").run()
     assert again.text_area(key="new.response").value == WRONG, "the same session may change it"
     assert app().text_area(key="new.response").value == ""
@@ -390,7 +390,7 @@ def test_a_deleted_source_is_named_before_it_is_checked_again(
     app: OpenApp, run_id: str, home: Path
 ) -> None:
     with open_store(home) as store:
-        project = first_project(store, "Mira", 1.0)
+        project = ensure_project(store, "Mira", 1.0)
         (entry,) = store.library.all(project.id)
         remove_file(store, home, project.id, entry.id, 2.0)
     at = app(RUN, run=run_id)
@@ -440,9 +440,9 @@ def test_many_claims_are_checked_and_open_as_runs(app: OpenApp, run_id: str) -> 
     at.button(key="many.start").click().run()
     assert not at.exception
     batch = query(at, "batch")
-    with open_store(state.home()) as store:
+    with open_store(state.home_folder()) as store:
         runs = [row.run_id for row in store.batches.rows(batch)]
-    assert all(run and state.jobs().wait(run, 60) for run in runs)
+    assert all(run and state.get_jobs().wait(run, 60) for run in runs)
     at = app("pages/check/table.py", batch=batch)
     shown = at.dataframe[0].value
     assert list(shown["Verdict"]) == ["✗ Hallucinated", "✓ Supported"]
@@ -464,7 +464,7 @@ def test_a_pasted_table_waits_in_another_session_until_it_is_checked(app: OpenAp
 
 def test_a_tables_name_is_never_markdown(app: OpenApp, home: Path) -> None:
     with open_store(home) as store:
-        project = first_project(store, "Mira", 1.0)
+        project = ensure_project(store, "Mira", 1.0)
         name = "a![x](http://evil.example/p.png).csv"
         store.batches.add(Batch("b" * 32, project.id, name, "*Mira*", 1.0, Plan()), [])
     at = app("pages/check/many.py")
@@ -475,7 +475,10 @@ def test_a_tables_name_is_never_markdown(app: OpenApp, home: Path) -> None:
 
 def run_without_a_key(home: Path, ending: RunStopped | RunFailed | None = None) -> str:
     """A run that was stopped, or ended so, by a roster whose key nobody has set; in table `bb…`."""
-    sheet = replace(one_model("openai/tiny", "http://127.0.0.1:9/v1", "HOUSE_API_KEY"), name="Mine")
+    sheet = replace(
+        make_single_model_roster("openai/tiny", "http://127.0.0.1:9/v1", "HOUSE_API_KEY"),
+        name="Mine",
+    )
     plan = Plan(roster="Mine", sheet=sheet)
     with open_store(home) as store:
         project = ours(store)
@@ -527,9 +530,9 @@ def test_rows_that_were_not_checked_are_counted_with_the_reason(app: OpenApp, ru
     table = f"claim,document\n{WRONG},cats.txt\na,nowhere.pdf\nb,nowhere.pdf\n"
     at.text_area(key="many.pasted").set_value(table).run()
     at.button(key="many.start").click().run()
-    with open_store(state.home()) as store:
+    with open_store(state.home_folder()) as store:
         rows = store.batches.rows(query(at, "batch"))
-    assert all(state.jobs().wait(row.run_id, 60) for row in rows if row.run_id)
+    assert all(state.get_jobs().wait(row.run_id, 60) for row in rows if row.run_id)
     at = app("pages/check/table.py", batch=query(at, "batch"))
     assert said(at.caption, "2 without a verdict")
     (warning,) = at.warning
@@ -571,7 +574,7 @@ def test_a_recorded_debate_is_replayed_at_a_reading_pace(app: OpenApp, home: Pat
     from tests.formats.recorded_debates import archive, debate
 
     with open_store(home) as store:
-        project = first_project(store, "lee", 1.0)
+        project = ensure_project(store, "lee", 1.0)
         store.projects.save_note("person", "lee")
         brought(store, read("debates.tar.gz", archive({"1.json": debate()})))
         (case,) = store.cases.all(project.id)

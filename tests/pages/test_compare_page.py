@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from components.app import state
-from core.pipeline.comparison import compared_cases
+from core.pipeline.comparison import load_compared_cases
 from core.schema.rosters import DebateOptions
 from core.store import open_store
 from tests.pages.conftest import OpenApp, kept
@@ -27,9 +27,9 @@ def test_a_checked_case_is_compared_in_further_ways(app: OpenApp, home: Path, ru
     assert not at.exception
     with open_store(home) as store:
         runs = store.runs.of_case(case.id, 1.0, 6.0)
-        assert compared_cases(store, case.project_id) == [case.id]
+        assert load_compared_cases(store, case.project_id) == [case.id]
     assert [own.plan.protocol for own in runs] == ["ceda", "single"]
-    assert state.jobs().wait(runs[1].id, 60)
+    assert state.get_jobs().wait(runs[1].id, 60)
     at = app(PAGE, case=case.id)
     table = table_with(at, "Verdict")
     assert list(table["Protocol"]) == ["Debate in turn (CEDA)", "Single judge"]
@@ -49,16 +49,18 @@ def test_nothing_is_started_without_a_text(app: OpenApp, home: Path) -> None:
     with open_store(home) as store:
         project = store.projects.first()
         assert project is not None
-        ids = compared_cases(store, project.id)
+        ids = load_compared_cases(store, project.id)
         assert len(ids) == 1
         runs = store.runs.of_case(ids[0], 1.0, 6.0)
-    assert all(state.jobs().wait(run.id, 60) for run in runs)
+    assert all(state.get_jobs().wait(run.id, 60) for run in runs)
 
 
 def test_rosters_that_need_the_same_keys_ask_for_each_once_and_are_left_out(
     app: OpenApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state, "warm_models", lambda: None)  # a thread that would outlive the test
+    monkeypatch.setattr(
+        state, "warm_up_models", lambda: None
+    )  # a thread that would outlive the test
     at = app(PAGE)
     at.text_area(key="compare.response").set_value("The tower is 512 m tall.").run()
     at.multiselect(key="compare.protocols").set_value(["single"])
@@ -95,9 +97,9 @@ def test_what_is_chosen_of_each_protocol_reaches_its_own_run_and_is_told(
     with open_store(home) as store:
         project = store.projects.first()
         assert project is not None
-        (case_id,) = compared_cases(store, project.id)
+        (case_id,) = load_compared_cases(store, project.id)
         runs = store.runs.of_case(case_id, 1.0, 6.0)
     chosen = {run.plan.protocol: run.plan.options for run in runs}
     assert chosen == {"society": DebateOptions(rounds=1), "single": DebateOptions(style="thought")}
-    assert all(state.jobs().wait(run.id, 60) for run in runs)
+    assert all(state.get_jobs().wait(run.id, 60) for run in runs)
     assert set(table_with(app(PAGE, case=case_id), "Verdict")["Protocol"]) == set(told)

@@ -10,8 +10,8 @@ from unittest.mock import Mock
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.learning.track_record import curve
-from core.review.queue_ranking import policy_of
+from core.learning.track_record import build_risk_curve
+from core.review.queue_ranking import load_policy
 from core.store import open_store
 from core.store.answered import AnsweredVerdicts
 from tests.learning.answered import add_run, say
@@ -120,7 +120,7 @@ def test_only_leads_change_what_is_answered(site: Site, run_id: str) -> None:
         project = store.projects.get(project_id)
         assert project is not None
         assert project.error_rate is None
-        assert policy_of(store, project) is None
+        assert load_policy(store, project) is None
         assert store.learned.all("selective", project_id) == []
 
 
@@ -136,7 +136,7 @@ def test_the_rate_is_also_a_field_of_the_project(site: Site, run_id: str) -> Non
     at.number_input(key=f"project.{project_id}.error_rate").set_value(5.0)
     press(at, f"project.{project_id}.save")
     with open_store(site.home) as store:
-        policy = policy_of(store, store.projects.get(project_id))
+        policy = load_policy(store, store.projects.get(project_id))
     assert policy is not None
     assert [limit.threshold for limit in policy.limits] == [0.5]
 
@@ -146,8 +146,8 @@ def test_figures_are_kept_until_somebody_says_something(
 ) -> None:
     fill(site.home, 0.97, 2, 1)
     at = site.open(PAGE)
-    counted = Mock(wraps=curve)
-    monkeypatch.setattr("core.learning.track_record.curve", counted)
+    counted = Mock(wraps=build_risk_curve)
+    monkeypatch.setattr("core.learning.track_record.build_risk_curve", counted)
     at.run()
     assert not counted.called
     with open_store(site.home) as store:

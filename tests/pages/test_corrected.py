@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.widgets.wording import escaped
+from components.widgets.wording import escape_markdown
 from core.store import open_store
 from tests.pages.conftest import RUN, OpenApp, checked, drawn
 
@@ -72,7 +72,7 @@ def test_it_is_folded_under_a_line_that_says_what_would_change(app: OpenApp, wro
     at = app(RUN, run=wrong)
     (fold,) = (one for one in at.expander if one.label.startswith("Corrected text"))
     assert not fold.proto.expanded
-    assert fold.label == escaped("Corrected text: “530” → “412”")
+    assert fold.label == escape_markdown("Corrected text: “530” → “412”")
     labels = [at.button(key=f"run.{wrong}.corrected.{name}").label for name in ("take", "leave")]
     assert labels == ["Use the corrected text", "Dismiss the corrected text"]
     assert all(at.button(key=f"run.{wrong}.corrected.{name}").help for name in ("take", "leave"))

@@ -11,8 +11,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.app import state
-from components.run.run_view import counted_pasts
-from core.review.people import first_project
+from components.run.run_view import count_past_records
+from core.review.people import ensure_project
 from core.schema.events import (
     DebateDecided,
     Event,
@@ -96,8 +96,8 @@ def test_signals_stand_beside_the_turn_and_are_counted(
 
 def test_records_are_those_of_the_debaters(home_with_answers: Path) -> None:
     with open_store(home_with_answers) as store:
-        project_id = first_project(store, "Mira", 1.0).id
-    pasts = counted_pasts(home_with_answers, project_id, {})
+        project_id = ensure_project(store, "Mira", 1.0).id
+    pasts = count_past_records(home_with_answers, project_id, {})
     assert {name: (past.right, past.n) for name, past in pasts.items()} == {
         "one": (0, 12),
         "Reader Ben": (12, 12),
@@ -107,8 +107,8 @@ def test_records_are_those_of_the_debaters(home_with_answers: Path) -> None:
 
 def checked(home: Path, run_id: str, plan: Plan) -> str:
     """The same case by another plan."""
-    made = state.jobs().start(kept(home, run_id)[1], plan)
-    assert state.jobs().wait(made, 60)
+    made = state.get_jobs().start(kept(home, run_id)[1], plan)
+    assert state.get_jobs().wait(made, 60)
     return made
 
 
@@ -246,7 +246,7 @@ class Debate:
 @pytest.fixture
 def debate(home: Path, app: OpenApp, monkeypatch: pytest.MonkeyPatch) -> Debate:
     made = Debate(home, app)
-    monkeypatch.setattr(state, "jobs", lambda: made.listening.jobs)
+    monkeypatch.setattr(state, "get_jobs", lambda: made.listening.jobs)
     return made
 
 

@@ -12,8 +12,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.setup.import_export import RUNNING, Exporter, _file_of
-from core.exchange.archive import give
-from core.review.people import first_project
+from core.exchange.archive import write_archive
+from core.review.people import ensure_project
 from core.runtime.errors import NotAllowed
 from core.schema.records import Member
 from core.store import open_store
@@ -113,7 +113,7 @@ def test_who_lost_the_role_since_the_button_was_drawn_gets_no_file(
 def test_an_archive_brings_a_project(site: Site, project_id: str, tmp_path: Path) -> None:
     stream, other = io.BytesIO(), tmp_path / "other"
     with open_store(other) as store:
-        give(store, other, first_project(store, "Kim", 1.0), stream)
+        write_archive(store, other, ensure_project(store, "Kim", 1.0), stream)
     at = given(site.open(PAGE), "project.zip", stream.getvalue())
     imported(at, "exchange.import.archive")
     assert "is here with 0 cases" in told(at)

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from components.report import html_of_many, told_runs
-from core.learning.retrain import rescore
-from core.review.people import first_project
+from components.report import build_runs_report, load_reported_runs
+from core.learning.retrain import rescore_runs
+from core.review.people import ensure_project
 from core.schema.reviews import Correction
 from core.store import open_store
 from core.store.runs import RunFilter
-from core.store.versions import Version
-from core.verdict.classifier import Head, save_head, version_folder
+from core.store.versions import ClassifierVersion
+from core.verdict.classifier import ClassifierHead, get_version_folder, save_head
 from tests.pages.conftest import CATS, WRONG, OpenApp, query
 
 
@@ -80,7 +80,9 @@ def test_a_page_of_history_that_is_not_there_is_the_first(
 
 def report(home: Path, wanted: RunFilter) -> str:
     with open_store(home) as store:
-        return html_of_many(*told_runs(store, first_project(store, "Mira", 1.0).id, wanted))
+        return build_runs_report(
+            *load_reported_runs(store, ensure_project(store, "Mira", 1.0).id, wanted)
+        )
 
 
 def correct(home: Path, run_id: str) -> None:
@@ -124,10 +126,10 @@ def test_history_and_the_run_show_whose_verdict_it_is(
 ) -> None:
     at = app("pages/check/history.py")
     assert "Classifier" not in at.dataframe[0].value.columns, "all are the seed's"
-    save_head(version_folder(home, "v1"), Head((0.0,) * WIDTH, -3.0), {})
+    save_head(get_version_folder(home, "v1"), ClassifierHead((0.0,) * WIDTH, -3.0), {})
     with open_store(home) as store:
-        store.versions.add(Version("v1", 1.0, "Mira", {}))
-        assert rescore(store, home, "v1", by="Mira").changed == 1
+        store.versions.add(ClassifierVersion("v1", 1.0, "Mira", {}))
+        assert rescore_runs(store, home, "v1", by="Mira").changed == 1
     at.run()
     table = at.dataframe[0].value
     assert list(table["Classifier"]) == ["v1"]

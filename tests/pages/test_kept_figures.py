@@ -9,10 +9,10 @@ from unittest.mock import Mock
 import pytest
 
 from components.app import state
-from core.learning.training_set import overview
+from core.learning.training_set import summarize_corrections
 from core.pipeline.streaming_input import CaseDraft, store_case
-from core.review.agreement import counted
-from core.review.people import first_project
+from core.review.agreement import count_answers
+from core.review.people import ensure_project
 from core.schema.records import Plan, Project
 from core.store import Store, open_store
 from tests.pages.driving import Site
@@ -22,8 +22,8 @@ from tests.pages.test_review_pages import say
 def test_agreement_is_counted_once_and_again_after_the_next_answer(
     site: Site, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    again = Mock(wraps=counted)
-    monkeypatch.setattr("core.review.agreement.counted", again)
+    again = Mock(wraps=count_answers)
+    monkeypatch.setattr("core.review.agreement.count_answers", again)
     with open_store(site.home) as store:
         say(store, run_id, "Mira", "supported", 1.0)
         say(store, run_id, "Karl", "hallucinated", 2.0)
@@ -40,8 +40,8 @@ def test_agreement_is_counted_once_and_again_after_the_next_answer(
 def test_what_there_is_to_learn_is_counted_once_and_again_after_the_next_correction(
     site: Site, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    again = Mock(wraps=overview)
-    monkeypatch.setattr("core.learning.training_set.overview", again)
+    again = Mock(wraps=summarize_corrections)
+    monkeypatch.setattr("core.learning.training_set.summarize_corrections", again)
     at = site.open("pages/learn/retrain.py").run()
     assert [metric.value for metric in at.metric] == ["0", "0", "0", "0"]
     assert again.call_count == 1
@@ -83,10 +83,10 @@ def another_run(home: Path) -> str:
     with open_store(home) as store:
         draft = CaseDraft("Male cats are more often right pawed.")
         case = store_case(store, _project(store), draft, "Mira", time.time())
-    made = state.jobs().start(case, Plan())
-    assert state.jobs().wait(made, 60)
+    made = state.get_jobs().start(case, Plan())
+    assert state.get_jobs().wait(made, 60)
     return made
 
 
 def _project(store: Store) -> Project:
-    return first_project(store, "Mira", 1.0)
+    return ensure_project(store, "Mira", 1.0)

@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.llm.servers import FoundServer, ServedModel
-from core.review.people import first_project
+from core.review.people import ensure_project
 from core.store import open_store
 from tests.llm.loopback import Asked, Loopback, Reply, loopback
 from tests.pages.conftest import OpenApp
@@ -23,7 +23,7 @@ NAME = "tiny (llama.cpp)"
 def _project(home: Path) -> None:
     """A project whose admin is Mira."""
     with open_store(home) as store:
-        first_project(store, "Mira", 1.0)
+        ensure_project(store, "Mira", 1.0)
         store.projects.save_note("person", "Mira")
 
 

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.agents.rosters import SHIPPED
+from core.agents.rosters import SHIPPED_ROSTERS
 from core.documents.library import store_file
 from core.pipeline.streaming_input import CaseDraft, store_case
-from core.review.people import Identity, first_project
+from core.review.people import ProviderIdentity, ensure_project
 from core.runtime.config import Settings
 from core.schema.events import RunStopped
 from core.schema.records import Plan, Project, Run
 from core.store import open_store
 from core.store.cases import Batch, BatchRow
 from core.store.traces import export_trace, import_trace
-from core.store.versions import Version
+from core.store.versions import ClassifierVersion
 from tests.pages.conftest import ROOT, TIMEOUT, WRONG
 from tests.pages.driving import member, press, put, told
 from tests.test_login import GOOD
@@ -65,7 +65,7 @@ def door() -> Door:
 def begun(home: Path) -> str:
     """A home whose first project is Anna's, with a run of hers; the project's id."""
     with open_store(home) as store:
-        project = first_project(store, HERS, 1.0)
+        project = ensure_project(store, HERS, 1.0)
         store.projects.save(Project(project.id, "Bridges of ours", 1.0))
     return project.id
 
@@ -250,7 +250,7 @@ def test_a_typed_name_is_refused_even_where_no_field_was_drawn(
     from components.setup import settings
 
     begun(home)
-    monkeypatch.setattr(login, "is_on", lambda: True)
+    monkeypatch.setattr(login, "is_login_required", lambda: True)
     kept: dict[str, str] = {"settings.person": HERS}
     monkeypatch.setattr("components.setup.settings.st.session_state", kept)
     settings._rename()
@@ -262,7 +262,7 @@ def test_the_same_address_of_another_identity_is_another_person(door: Door, home
     begun(home)
     assert f"· {HERS}" in told(door(ANNA))
     heir = door(ANNA | {"sub": "77"})
-    assert Identity(ISSUER, "77").own_name in told(heir)
+    assert ProviderIdentity(ISSUER, "77").own_name in told(heir)
     assert "Bridges" not in told(heir)
 
 
@@ -357,7 +357,7 @@ def test_held_out_claims_of_others_are_not_shown(door: Door, home: Path) -> None
         row |= {"before": 0.4, "after": 0.3}
         rates = {"n": 1, "accuracy": 1.0, "always_hallucinated": 0.0}
         card = {"holdout": {"before": rates, "after": rates, "rows": [row]}}
-        store.versions.add(Version("v1", 3.0, HERS, card))
+        store.versions.add(ClassifierVersion("v1", 3.0, HERS, card))
     shown = {
         who["sub"]: [list(table.value["Claim"]) for table in at.dataframe if "Claim" in table.value]
         for who in (ANNA, BO)
@@ -373,7 +373,7 @@ def test_held_out_claims_of_others_are_not_shown(door: Door, home: Path) -> None
 def stranger(home: Path) -> str:
     """Without login everybody sees the page; Karl is here and has no role. The project's id."""
     with open_store(home) as store:
-        project = first_project(store, "Mira", 1.0)
+        project = ensure_project(store, "Mira", 1.0)
         store.projects.save_note("person", "Karl")
         store_file(store, home, project.id, "a.txt", b"Cats sleep.", "Mira", 1.0, Settings())
     return project.id
@@ -472,7 +472,7 @@ def test_who_has_no_role_opens_no_trace_file(
 
 def test_who_has_no_role_tests_no_roster(app: OpenApp, home: Path, stranger: str) -> None:
     at = app("pages/setup/settings.py")
-    put(at, "rosters.choice", list(SHIPPED)[1])
+    put(at, "rosters.choice", list(SHIPPED_ROSTERS)[1])
     press(at, "rosters.test")
     assert refused(at, "test a model set")
     assert not at.session_state["rosters.trials"]

@@ -12,11 +12,11 @@ import pytest
 import streamlit as st
 
 from components.app import state
-from core.review.adjudication import open_again, record, settle
-from core.schema.reviews import Correction, Gold
+from core.review.adjudication import record_correction, record_gold, reopen_case
+from core.schema.reviews import Correction, GoldAnswer
 from core.store import Store, open_store
-from core.store.database import DATABASE
-from core.store.queue import ItemFilter, Rules
+from core.store.database import DATABASE_FILE
+from core.store.queue import ItemFilter, QueueRules
 from tests.pages.conftest import OpenApp
 from tests.pages.test_review_pages import say
 
@@ -43,7 +43,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 def scans(home: Path, statements: set[str]) -> list[str]:
     """What reads a whole table that grows, and for which statement."""
     found = []
-    connection = sqlite3.connect(home / DATABASE)
+    connection = sqlite3.connect(home / DATABASE_FILE)
     for statement in sorted(statements):
         if not statement.lstrip().startswith(WORK):
             continue
@@ -92,24 +92,28 @@ def reviewed(home: Path, run_id: str) -> str:
 def _claim(store: Store, case_id: str, project_id: str) -> None:
     for is_random in (True, False):
         wanted = ItemFilter(label="hallucinated", p_from=0.1, given_from=1, differ=True)
-        store.queue.claim(project_id, "Lea", Rules(9), time.time(), wanted, is_random=is_random)
+        store.queue.claim(
+            project_id, "Lea", QueueRules(9), time.time(), wanted, is_random=is_random
+        )
 
 
 def _answer(store: Store, case_id: str, project_id: str) -> None:
     case = store.cases.get(case_id)
     assert case is not None
     said = Correction("new", None, case_id, "Lea", 5.0, "unclear")
-    record(store, said, case)
+    record_correction(store, said, case)
     store.queue.end(case_id, "Lea", "submitted", 5.0)
-    record(store, Correction("undo", None, case_id, "Lea", 6.0, "unclear", withdraws="new"), case)
-    store.queue.again(case_id, "Lea", Rules(9), 6.0)
+    record_correction(
+        store, Correction("undo", None, case_id, "Lea", 6.0, "unclear", withdraws="new"), case
+    )
+    store.queue.again(case_id, "Lea", QueueRules(9), 6.0)
 
 
 def _settle(store: Store, case_id: str, project_id: str) -> None:
     case = store.cases.get(case_id)
     assert case is not None
-    settle(store, Gold("gold", case_id, "Lea", 7.0, "adjudicated", "supported"), case)
-    open_again(store, case_id, "Lea", 8.0)
+    record_gold(store, GoldAnswer("gold", case_id, "Lea", 7.0, "adjudicated", "supported"), case)
+    reopen_case(store, case_id, "Lea", 8.0)
 
 
 @pytest.mark.parametrize("act", [_claim, _answer, _settle])

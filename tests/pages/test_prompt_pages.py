@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.widgets.wording import FIELD_WORDS
-from core.llm.prompting import FIELDS, NAMES, shipped
-from core.review.people import first_project
+from components.widgets.wording import PROMPT_FIELD_WORDS
+from core.llm.prompting import FIELDS, NAMES, load_shipped_prompt
+from core.review.people import ensure_project
 from core.schema.records import Member
 from core.store import open_store
 from core.store.projects import PromptEdit
@@ -17,7 +17,7 @@ from tests.pages.conftest import OpenApp
 from tests.pages.driving import Site, member, press, put, told
 
 PAGE = "pages/setup/project.py"
-OURS = shipped("debate", "en").text
+OURS = load_shipped_prompt("debate", "en").text
 MINE = OURS.replace("You are an expert debater.", "You are an <b>engineer</b> who debates.")
 THEIRS = OURS.replace("You are an expert debater.", "You are a patient debater.")
 
@@ -26,7 +26,7 @@ THEIRS = OURS.replace("You are an expert debater.", "You are a patient debater."
 def project_id(home: Path) -> str:
     """A project whose admin is Mira, and where Karl is a lead."""
     with open_store(home) as store:
-        project = first_project(store, "Mira", 1.0)
+        project = ensure_project(store, "Mira", 1.0)
         store.projects.save_note("person", "Mira")
         store.projects.set_member(Member(project.id, "Karl", "lead", 1.0))
     return project.id
@@ -62,7 +62,7 @@ def open_at(app: OpenApp, name: str = "debate") -> AppTest:
 
 
 def test_every_field_has_words() -> None:
-    assert set(FIELD_WORDS) == {field for fields in FIELDS.values() for field in fields}
+    assert set(PROMPT_FIELD_WORDS) == {field for fields in FIELDS.values() for field in fields}
 
 
 def test_each_prompt_is_shown_with_its_version_and_its_fields(
@@ -71,13 +71,13 @@ def test_each_prompt_is_shown_with_its_version_and_its_fields(
     at = open_at(app)
     assert "Debater’s turn" in at.selectbox(key="prompts.name").options
     assert at.text_area(key=f"{key_of(project_id)}.text").value == OURS
-    assert shipped("debate", "en").hash in told(at)
+    assert load_shipped_prompt("debate", "en").hash in told(at)
     fields = "\n".join(
         item.proto.body for item in at.get("html") if 'class="cp-fields"' in item.proto.body
     )
     assert all(f"${{{field}}}" in fields for field in FIELDS["debate"])
     at.segmented_control(key="prompts.language").set_value("zh").run()
-    ours = shipped("debate", "zh")
+    ours = load_shipped_prompt("debate", "zh")
     assert at.text_area(key=f"{key_of(project_id, language='zh')}.text").value == ours.text
     assert ours.hash in told(at)
     for name in NAMES:

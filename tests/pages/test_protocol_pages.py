@@ -9,12 +9,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.app import state
-from components.check.roster_choice import MODELS_ONLY
-from components.widgets.wording import escaped, protocol_words
+from components.check.roster_choice import MODELS_ONLY_NOTE
+from components.widgets.wording import escape_markdown, format_protocol
 from core.debate.protocols import PROTOCOLS, has_turns
 from core.runtime.errors import InputError
 from core.schema.records import Plan, Run
-from core.schema.rosters import AS_IS, DebateOptions
+from core.schema.rosters import DEFAULT_OPTIONS, DebateOptions
 from core.store import open_store
 from tests.components.test_twisted_traces import trace_of
 from tests.pages.conftest import OpenApp, brought, check, drawn, finish, kept, query, said
@@ -54,12 +54,12 @@ def test_built_in_readers_are_offered_what_they_can_do_and_it_is_said_why(
     app: OpenApp, scripted: str
 ) -> None:
     at = choose(by_models(app, scripted), "colmad")
-    assert not said(at.caption, MODELS_ONLY)
+    assert not said(at.caption, MODELS_ONLY_NOTE)
     at.selectbox(key="new.roster").set_value("builtin").run()
     assert not at.exception
     choice = at.selectbox(key="new.protocol")
     assert (choice.value, len(choice.options)) == ("ceda", 4)
-    assert said(at.caption, MODELS_ONLY)
+    assert said(at.caption, MODELS_ONLY_NOTE)
 
 
 def test_an_old_check_by_readers_who_acted_is_read_and_not_made_again(
@@ -70,7 +70,7 @@ def test_an_old_check_by_readers_who_acted_is_read_and_not_made_again(
     at = app("pages/check/run.py", run=run_id)
     assert "The tower is 512 m tall." in drawn(at)
     with pytest.raises(InputError, match="say the same in every round"):
-        state.jobs().start(case, replace(run.plan, roster="builtin", sheet=None))
+        state.get_jobs().start(case, replace(run.plan, roster="builtin", sheet=None))
 
 
 def test_every_protocol_is_offered_with_a_sentence_and_its_own_options(
@@ -81,14 +81,14 @@ def test_every_protocol_is_offered_with_a_sentence_and_its_own_options(
     assert choice.options[0] == "Debate in turn (CEDA)"
     assert len(choice.options) == len(PROTOCOLS) + 1, "the audit too"
     assert all(len(words) <= PHONE for words in choice.options), "a phone shows no more"
-    assert all(escaped(protocol_words(name)) in choice.help for name in PROTOCOLS)
+    assert all(escape_markdown(format_protocol(name)) in choice.help for name in PROTOCOLS)
     for name, protocol in PROTOCOLS.items():
         at.selectbox(key="new.protocol").set_value(name).run()
         assert not at.exception
         own = {option for option in protocol.options if option != "turns"}
         assert own <= options_drawn(at), name
-        happens = protocol_words(name).partition(": ")[2]
-        assert any(escaped(happens[1:]) in own.value for own in at.caption), name
+        happens = format_protocol(name).partition(": ")[2]
+        assert any(escape_markdown(happens[1:]) in own.value for own in at.caption), name
         turns = [own for own in at.slider if own.key == "new.turns"]
         assert bool(turns) == has_turns(Plan(name)), name
     choose(at, "audit")
@@ -107,7 +107,7 @@ def test_what_is_chosen_reaches_the_plan_and_only_where_the_protocol_has_it(
     assert run.plan.options == DebateOptions(samples=3, style="thought")
     assert said(at.warning, "asked once instead of 3 times")
     at = choose(app(), "ceda")
-    assert checked(at, home).plan.options == AS_IS
+    assert checked(at, home).plan.options == DEFAULT_OPTIONS
 
 
 def test_the_debate_that_is_gone_on_to_has_its_own_options(
@@ -141,7 +141,7 @@ def test_a_tables_rows_are_checked_as_was_chosen(app: OpenApp, home: Path) -> No
         (row,) = store.batches.rows(query(at, "batch"))
     run, _ = kept(home, row.run_id or "")
     assert (run.plan.protocol, run.plan.options) == ("ensemble", DebateOptions(seed=3))
-    assert state.jobs().wait(run.id, 60)
+    assert state.get_jobs().wait(run.id, 60)
 
 
 def test_a_prepared_case_is_checked_in_the_way_that_is_chosen(app: OpenApp, home: Path) -> None:
@@ -160,7 +160,7 @@ def test_what_most_people_need_is_offered_first_and_no_number_is_put_in_anyones_
     assert len(set(names)) == len(names)
     choose(at, "society")
     assert at.number_input(key="new.society.rounds").value is None
-    assert checked(at, home).plan.options == AS_IS
+    assert checked(at, home).plan.options == DEFAULT_OPTIONS
 
 
 def test_who_is_not_seated_is_told_quietly_and_is_no_warning(
@@ -213,7 +213,9 @@ def test_what_a_project_chose_of_its_protocol_is_what_new_checks_begin_with(
     assert (run.plan.protocol, run.plan.options) == ("society", DebateOptions(rounds=3))
     at = by_models(app, scripted)
     at.number_input(key="new.society.rounds").set_value(None).run()
-    assert checked(at, home).plan.options == AS_IS, "what was emptied is the protocol's own"
+    assert checked(at, home).plan.options == DEFAULT_OPTIONS, (
+        "what was emptied is the protocol's own"
+    )
     at = choose(by_models(app, scripted), "mad")
     assert at.number_input(key="new.mad.rounds").value is None, "of another nothing is chosen"
 
@@ -243,7 +245,7 @@ def test_one_text_checked_in_two_ways_is_reviewed_once(app: OpenApp, home: Path)
     item = app("pages/review/label.py", case=runs[0].case_id)
     assert not item.exception
     told = "By Single judge · Debate in turn (CEDA): unclear"
-    assert any(own.value == escaped(told) for own in item.caption)
+    assert any(own.value == escape_markdown(told) for own in item.caption)
     at.text_area(key="new.response").set_value(CLAIM).run()
     links = [link.proto.label.replace("\\", "") for link in at.get("page_link")]
     by = [label.partition(" by ")[2].partition(":")[0] for label in links]

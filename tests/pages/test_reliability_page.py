@@ -10,13 +10,13 @@ from unittest.mock import Mock
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.measure.reliability import finding
-from core.learning.answer_weights import is_installed
-from core.learning.debate_worth import Worth, WorthStep
-from core.learning.learned_consensus import KIND, choose, learn
-from core.learning.reasoning import rows_of
-from core.learning.reliability import posterior
-from core.review.people import first_project
+from components.measure.reliability import format_debate_finding
+from core.learning.answer_weights import has_policy_package
+from core.learning.debate_worth import DebateWorth, WorthStep
+from core.learning.learned_consensus import CONSENSUS_RECORD_KIND, activate_weights, learn_weights
+from core.learning.reasoning import load_decided_runs
+from core.learning.reliability import compute_posterior
+from core.review.people import ensure_project
 from core.schema.records import Member
 from core.store import open_store
 from tests.exchange.audits_told import Audit, own_tools
@@ -67,7 +67,7 @@ def test_weights_are_learned_used_and_seen_on_a_run(
 ) -> None:
     with open_store(site.home) as store:
         ids = tell(store, runs(80))
-    looked = Mock(wraps=rows_of)
+    looked = Mock(wraps=load_decided_runs)
     monkeypatch.setattr("components.measure.reliability_agents.rows_of", looked)
     at = site.open(PAGE)
     assert looked.call_count == 1
@@ -81,7 +81,9 @@ def test_weights_are_learned_used_and_seen_on_a_run(
     assert len(table) == 6
     assert "n=80 runs over 80 cases" in told(at)
     with open_store(site.home) as store:
-        compared = store.learned.all(KIND, first_project(store, "Mira", 1.0).id)[0].body["compared"]
+        compared = store.learned.all(CONSENSUS_RECORD_KIND, ensure_project(store, "Mira", 1.0).id)[
+            0
+        ].body["compared"]
     assert ("has a lower log loss, which may be chance" in told(at)) == compared["is_tie"]
     press(at, "reliability.use")
     assert "Expected a reason" in at.error[0].value
@@ -100,23 +102,31 @@ def test_weights_are_learned_used_and_seen_on_a_run(
 
 
 def test_a_debate_is_laid_beside_all_first_turns_too() -> None:
-    share = posterior(30, 60)
+    share = compute_posterior(30, 60)
     alone = WorthStep("opener", share, 28, 0.14, 0.06, 0.24, 60)
     same = WorthStep("openings", share, 3, -0.02, -0.05, 0.0, 60)
     worse = replace(same, high=-0.01)
-    whole = Worth((alone, same), (), 60, 1.0, 0.5, 0.5)
-    assert "beats its first speaker alone, by **+14 points (+6 to +24)**" in finding(whole)
-    assert "No difference to the majority of all first turns" in finding(whole)
-    assert "**worse** than the majority" in finding(replace(whole, steps=(alone, worse)))
-    assert "majority" not in finding(replace(whole, steps=(alone, replace(same, paired=9))))
+    whole = DebateWorth((alone, same), (), 60, 1.0, 0.5, 0.5)
+    assert "beats its first speaker alone, by **+14 points (+6 to +24)**" in format_debate_finding(
+        whole
+    )
+    assert "No difference to the majority of all first turns" in format_debate_finding(whole)
+    assert "**worse** than the majority" in format_debate_finding(
+        replace(whole, steps=(alone, worse))
+    )
+    assert "majority" not in format_debate_finding(
+        replace(whole, steps=(alone, replace(same, paired=9)))
+    )
 
 
 def test_an_annotator_sees_and_changes_nothing(site: Site) -> None:
     with open_store(site.home) as store:
         tell(store, runs(40))
-        project = first_project(store, "Mira", 1.0)
-        number = learn(store, project.id, rows_of(store, project.id, {}), "Mira", 5.0)
-        choose(store, project.id, number, by="Mira", reason="try", now=6.0)
+        project = ensure_project(store, "Mira", 1.0)
+        number = learn_weights(
+            store, project.id, load_decided_runs(store, project.id, {}), "Mira", 5.0
+        )
+        activate_weights(store, project.id, number, by="Mira", reason="try", now=6.0)
         with store.writing():
             store.projects.set_member(Member(project.id, "Karl", "annotator", 1.0))
         store.projects.save_note("person", "Karl")
@@ -125,16 +135,16 @@ def test_an_annotator_sees_and_changes_nothing(site: Site) -> None:
     assert "A lead puts weights in use" in told(at)
     assert not [own for own in at.button if own.key in ("reliability.use", "reliability.back")]
     with open_store(site.home) as store:
-        assert store.learned.in_use(KIND, project.id) is not None
+        assert store.learned.in_use(CONSENSUS_RECORD_KIND, project.id) is not None
 
 
 def test_weights_that_were_changed_in_the_file_are_named_and_others_taken(site: Site) -> None:
     with open_store(site.home) as store:
         tell(store, runs(40))
-        project = first_project(store, "Mira", 1.0)
-        rows = rows_of(store, project.id, {})
-        number = learn(store, project.id, rows, "Mira", 5.0)
-        choose(store, project.id, number, by="Mira", reason="try", now=6.0)
+        project = ensure_project(store, "Mira", 1.0)
+        rows = load_decided_runs(store, project.id, {})
+        number = learn_weights(store, project.id, rows, "Mira", 5.0)
+        activate_weights(store, project.id, number, by="Mira", reason="try", now=6.0)
         store.db.execute("UPDATE learned SET body = body || ' '")
     at = site.open(PAGE)
     assert "checksum differs" in told(at)
@@ -175,7 +185,7 @@ def test_pairs_without_a_figure_are_told_of_instead_of_an_empty_chart(site: Site
 def test_weights_of_answers_stand_beside_and_a_missing_extra_is_named(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.learning.answer_weights.PACKAGE", "no_such_package")
+    monkeypatch.setattr("core.learning.answer_weights.POLICY_PACKAGE", "no_such_package")
     with open_store(site.home) as store:
         tell(store, runs(80))
     at = site.open(PAGE)
@@ -194,8 +204,8 @@ def test_weights_of_answers_stand_beside_and_a_missing_extra_is_named(
 def test_a_policy_is_trained_from_the_page_and_its_course_is_drawn(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    need(is_installed(), NO_EXTRA)
-    monkeypatch.setattr("core.learning.answer_weights.UPDATES", 2)
+    need(has_policy_package(), NO_EXTRA)
+    monkeypatch.setattr("core.learning.answer_weights.MAX_POLICY_UPDATES", 2)
     with open_store(site.home) as store:
         tell(store, runs(40))
     at = site.open(PAGE)
@@ -212,8 +222,10 @@ def test_a_policy_is_trained_from_the_page_and_its_course_is_drawn(
 def test_weights_of_answers_in_another_form_are_named_and_not_drawn(site: Site) -> None:
     with open_store(site.home) as store:
         tell(store, runs(40))
-        project_id = first_project(store, "Mira", 1.0).id
-        number = learn(store, project_id, rows_of(store, project_id, {}), "Mira", 5.0)
+        project_id = ensure_project(store, "Mira", 1.0).id
+        number = learn_weights(
+            store, project_id, load_decided_runs(store, project_id, {}), "Mira", 5.0
+        )
         found = store.learned.get(number)
         assert found is not None
         body = found.body | {"answers": {"lacking": ""}}

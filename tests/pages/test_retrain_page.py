@@ -10,23 +10,23 @@ from unittest.mock import Mock
 import pytest
 
 from components.app import state as kept_results
-from components.learn.retrain import progress_words, share_of
+from components.learn.retrain import compute_progress, format_progress
 from components.learn.versions import (
-    detail_lines,
-    ece_words,
-    metric_rows,
-    side_of,
-    summary,
-    trivial_figures,
+    build_metric_rows,
+    classify_change,
+    compute_trivial_metrics,
+    format_card_details,
+    format_ece_chance,
+    format_holdout_summary,
 )
-from core.learning.data_quality import Doubt, Doubts
-from core.learning.retrain import Rescored
-from core.learning.training_set import taught
-from core.review.people import first_project
-from core.review.queue_ranking import enqueue
+from core.learning.data_quality import LabelIssue, LabelIssues
+from core.learning.retrain import RescoringResult
+from core.learning.training_set import attribute_rows
+from core.review.people import ensure_project
+from core.review.queue_ranking import enqueue_run
 from core.store import open_store
-from core.store.queue import Rules
-from core.store.versions import Training, Version
+from core.store.queue import QueueRules
+from core.store.versions import ClassifierVersion, TrainingJob
 from tests.pages.conftest import OpenApp
 from tests.pages.driving import Site, keys, member, press, run_of, told
 from tests.pages.test_review_pages import say
@@ -66,7 +66,7 @@ RICH = CARD | {
 
 def add_version(home: Path, name: str, card: dict[str, Any], at: float = 1.0) -> None:
     with open_store(home) as store:
-        store.versions.add(Version(name, at, "Mira", card))
+        store.versions.add(ClassifierVersion(name, at, "Mira", card))
 
 
 def test_what_is_missing_is_said_and_nothing_starts(app: OpenApp, project_id: str) -> None:
@@ -101,16 +101,16 @@ def test_too_few_cases_are_said_where_wrong_labels_and_more_cases_are_asked_abou
 def doubted(app: OpenApp, run_id: str, home: Path) -> str:
     """The case of a run whose label looks wrong, which Karl answered in the queue."""
     with open_store(home) as store:
-        enqueue(store, run_id, 9.0)
+        enqueue_run(store, run_id, 9.0)
         run = run_of(store, run_id)
         say(store, run_id, "Karl", "supported", 1.0)
         with store.writing():
-            store.queue.take(run.case_id, "Karl", Rules(), 2.0)
+            store.queue.take(run.case_id, "Karl", QueueRules(), 2.0)
             store.queue.end(run.case_id, "Karl", "submitted", 3.0)
-        (one,) = taught(store)
-    mark = kept_results.answers_mark()
-    found = Doubts((Doubt(one, "hallucinated", 0.04),), 30, 30)
-    kept_results.keep_result("label doubts", found, mark, time.time())
+        (one,) = attribute_rows(store)
+    mark = kept_results.get_answers_mark()
+    found = LabelIssues((LabelIssue(one, "hallucinated", 0.04),), 30, 30)
+    kept_results.store_result("label doubts", found, mark, time.time())
     return run.case_id
 
 
@@ -132,7 +132,7 @@ def test_a_label_that_looks_wrong_goes_back_to_who_gave_it(site: Site, doubted: 
 
 def test_only_a_lead_asks_people_again(site: Site, doubted: str) -> None:
     with open_store(site.home) as store:
-        project_id = first_project(store, "Mira", 1.0).id
+        project_id = ensure_project(store, "Mira", 1.0).id
     member(site.home, project_id, "Karl", "admin")
     member(site.home, project_id, "Mira", "annotator")
     at = site.open(PAGE)
@@ -156,7 +156,7 @@ def test_a_failed_training_says_why_and_all_are_listed(site: Site, project_id: s
     now = time.time()
     with open_store(site.home) as store:
         for name, at_, status in (("t1", now - 90, "finished"), ("t2", now - 9, "failed")):
-            training = Training(name, "Mira", at_, "running", {}, None, "", None)
+            training = TrainingJob(name, "Mira", at_, "running", {}, None, "", None)
             store.versions.start_training(training, at_, 30)
             store.versions.end_training(name, status, at_ + 50, message="The disk is full.")  # type: ignore[arg-type]
     at = site.open(PAGE)
@@ -174,19 +174,19 @@ def test_progress_is_told_with_steps_and_time_left(site: Site, project_id: str) 
     }  # fmt: skip
     with open_store(site.home) as store:
         store.versions.start_training(
-            Training("t", "Mira", now, "running", {}, None, "", None), now, 30
+            TrainingJob("t", "Mira", now, "running", {}, None, "", None), now, 30
         )
         store.versions.report_training("t", progress, now, 1)
     at = site.open(PAGE)
     assert at.button(key="retrain.cancel")
     assert len(at.get("plotly_chart")) == 1
     assert "retrain.start" not in keys(at)
-    assert progress_words(progress, 12.0) == (
+    assert format_progress(progress, 12.0) == (
         "5 of 9: Fine\\-tuning, step 10 of 40 · loss 0.250 · 12 s so far · "
         "about 21 s left in this stage"
     )
-    assert share_of(progress) == pytest.approx(4.25 / 9)
-    assert progress_words({}, 0.5).startswith("Starting the training process")
+    assert compute_progress(progress) == pytest.approx(4.25 / 9)
+    assert format_progress({}, 0.5).startswith("Starting the training process")
 
 
 def test_a_version_stands_beside_the_one_before(site: Site, project_id: str) -> None:
@@ -259,37 +259,39 @@ def test_a_reason_typed_just_before_the_click_counts(site: Site, project_id: str
 
 def test_a_version_in_the_list_stands_beside_the_same_figure_of_the_trivial_answer() -> None:
     new = {"balanced_accuracy": 0.66, "n": 15, "always_hallucinated": 0.47}
-    words = summary({"before": {"balanced_accuracy": 0.6}, "after": new}).replace("\\", "")
+    words = format_holdout_summary({"before": {"balanced_accuracy": 0.6}, "after": new}).replace(
+        "\\", ""
+    )
     assert words == (
         "balanced accuracy 0.66 (0.60 before, 0.50 for always hallucinated), "
         "on 15 held-out verdicts"
     )
-    assert summary({"after": {"accuracy": 0.5, "n": 1}}).replace("\\", "") == (
+    assert format_holdout_summary({"after": {"accuracy": 0.5, "n": 1}}).replace("\\", "") == (
         "accuracy 0.50, on 1 held-out verdict"
     )
 
 
 def test_figures_stand_beside_the_trivial_answer_and_chance() -> None:
-    assert trivial_figures({"always_hallucinated": 0.5})["f1"] == pytest.approx(2 / 3)
-    assert trivial_figures({}) == {}
-    (row,) = metric_rows({"ece": 0.1}, {"ece": 0.3}, "a", "b")
+    assert compute_trivial_metrics({"always_hallucinated": 0.5})["f1"] == pytest.approx(2 / 3)
+    assert compute_trivial_metrics({}) == {}
+    (row,) = build_metric_rows({"ece": 0.1}, {"ece": 0.3}, "a", "b")
     assert row["Difference"] == "+0.20 worse"
     null = {"mean": 0.1, "low": 0.0, "high": 0.2}
-    assert "within that" in ece_words({"n": 9, "ece": 0.15, "ece_null": null})
-    assert ece_words({"n": 9, "ece": 0.15}) == ""
+    assert "within that" in format_ece_chance({"n": 9, "ece": 0.15, "ece_null": null})
+    assert format_ece_chance({"n": 9, "ece": 0.15}) == ""
 
 
 def test_a_row_goes_one_of_four_ways() -> None:
     row = {"label": "hallucinated", "before": 0.2, "after": 0.7}
-    assert side_of(row) == "got right"
-    assert side_of(row | {"before": 0.9, "after": 0.1}) == "got wrong"
-    assert side_of(row | {"label": "supported", "after": 0.1}) == "right as before"
-    assert side_of(row | {"after": 0.5, "before": 0.5}) == "right as before"
-    assert side_of(row | {"after": 0.1}) == "wrong as before"
+    assert classify_change(row) == "got right"
+    assert classify_change(row | {"before": 0.9, "after": 0.1}) == "got wrong"
+    assert classify_change(row | {"label": "supported", "after": 0.1}) == "right as before"
+    assert classify_change(row | {"after": 0.5, "before": 0.5}) == "right as before"
+    assert classify_change(row | {"after": 0.1}) == "wrong as before"
 
 
 def test_details_are_text_whatever_the_card_holds() -> None:
-    lines = detail_lines({"encoder": "![x](http://evil.example)", "options": {"pairs": 4}})
+    lines = format_card_details({"encoder": "![x](http://evil.example)", "options": {"pairs": 4}})
     assert "**Options**: pairs 4" in lines
     assert not any("](http" in line for line in lines)
 
@@ -309,7 +311,7 @@ def test_nothing_is_looked_for_or_counted_on_a_rerun(
 def test_old_runs_are_scored_again_only_once_somebody_has_agreed(site: Site, run_id: str) -> None:
     with open_store(site.home) as store:
         before = store.runs.last_seq(run_id)
-    found = Rescored("seed", 1, 1)
+    found = RescoringResult("seed", 1, 1)
     at = site.open(PAGE)
     press(at, "retrain.rescore")
     assert "Every run's verdict is by **seed** already" in told(at)

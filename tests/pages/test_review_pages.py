@@ -11,17 +11,17 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.app import state
-from components.review.correction_draft import suggested
-from components.review.review_queue import sound_categories
-from components.widgets.annotation_editors import Mark, Marked
-from core.pipeline.jobs import Jobs
+from components.review.correction_draft import make_suggestions
+from components.review.review_queue import clean_categories
+from components.widgets.annotation_editors import SpanEditorState, SpanMark
+from core.pipeline.jobs import JobRunner
 from core.pipeline.streaming_input import CaseDraft, store_case
-from core.review.adjudication import record, settle
-from core.review.people import first_project, keep_draft
-from core.review.queue_ranking import FEWEST, Reordering, enqueue, imported_item
-from core.schema.progress import folded
+from core.review.adjudication import record_correction, record_gold
+from core.review.people import ensure_project, save_draft
+from core.review.queue_ranking import MIN_WAITING, QueueRanker, build_imported_item, enqueue_run
+from core.schema.progress import fold_events
 from core.schema.records import Label, Member, Plan, Run, Span
-from core.schema.reviews import Correction, Gold, Item, Suggestion
+from core.schema.reviews import Correction, GoldAnswer, QueueItem, Suggestion
 from core.store import Store, open_store
 from core.store.sqlite import to_plain
 from tests.fakes import FakeEmbedder
@@ -63,7 +63,7 @@ def run_page(app: OpenApp, run_id: str) -> Form:
 def queued(home: Path, run_id: str) -> Run:
     """The run, whose case is in the queue."""
     with open_store(home) as store:
-        enqueue(store, run_id, 9.0)
+        enqueue_run(store, run_id, 9.0)
         return run_of(store, run_id)
 
 
@@ -75,7 +75,7 @@ def say(store: Store, run_id: str, author: str, label: Label, at: float = 1.0) -
         spans=spans if label == "hallucinated" else (), reason="Because.",
     )  # fmt: skip
     with store.writing():
-        record(store, correction, case)
+        record_correction(store, correction, case)
 
 
 def differed(home: Path, run_id: str) -> str:
@@ -86,7 +86,7 @@ def differed(home: Path, run_id: str) -> str:
         return case_of(store, run_id).id
 
 
-def item_of(home: Path, case_id: str) -> Item:
+def item_of(home: Path, case_id: str) -> QueueItem:
     with open_store(home) as store:
         item = store.queue.get(case_id)
     assert item is not None
@@ -99,7 +99,7 @@ def test_who_answered_on_the_run_page_is_not_asked_the_same_in_the_queue(
 ) -> None:
     run = queued(site.home, run_id)
     with open_store(site.home) as store, store.writing():
-        project = first_project(store, "Mira", 1.0)
+        project = ensure_project(store, "Mira", 1.0)
         store.projects.save_note("person", "Mira")
         store.projects.save(replace(project, is_blind=is_blind))
     form = run_page(site.open, run_id).do("choose.hallucinated").write("reason", "It says so.")
@@ -143,7 +143,7 @@ def test_agreement_counts_each_persons_newest_answer(site: Site, run_id: str) ->
         say(store, run_id, "Karl", "hallucinated", 3.0)
         say(store, run_id, "Ida", "supported", 4.0)
         with store.writing():
-            enqueue(store, run_id, 5.0)
+            enqueue_run(store, run_id, 5.0)
             for person in ("Mira", "Karl", "Ida"):
                 store.queue.end(run_of(store, run_id).case_id, person, "submitted", 6.0)
     at = site.open("pages/review/agreement.py")
@@ -172,17 +172,17 @@ def test_a_project_nobody_has_reviewed_says_so(app: OpenApp) -> None:
 def test_a_long_queue_is_put_in_order_while_people_work(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("components.app.state.Reordering", partial(Reordering, load=FakeEmbedder))
+    monkeypatch.setattr("components.app.state.Reordering", partial(QueueRanker, load=FakeEmbedder))
     with open_store(site.home) as store:
-        project = first_project(store, "Mira", 1.0)
+        project = ensure_project(store, "Mira", 1.0)
         store.projects.save_note("person", "Mira")
         with store.writing():
-            texts = ["Cats sleep by day."] * FEWEST + ["Bees make honey."]
+            texts = ["Cats sleep by day."] * MIN_WAITING + ["Bees make honey."]
             for n, text in enumerate(texts):
                 case = store_case(store, project, CaseDraft(text, id=f"case-{n}"), "Mira", 1.0 + n)
-                store.queue.add(imported_item(case, 1.0 + n, "hallucinated", 0.5 + n / 100))
+                store.queue.add(build_imported_item(case, 1.0 + n, "hallucinated", 0.5 + n / 100))
     site.open("pages/review/pending.py")
-    assert state.reordering().wait(60)
+    assert state.get_reordering().wait(60)
     listed = site.open("pages/review/pending.py").dataframe[0].value
     assert list(listed["Claim"][:3]) == ["Cats sleep by day.", "Bees make honey.", texts[0]]
     assert listed["Why"][1] == "unsure (p 0.70), unlike any answered"
@@ -203,11 +203,11 @@ def test_what_waits_is_listed_and_filtered(app: OpenApp, run_id: str) -> None:
 
 
 def test_an_item_in_other_hands_is_shown_and_not_given(site: Site, run_id: str) -> None:
-    from core.store.queue import Rules
+    from core.store.queue import QueueRules
 
     run = queued(site.home, run_id)
     with open_store(site.home) as store, store.writing():
-        store.queue.take(run.case_id, "Karl", Rules(seconds=9e9), 1.0)
+        store.queue.take(run.case_id, "Karl", QueueRules(seconds=9e9), 1.0)
     at = site.open("pages/review/label.py", case=run.case_id)
     assert "Others are on this case already" in at.warning[0].value
     assert not any(str(button.key).endswith("choose.supported") for button in at.button)
@@ -224,9 +224,11 @@ def test_a_submitted_item_keeps_its_lines_and_cannot_be_skipped_away(
     assert form.at.button(key="review.skipped").label == "Skip"
     form.do("choose.hallucinated")
     with open_store(site.home) as store:  # what the machine marked
-        spans = folded(event for _, event in store.runs.events(run_id)).spans
-    rejected = replace(suggested(spans)[0], status="rejected")
-    form.at.session_state[f"{form.key}.marked"] = Marked(2, (rejected,), none=True, did="none")
+        spans = fold_events(event for _, event in store.runs.events(run_id)).spans
+    rejected = replace(make_suggestions(spans)[0], status="rejected")
+    form.at.session_state[f"{form.key}.marked"] = SpanEditorState(
+        2, (rejected,), none=True, did="none"
+    )
     form.do("save")
     with open_store(site.home) as store:
         (saved,) = store.corrections.of_run(run_id)
@@ -279,14 +281,16 @@ def test_an_annotator_settles_nothing_and_loses_nothing(site: Site, run_id: str)
 def test_a_case_much_like_a_decided_one_shows_what_people_decided(site: Site, run_id: str) -> None:
     with open_store(site.home) as store:
         say(store, run_id, "Karl", "supported", 3.0)
-        case, project = case_of(store, run_id), first_project(store, "Mira", 1.0)
+        case, project = case_of(store, run_id), ensure_project(store, "Mira", 1.0)
         alike = [
             store_case(store, project, CaseDraft(text), "Mira", 5.0)
             for text in (case.response.upper(), case.response[:-1] + " mostly.", "Dogs bark.")
         ]
         with store.writing():
             for other in alike:
-                store.queue.add(Item(other.id, project.id, None, 6.0, "", None, 0.0, "en", 0.5))
+                store.queue.add(
+                    QueueItem(other.id, project.id, None, 6.0, "", None, 0.0, "en", 0.5)
+                )
     shown = [
         " ".join(
             item.proto.label.replace("\\", "")
@@ -298,7 +302,9 @@ def test_a_case_much_like_a_decided_one_shows_what_people_decided(site: Site, ru
     assert "Similar, “Female cats tend to be left pawed.”: Karl says supported" in shown[1]
     assert "Karl" not in shown[2]
     with open_store(site.home) as store, store.writing():
-        settle(store, Gold("g", case.id, "Lena", 7.0, "adjudicated", "hallucinated"), case)
+        record_gold(
+            store, GoldAnswer("g", case.id, "Lena", 7.0, "adjudicated", "hallucinated"), case
+        )
     at = site.open("pages/review/label.py", case=alike[0].id)
     words = [item.proto.label.replace("\\", "") for item in at.get("page_link")]
     assert any("The same text: settled as hallucinated" in label for label in words)
@@ -308,13 +314,13 @@ def test_a_case_that_nobody_checked_is_labelled_with_a_projects_own_category(
     site: Site, project_id: str
 ) -> None:
     with open_store(site.home) as store:
-        project = first_project(store, "Mira", 1.0)
+        project = ensure_project(store, "Mira", 1.0)
         with store.writing():
             store.projects.save(replace(project, categories=("contradicted", "made up source")))
         case = store_case(store, project, CaseDraft("Cats read Kant."), "Mira", 5.0)
         span = Span(10, 14, "Kant", 0.8, "invented", "")
         with store.writing():
-            store.queue.add(Item(case.id, project.id, None, 6.0, "", None, 0.0, "en", 0.5))
+            store.queue.add(QueueItem(case.id, project.id, None, 6.0, "", None, 0.0, "en", 0.5))
             store.golds.suggest(Suggestion("s", case.id, "Agent X", 5.0, None, None, (span,)), case)
     form = label_page(site.open, case.id).do("choose.hallucinated")
     assert form.at.selectbox(key=f"{form.key}.category").options == [
@@ -348,7 +354,7 @@ def test_a_project_keeps_its_own_categories_and_refuses_to_have_none(
     field.set_value([])
     press(at, f"project.{project_id}.save")
     assert "at least one thing that may be wrong" in at.error[0].value
-    assert sound_categories(["wrong entity", " made  up ", "made up", ""]) == (
+    assert clean_categories(["wrong entity", " made  up ", "made up", ""]) == (
         "wrong_entity", "made up"
     )  # fmt: skip
     at.multiselect(key=f"project.{project_id}.categories").set_value(["reasoning"])
@@ -362,7 +368,7 @@ def test_a_gold_answer_is_corrected_with_a_reason_and_the_old_one_stays(
     queued(site.home, run_id)
     with open_store(site.home) as store, store.writing():
         case = case_of(store, run_id)
-        gold = Gold("g", case.id, "a set", 1.0, "imported", "supported")
+        gold = GoldAnswer("g", case.id, "a set", 1.0, "imported", "supported")
         store.golds.add(gold, case.response)
     at = put(site.open("pages/review/curate.py"), "settling.view", "right answer known")
     assert len(at.dataframe[0].value) == 1
@@ -381,12 +387,14 @@ def test_a_category_that_a_project_gave_up_keeps_the_marks_of_drafts(
     site: Site, run_id: str
 ) -> None:
     run = queued(site.home, run_id)
-    own = Marked(2, (Mark("a", 0, 6, "reasoning"), Mark("b", 7, 11, "wrong_entity")))
+    own = SpanEditorState(
+        2, (SpanMark("a", 0, 6, "reasoning"), SpanMark("b", 7, 11, "wrong_entity"))
+    )
     draft = {"label": "hallucinated", "marked": to_plain(own)}
     with open_store(site.home) as store:
-        keep_draft(store, "Mira", f"run.{run.case_id}.correct", json.dumps(draft))
+        save_draft(store, "Mira", f"run.{run.case_id}.correct", json.dumps(draft))
         with store.writing():
-            project = first_project(store, "Mira", 1.0)
+            project = ensure_project(store, "Mira", 1.0)
             store.projects.save(replace(project, categories=("wrong_entity",)))
     label_page(site.open, run.case_id).do("save")
     with open_store(site.home) as store:
@@ -415,12 +423,12 @@ def test_a_draft_stays_when_its_case_is_checked_again(site: Site, run_id: str) -
     run = queued(site.home, run_id)
     label_page(site.open, run.case_id).do("choose.unclear").write("reason", "two readings")
     with open_store(site.home) as store:
-        jobs = Jobs(site.home)
+        jobs = JobRunner(site.home)
         with store.writing():
             again = jobs.queue(store, case_of(store, run_id), Plan())
         jobs.submit(store, [again], jobs.payer("Mira", {}))
         assert jobs.wait(again, 60)
-        enqueue(store, again, 9.0)
+        enqueue_run(store, again, 9.0)
     assert item_of(site.home, run.case_id).run_id == again
     assert label_page(site.open, run.case_id).holds("reason") == "two readings"
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.agents.roster_files import read_roster, roster_file
-from core.agents.rosters import SHIPPED, one_model
+from core.agents.roster_files import read_roster, write_roster
+from core.agents.rosters import SHIPPED_ROSTERS, make_single_model_roster
 from core.llm.prompting import PromptBook
-from core.review.people import first_project
+from core.review.people import ensure_project
 from core.schema.records import PersonRole
-from core.schema.rosters import RosterConfig, Seat
+from core.schema.rosters import AgentConfig, RosterConfig
 from core.store import open_store
 from core.store.projects import SavedRoster
 from tests.llm.loopback import Asked, Reply, loopback
@@ -35,7 +35,7 @@ def project_id(home: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION_NAME"):
         monkeypatch.delenv(name, raising=False)
     with open_store(home) as store:
-        project = first_project(store, "Mira", 1.0)
+        project = ensure_project(store, "Mira", 1.0)
         store.projects.save_note("person", "Mira")
     return project.id
 
@@ -103,7 +103,7 @@ def keep(home: Path, sheet: RosterConfig, by: str = "Karl") -> None:
 
 
 def mine(**changes: object) -> RosterConfig:
-    sheet = replace(one_model("openai/tiny", "http://127.0.0.1:9/v1"), name="Mine")
+    sheet = replace(make_single_model_roster("openai/tiny", "http://127.0.0.1:9/v1"), name="Mine")
     return replace(sheet, **changes)  # type: ignore[arg-type]
 
 
@@ -204,7 +204,7 @@ def test_a_copy_gets_one_model_everywhere_and_is_kept(page: AppTest, home: Path)
     at = press(written(page, "Mine"), "rosters.save")
     assert [saved.author for saved in kept(home, "Mine")] == ["Mira"]
     sheet = newest(home, "Mine")
-    assert sheet.judge == Seat("openai/tiny", "http://127.0.0.1:9/v1")
+    assert sheet.judge == AgentConfig("openai/tiny", "http://127.0.0.1:9/v1")
     assert sheet.words == "Every speaking role is openai/tiny at http://127.0.0.1:9/v1."
     assert sheet.retriever.is_built_in
     warmth = [(d.seat.temperature, d.seat.max_tokens) for d in sheet.debaters]
@@ -213,7 +213,7 @@ def test_a_copy_gets_one_model_everywhere_and_is_kept(page: AppTest, home: Path)
     assert not [f for f in at.text_input if f.key == "rosters.edit.name"]
 
 
-@pytest.mark.parametrize("name", sorted(SHIPPED))
+@pytest.mark.parametrize("name", sorted(SHIPPED_ROSTERS))
 def test_every_shipped_roster_survives_the_form(page: AppTest, home: Path, name: str) -> None:
     at = press(choose(page, name), "rosters.copy")
     if name == "address":  # its model is to be filled in
@@ -224,7 +224,7 @@ def test_every_shipped_roster_survives_the_form(page: AppTest, home: Path, name:
     assert not errors(at)
     sheet = newest(home, "Copy")
     if name != "address":
-        assert list(sheet.seats()) == list(SHIPPED[name].seats())
+        assert list(sheet.seats()) == list(SHIPPED_ROSTERS[name].seats())
 
 
 @pytest.mark.parametrize("name", ["ceda", "CEDA", "builtin", "Mine"])
@@ -253,7 +253,7 @@ def test_nothing_typed_is_lost_to_a_refusal_or_another_page(page: AppTest, home:
     type_in(at, segmenter={"api_base": "http://127.0.0.1:9"})
     at = press(at, "rosters.save")
     assert not errors(at)
-    assert newest(home, "Mine").segmenter == Seat(
+    assert newest(home, "Mine").segmenter == AgentConfig(
         "openai/cutter", "http://127.0.0.1:9", temperature=0.35
     )
 
@@ -291,7 +291,7 @@ def test_debaters_come_and_go(page: AppTest, home: Path) -> None:
     press(at, "rosters.save")
     sheet = newest(home, "Mine")
     assert [d.name for d in sheet.debaters] == ["Ann", "Ben", "Cleo", "Dora"]
-    assert sheet.debaters[3].seat == Seat(reader="overlap")
+    assert sheet.debaters[3].seat == AgentConfig(reader="overlap")
     at = press(at, "rosters.change")
     at = put(at, "rosters.edit.debaters", 2)
     press(at, "rosters.save")
@@ -365,7 +365,7 @@ def test_only_leads_and_admins_change_rosters(
     assert any("takes the role lead" in error for error in errors(at)) is not may
     at = press(press(at, "rosters.remove"), "rosters.sure")
     assert (kept(site.home, "Mine")[0].sheet is None) is may
-    upload(at, roster_file(mine(name="New")))
+    upload(at, write_roster(mine(name="New")))
     assert bool(kept(site.home, "New")) is may
 
 
@@ -378,18 +378,18 @@ def upload(at: AppTest, data: bytes) -> AppTest:
 
 
 def test_a_roster_comes_in_from_a_file(page: AppTest, home: Path) -> None:
-    at = upload(page, roster_file(mine(), "0123456789ab"))
+    at = upload(page, write_roster(mine(), "0123456789ab"))
     assert kept(home, "Mine")[0].sheet == mine(prompts="0123456789ab")
     assert at.selectbox(key="rosters.choice").value == "Mine"
     assert any("written for other prompts" in info.value for info in at.info)
-    at = upload(at, roster_file(mine(), "0123456789ab"))
+    at = upload(at, write_roster(mine(), "0123456789ab"))
     assert any("here already" in info.value for info in at.info)
     assert len(kept(home, "Mine")) == 1
 
 
 @pytest.mark.parametrize("harm", ["not json", "key", "temperature", "half"])
 def test_a_bad_file_is_refused_whole(page: AppTest, home: Path, harm: str) -> None:
-    body = json.loads(roster_file(mine()))
+    body = json.loads(write_roster(mine()))
     if harm == "key":
         body["judge"]["api_key"] = SECRET
     if harm == "temperature":
@@ -406,18 +406,18 @@ def test_a_bad_file_is_refused_whole(page: AppTest, home: Path, harm: str) -> No
 
 def test_a_file_of_a_known_name_asks_before_it_becomes_a_version(page: AppTest, home: Path) -> None:
     keep(home, mine())
-    at = upload(page.run(), roster_file(mine(words="from a file")))
+    at = upload(page.run(), write_roster(mine(words="from a file")))
     assert len(kept(home, "Mine")) == 1
     at = press(at, "rosters.import.leave")
     assert len(kept(home, "Mine")) == 1
-    at = upload(at, roster_file(mine(words="from a file")))
+    at = upload(at, write_roster(mine(words="from a file")))
     press(at, "rosters.import.sure")
     assert kept(home, "Mine")[0].author == "Mira"
     assert newest(home, "Mine").words == "from a file"
 
 
 def test_a_file_under_a_shipped_name_opens_as_a_copy(page: AppTest, home: Path) -> None:
-    at = upload(page, roster_file(replace(mine(), name="ceda")))
+    at = upload(page, write_roster(replace(mine(), name="ceda")))
     assert at.text_input(key="rosters.edit.name").value == "ceda (imported)"
     assert any("never changes" in info.value for info in at.info)
     press(at, "rosters.save")
@@ -430,7 +430,7 @@ def test_what_is_exported_can_be_read_again(page: AppTest) -> None:
     (button,) = [b for b in at.get("download_button") if "rosters.export" in b.proto.id]
     assert button.proto.label == "Export"
     digest = PromptBook().digest()
-    assert read_roster(roster_file(SHIPPED["ceda"], digest), digest).sheet.debaters
+    assert read_roster(write_roster(SHIPPED_ROSTERS["ceda"], digest), digest).sheet.debaters
 
 
 # The test of every role
@@ -455,7 +455,7 @@ def test_every_role_is_tested_by_a_click_and_by_nothing_else(page: AppTest, home
         return Reply("red" if asked.images else "OK")
 
     with loopback(answer) as server:
-        keep(home, replace(one_model("tiny", server.base), name="Here"))
+        keep(home, replace(make_single_model_roster("tiny", server.base), name="Here"))
         at = choose(page.run(), "Here")
         assert not server.asked
         at = until_tested(press(at, "rosters.test"))
@@ -481,7 +481,7 @@ def test_every_role_is_tested_by_a_click_and_by_nothing_else(page: AppTest, home
 def test_what_is_wrong_is_said_in_words_and_no_key_is(page: AppTest, home: Path) -> None:
     seat_key = "THEIRS_API_KEY"
     with loopback(Reply(status=401, message=f"no such key {SECRET}")) as server:
-        keep(home, replace(one_model("tiny", server.base, seat_key), name="Here"))
+        keep(home, replace(make_single_model_roster("tiny", server.base, seat_key), name="Here"))
         at = choose(page.run(), "Here")
         at = put(at, f"settings.key.{seat_key}", SECRET)
         at = until_tested(press(at, "rosters.test"))
@@ -498,7 +498,7 @@ def test_a_model_still_to_be_filled_in_is_not_asked(page: AppTest) -> None:
 
 def test_a_test_can_be_stopped(page: AppTest, home: Path) -> None:
     with loopback(Reply(fault="hang_before")) as server:
-        keep(home, replace(one_model("tiny", server.base), name="Here"))
+        keep(home, replace(make_single_model_roster("tiny", server.base), name="Here"))
         at = press(choose(page.run(), "Here"), "rosters.test")
         end = time.monotonic() + 30
         while not server.asked:
@@ -514,7 +514,7 @@ def test_results_of_an_earlier_version_are_not_shown_for_the_new_one(
     page: AppTest, home: Path
 ) -> None:
     with loopback(Reply("red OK")) as server:
-        sheet = replace(one_model("tiny", server.base), name="Here")
+        sheet = replace(make_single_model_roster("tiny", server.base), name="Here")
         keep(home, sheet)
         at = until_tested(press(choose(page.run(), "Here"), "rosters.test"))
         assert "✓ works" in tables(at)

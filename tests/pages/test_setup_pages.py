@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from components.app import state
-from core.agents.rosters import SHIPPED
+from core.agents.rosters import SHIPPED_ROSTERS
 from core.documents.library import store_file
-from core.review.people import drafts_of, first_project, keep_draft
+from core.review.people import ensure_project, list_drafts, save_draft
 from core.runtime.config import Settings
 from core.schema.records import LibraryEntry
 from core.schema.rosters import RosterConfig
@@ -34,7 +34,7 @@ def until_read(home: Path, project_id: str) -> None:
 def project_id(home: Path) -> str:
     """A project whose admin is Mira, with one file."""
     with open_store(home) as store:
-        project = first_project(store, "Mira", 1.0)
+        project = ensure_project(store, "Mira", 1.0)
         store.projects.save_note("person", "Mira")
         store_file(store, home, project.id, "a.txt", b"Cats sleep.", "Mira", 1.0, Settings())
     return project.id
@@ -43,7 +43,7 @@ def project_id(home: Path) -> str:
 def test_the_library_reads_lists_and_deletes(site: Site, project_id: str) -> None:
     at = site.open("pages/setup/library.py")
     at.file_uploader(key="library.upload").set_value([("b.txt", b"Dogs bark.", "text/plain")]).run()
-    state.prereading().submit(
+    state.get_prereading().submit(
         next(e.id for e in entries(site.home, project_id) if e.name == "a.txt"), "a.txt"
     )
     until_read(site.home, project_id)
@@ -114,7 +114,7 @@ def test_every_roster_can_be_a_projects_own(site: Site, project_id: str) -> None
     at = site.open("pages/setup/project.py")
     key = f"project.{project_id}"
     roster = at.selectbox(key=f"{key}.roster")
-    assert roster.options == ["Built-in engine", *list(SHIPPED)[1:], "our-lab"]
+    assert roster.options == ["Built-in engine", *list(SHIPPED_ROSTERS)[1:], "our-lab"]
     assert "](http" not in roster.help
     roster.set_value("our-lab")
     press(at, f"{key}.save")
@@ -176,7 +176,7 @@ def test_a_name_is_kept_with_its_role(site: Site, project_id: str) -> None:
 
 def test_somebody_else_takes_nothing_over(site: Site, project_id: str) -> None:
     with open_store(site.home) as store:
-        keep_draft(store, "Mira", "new.x", '{"response": "mine"}')
+        save_draft(store, "Mira", "new.x", '{"response": "mine"}')
     at = site.open("pages/setup/settings.py")
     at.text_input(key="settings.person").set_value("Karla").run()
     press(at, "settings.change")
@@ -184,8 +184,8 @@ def test_somebody_else_takes_nothing_over(site: Site, project_id: str) -> None:
     with open_store(site.home) as store:
         assert store.projects.role_of(project_id, "Karla") == "annotator"
         assert store.projects.role_of(project_id, "Mira") == "admin"
-        assert drafts_of(store, "Karla") == []
-        assert drafts_of(store, "Mira") == ["new.x"]
+        assert list_drafts(store, "Karla") == []
+        assert list_drafts(store, "Mira") == ["new.x"]
 
 
 def test_limits_are_kept(site: Site, project_id: str) -> None:

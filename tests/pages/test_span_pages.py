@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.learn.span_tuning import trivial_words
-from core.learning.metrics import Figure
-from core.learning.span_threshold import Fit
-from core.learning.span_tuning import take_into_use
-from core.schema.records import EXAMPLES, MEMBER, THRESHOLD, Member, examples_from
+from components.learn.span_tuning import format_trivial_baselines
+from core.learning.metrics import MetricEstimate
+from core.learning.span_threshold import ThresholdFit
+from core.learning.span_tuning import store_and_use
+from core.schema.records import EXAMPLES_KIND, MEMBER_KIND, THRESHOLD_KIND, Member, parse_examples
 from core.store import open_store
-from core.store.versions import Learned
+from core.store.versions import LearnedArtefact
 from tests.learning.marked import PROJECT, add_case, add_run, marked_case, say, span
 from tests.learning.test_span_answers import panel_run
 from tests.pages.driving import Site, member, press, put, told
@@ -35,12 +35,12 @@ def lead(home: Path) -> None:
         store.projects.set_member(Member(PROJECT.id, "Lea", "lead", 1.0))
 
 
-def in_use(home: Path, kind: str) -> Learned | None:
+def in_use(home: Path, kind: str) -> LearnedArtefact | None:
     with open_store(home) as store:
         return store.learned.in_use(kind, PROJECT.id)
 
 
-def used(home: Path, kind: str) -> Learned:
+def used(home: Path, kind: str) -> LearnedArtefact:
     found = in_use(home, kind)
     assert found is not None
     return found
@@ -76,27 +76,27 @@ def test_a_lead_takes_the_threshold_into_use_and_goes_back(site: Site) -> None:
     assert float(figures["Proposed"][0]) > 0.38
     assert "Only 12 cases" in told(at)
     assert "In use: **the shipped threshold**" in told(at)
-    press(at, f"{THRESHOLD}.take")
+    press(at, f"{THRESHOLD_KIND}.take")
     assert "Expected a reason" in at.error[0].value
-    assert in_use(site.home, THRESHOLD) is None
-    take(at, THRESHOLD, "people mark less")
+    assert in_use(site.home, THRESHOLD_KIND) is None
+    take(at, THRESHOLD_KIND, "people mark less")
     assert not at.error
-    now = used(site.home, THRESHOLD)
+    now = used(site.home, THRESHOLD_KIND)
     assert (now.author, now.body["reader"]["n"]) == ("Lea", 12)
     assert len(now.body["corrections"]) == 12
     assert "What people's marks suggest is in use." in [s.value for s in at.success]
-    go_back(at, THRESHOLD, "too strict")
-    assert in_use(site.home, THRESHOLD) is None
+    go_back(at, THRESHOLD_KIND, "too strict")
+    assert in_use(site.home, THRESHOLD_KIND) is None
     with open_store(site.home) as store:
-        reasons = [c.reason for c in store.learned.choices(THRESHOLD, PROJECT.id)]
+        reasons = [c.reason for c in store.learned.choices(THRESHOLD_KIND, PROJECT.id)]
     assert reasons == ["too strict", "people mark less"]
 
 
 def test_marks_that_are_worth_no_more_than_none_are_said_to_be() -> None:
-    reached, gain = Figure(0.31, 0.2, 0.4), Figure(0.0, 0.0, 0.0)
-    fit = Fit("", 40, 0.4, 0.7, 0.4, reached, reached, gain, 0.1, 0.38, ())
-    assert "**no closer**" in trivial_words(fit, reached)
-    assert "closer" not in trivial_words(fit, Figure(0.5, 0.4, 0.6))
+    reached, gain = MetricEstimate(0.31, 0.2, 0.4), MetricEstimate(0.0, 0.0, 0.0)
+    fit = ThresholdFit("", 40, 0.4, 0.7, 0.4, reached, reached, gain, 0.1, 0.38, ())
+    assert "**no closer**" in format_trivial_baselines(fit, reached)
+    assert "closer" not in format_trivial_baselines(fit, MetricEstimate(0.5, 0.4, 0.6))
 
 
 @pytest.mark.usefixtures("lead")
@@ -106,17 +106,17 @@ def test_examples_are_shown_marked_and_a_person_removes_one(site: Site) -> None:
     assert "cp-mark" in drawn
     assert "<b>bravo</b>" not in drawn
     assert "The built-in span reader reads no examples" in told(at)
-    take(at, EXAMPLES, "clear ones")
-    now = used(site.home, EXAMPLES)
-    names = {one.case_id: one.id[:16] for one in examples_from(now.body)}
+    take(at, EXAMPLES_KIND, "clear ones")
+    now = used(site.home, EXAMPLES_KIND)
+    names = {one.case_id: one.id[:16] for one in parse_examples(now.body)}
     assert "hostile" in names
     press(at, f"spans.example.remove.{names['hostile']}")
-    now = used(site.home, EXAMPLES)
-    assert "hostile" not in {one.case_id for one in examples_from(now.body)}
+    now = used(site.home, EXAMPLES_KIND)
+    assert "hostile" not in {one.case_id for one in parse_examples(now.body)}
     press(at, f"spans.example.allow.{names['hostile']}")
     press(at, f"spans.example.pin.{names['hostile']}")
-    now = used(site.home, EXAMPLES)
-    assert examples_from(now.body)[0].case_id == "hostile"
+    now = used(site.home, EXAMPLES_KIND)
+    assert parse_examples(now.body)[0].case_id == "hostile"
     assert at.button(key=f"spans.example.unpin.{names['hostile']}")
 
 
@@ -124,7 +124,7 @@ def test_examples_are_shown_marked_and_a_person_removes_one(site: Site) -> None:
 def test_annotators_see_and_leads_decide(site: Site) -> None:
     member(site.home, PROJECT.id, "Lea", "annotator")
     at = site.open(PAGE)
-    for kind in (THRESHOLD, EXAMPLES):
+    for kind in (THRESHOLD_KIND, EXAMPLES_KIND):
         take(at, kind, "I want it")
         assert "takes the role lead" in at.error[0].value
         assert in_use(site.home, kind) is None
@@ -135,19 +135,21 @@ def test_what_was_tampered_with_is_named_and_gone_back_from(site: Site) -> None:
     with open_store(site.home) as store:
         with store.writing():
             body = {"reader": {"by_language": {}, "otherwise": 0.5}, "corrections": []}
-            take_into_use(store, Learned(THRESHOLD, PROJECT.id, 1.0, "Lea", body), "better")
+            store_and_use(
+                store, LearnedArtefact(THRESHOLD_KIND, PROJECT.id, 1.0, "Lea", body), "better"
+            )
         store.db.execute("UPDATE learned SET body = '{}'")
     at = site.open(PAGE)
     assert "checksum differs" in at.error[0].value
-    go_back(at, THRESHOLD, "broken")
+    go_back(at, THRESHOLD_KIND, "broken")
     assert not at.error
-    assert in_use(site.home, THRESHOLD) is None
+    assert in_use(site.home, THRESHOLD_KIND) is None
 
 
 @pytest.mark.usefixtures("lead")
 def test_an_example_whose_answer_has_changed_says_so(site: Site) -> None:
     at = site.open(PAGE)
-    take(at, EXAMPLES, "clear ones")
+    take(at, EXAMPLES_KIND, "clear ones")
     assert "would not be chosen so any more" not in told(at)
     with open_store(site.home) as store:
         case = store.cases.get("hostile")
@@ -167,9 +169,9 @@ def test_members_of_a_panel_are_held_against_the_vote_and_taken_into_use(site: S
     at = site.open(PAGE)
     assert "In use: **the vote of all**" in told(at)
     assert "good decides alone" in told(at)
-    take(at, MEMBER, "it is right")
-    now = used(site.home, MEMBER)
+    take(at, MEMBER_KIND, "it is right")
+    now = used(site.home, MEMBER_KIND)
     assert now.body["alone"] == {"en": "good"}
-    at.selectbox(key=f"{MEMBER}.back").set_value(0)
-    go_back(at, MEMBER, "not so sure")
-    assert in_use(site.home, MEMBER) is None
+    at.selectbox(key=f"{MEMBER_KIND}.back").set_value(0)
+    go_back(at, MEMBER_KIND, "not so sure")
+    assert in_use(site.home, MEMBER_KIND) is None

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from components.measure.reliability import information_words
-from core.learning.debate_worth import Information
-from core.learning.metrics import Figure
+from components.measure.reliability import format_information
+from core.learning.debate_worth import DebateInformation
+from core.learning.metrics import MetricEstimate
 from core.store import open_store
 from tests.learning.runs_told import tell
 from tests.learning.test_debate_worth import debates
@@ -48,5 +48,5 @@ def test_sliders_begin_at_what_was_measured(app: OpenApp, home: Path) -> None:
     [(0.1, 0.3, "added information"), (-0.1, 0.3, "not shown"), (-0.3, -0.1, "no information")],
 )
 def test_the_finding_follows_the_interval(low: float, high: float, words: str) -> None:
-    one = Figure((low + high) / 2, low, high)
-    assert words in information_words(Information("", 50, 9, one, one, one, one, 0.5))
+    one = MetricEstimate((low + high) / 2, low, high)
+    assert words in format_information(DebateInformation("", 50, 9, one, one, one, one, 0.5))

@@ -8,10 +8,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.llm.keys import SEARCH_KEY
-from core.review.people import first_project
+from core.review.people import ensure_project
 from core.schema.records import Member
 from core.store import open_store
-from core.tools.web_search import WebChoice, web_choice
+from core.tools.web_search import WebSearchChoice, load_web_choice
 from tests.pages.conftest import OpenApp
 from tests.pages.driving import Site
 from tests.tools.web.server import as_json, serving
@@ -23,13 +23,13 @@ RESULT = {"title": "Wikipedia", "url": "https://a.org/", "content": "An encyclop
 @pytest.fixture(autouse=True)
 def _mira(home: Path) -> None:
     with open_store(home) as store:
-        first_project(store, "Mira", 1.0)
+        ensure_project(store, "Mira", 1.0)
         store.projects.save_note("person", "Mira")
 
 
-def chosen(home: Path) -> WebChoice:
+def chosen(home: Path) -> WebSearchChoice:
     with open_store(home) as store:
-        return web_choice(store)
+        return load_web_choice(store)
 
 
 def choose(app: OpenApp, provider: str) -> AppTest:
@@ -44,7 +44,7 @@ def test_nothing_is_searched_until_somebody_chooses(site: Site) -> None:
     assert at.selectbox(key="settings.web.provider").value == ""
     assert "none: nothing is ever searched" in at.selectbox(key="settings.web.provider").options[0]
     assert "settings.web.test" not in {button.key for button in at.button}
-    assert chosen(site.home) == WebChoice()
+    assert chosen(site.home) == WebSearchChoice()
 
 
 def test_a_server_is_chosen_and_tried(site: Site) -> None:
@@ -53,7 +53,7 @@ def test_a_server_is_chosen_and_tried(site: Site) -> None:
         assert any("sends a statement" in info.value for info in at.info)
         at.text_input(key="settings.web.address").set_value(server.origin)
         at.button(key="settings.web.save").click().run()
-        assert chosen(site.home) == WebChoice("searxng", server.origin)
+        assert chosen(site.home) == WebSearchChoice("searxng", server.origin)
         assert server.got == [], "saving asks nobody"
         at.button(key="settings.web.test").click().run()
         assert "SearXNG found 1" in at.success[0].value
@@ -69,7 +69,7 @@ def test_what_cannot_be_an_address_is_said_and_not_kept(site: Site) -> None:
     at.text_input(key="settings.web.address").set_value("my server")
     at.button(key="settings.web.save").click().run()
     assert "Expected the SearXNG server" in at.error[0].value
-    assert chosen(site.home) == WebChoice()
+    assert chosen(site.home) == WebSearchChoice()
 
 
 def test_the_key_is_asked_for_by_name_and_never_stored(site: Site) -> None:
@@ -79,7 +79,7 @@ def test_the_key_is_asked_for_by_name_and_never_stored(site: Site) -> None:
     assert not at.exception
     assert any("typed in this session" in caption.value for caption in at.caption)
     at.button(key="settings.web.save").click().run()
-    assert chosen(site.home) == WebChoice("google", cx="engine:1")
+    assert chosen(site.home) == WebSearchChoice("google", cx="engine:1")
     assert b"AIza-secret" not in b"".join(
         p.read_bytes() for p in site.home.rglob("*") if p.is_file()
     )
@@ -87,10 +87,10 @@ def test_the_key_is_asked_for_by_name_and_never_stored(site: Site) -> None:
 
 def test_only_an_admin_chooses(site: Site) -> None:
     with open_store(site.home) as store, store.writing():
-        project = first_project(store, "Mira", 1.0)
+        project = ensure_project(store, "Mira", 1.0)
         store.projects.set_member(Member(project.id, "Karl", "lead", 1.0))
         store.projects.save_note("person", "Karl")
     at = choose(site.open, "wikipedia")
     at.button(key="settings.web.save").click().run()
     assert "takes the role admin" in at.error[0].value
-    assert chosen(site.home) == WebChoice()
+    assert chosen(site.home) == WebSearchChoice()

@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 from core.pipeline.span_stage import (
     VotedRun,
     VotedSpan,
-    hard_places,
-    named,
-    rotate,
-    rulings,
-    soft_labels,
-    tally,
+    compute_soft_labels,
+    find_hard_spans,
+    name_members,
+    rotate_panel,
+    rule_on_spans,
+    tally_votes,
 )
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ModelError, ReplyError, ReviewError, Stopped
 from core.schema.events import Event, ProblemMet, SpanProposed, SpanVote, SpanVoted, WordsScored
-from core.schema.records import Levels, PanelRule, Span, WordScore
+from core.schema.records import MarkingLevels, PanelRule, Span, WordScore
 from core.schema.roles import CaseView
 from tests.fakes import make_case, make_view
 
@@ -77,7 +77,7 @@ def by_hand(runs: list[VotedRun]) -> tuple[list[float], list[float]]:
 
 @given(some_runs())
 def test_soft_labels_are_the_mean_of_the_runs_at_every_character(runs: list[VotedRun]) -> None:
-    labels = soft_labels(runs)
+    labels = compute_soft_labels(runs)
     means, levels = by_hand(runs)
     told = {i: label for label in labels for i in range(label.start, label.end)}
     for place in range(len(TEXT)):
@@ -91,8 +91,10 @@ def test_soft_labels_are_the_mean_of_the_runs_at_every_character(runs: list[Vote
 def test_hard_is_what_more_than_half_of_the_runs_mark_from_the_threshold_on(
     runs: list[VotedRun], threshold: float
 ) -> None:
-    labels = soft_labels(runs)
-    marked = {i for start, end in hard_places(labels, threshold, TEXT) for i in range(start, end)}
+    labels = compute_soft_labels(runs)
+    marked = {
+        i for start, end in find_hard_spans(labels, threshold, TEXT) for i in range(start, end)
+    }
     for label in labels:
         times = [max((s.p or 0.0 for s in one.over(label.start)), default=0.0) for one in runs]
         is_hard = 2 * sum(round(p, 4) >= threshold for p in times) > len(runs)
@@ -102,15 +104,15 @@ def test_hard_is_what_more_than_half_of_the_runs_mark_from_the_threshold_on(
 
 
 def test_who_gave_no_vote_is_absent_from_the_mean_and_is_not_one_half() -> None:
-    (label,) = soft_labels([run("A", voted(0, 5, B=0.9))])
+    (label,) = compute_soft_labels([run("A", voted(0, 5, B=0.9))])
     assert label.p == 0.9
-    (label,) = soft_labels([run("A", voted(0, 5, B=0.9, C=0.3))])
+    (label,) = compute_soft_labels([run("A", voted(0, 5, B=0.9, C=0.3))])
     assert label.p == pytest.approx(0.6)
 
 
 def test_words_on_which_nobody_voted_stay_proposed_and_are_not_kept() -> None:
-    found = tally([run("A", voted(0, 5))], PanelRule(), TEXT, "en")
-    (ruling,) = rulings(found, "hallucinated")
+    found = tally_votes([run("A", voted(0, 5))], PanelRule(), TEXT, "en")
+    (ruling,) = rule_on_spans(found, "hallucinated")
     assert not ruling.kept
     assert "Nobody could vote" in ruling.reason
     assert [(label.p, label.level) for label in found.labels] == [(0.0, 0.0)]
@@ -118,9 +120,9 @@ def test_words_on_which_nobody_voted_stay_proposed_and_are_not_kept() -> None:
 
 def test_a_run_that_nobody_voted_on_makes_no_majority() -> None:
     runs = [run("A", voted(0, 5)), run("B", voted(0, 5, A=0.9))]
-    (label,) = soft_labels(runs)
+    (label,) = compute_soft_labels(runs)
     assert (label.p, label.level) == (0.9, 0.0)
-    assert hard_places([label], 0.7, TEXT) == ()
+    assert find_hard_spans([label], 0.7, TEXT) == ()
 
 
 def test_most_runs_decide_from_the_papers_threshold_on() -> None:
@@ -129,12 +131,12 @@ def test_most_runs_decide_from_the_papers_threshold_on() -> None:
         run("B", voted(6, 11, A=0.7, C=0.7), voted(12, 17, A=0.6, C=0.6)),
         run("C", voted(12, 17, A=0.9, B=0.9)),
     ]
-    found = tally(runs, PanelRule(), TEXT, "en")
-    told = [(r.span.text, r.kept, r.span.source) for r in rulings(found, "hallucinated")]
+    found = tally_votes(runs, PanelRule(), TEXT, "en")
+    told = [(r.span.text, r.kept, r.span.source) for r in rule_on_spans(found, "hallucinated")]
     assert told == [("bravo", True, "A, B"), ("erika", False, "A"), ("carol", False, "B, C")]
-    kept = next(rulings(found, "hallucinated"))
+    kept = next(rule_on_spans(found, "hallucinated"))
     assert kept.span.p == pytest.approx((0.85 + 0.7) / 3, abs=1e-3)
-    why = [r.reason for r in rulings(found, "hallucinated")]
+    why = [r.reason for r in rule_on_spans(found, "hallucinated")]
     assert why[0].startswith("Marked by more than half of 3 runs with p of 0.70 or more")
     assert why[1] == "Marked in 1 of 3 runs; more than half would have to."
     assert why[2] == "The votes come to 0.60, below 0.70."
@@ -142,23 +144,23 @@ def test_most_runs_decide_from_the_papers_threshold_on() -> None:
 
 def test_under_another_verdict_no_words_are_kept() -> None:
     runs = [run("A", voted(0, 5, B=0.9)), run("B", voted(0, 5, A=0.9))]
-    found = tally(runs, PanelRule(), TEXT, "en")
-    assert [r.kept for r in rulings(found, "hallucinated")] == [True]
-    assert [(r.kept, r.reason) for r in rulings(found, "unclear")] == [
+    found = tally_votes(runs, PanelRule(), TEXT, "en")
+    assert [r.kept for r in rule_on_spans(found, "hallucinated")] == [True]
+    assert [(r.kept, r.reason) for r in rule_on_spans(found, "unclear")] == [
         (False, "The verdict is unclear.")
     ]
 
 
 def test_a_learned_threshold_and_a_learned_member_count_by_language() -> None:
     runs = [run("A", voted(0, 5, B=0.5)), run("B")]
-    rule = PanelRule(Levels((("de", 0.4),), 0.7), alone=(("de", "A"),))
-    german, english = tally(runs, rule, TEXT, "de-AT"), tally(runs, rule, TEXT, "en")
+    rule = PanelRule(MarkingLevels((("de", 0.4),), 0.7), alone=(("de", "A"),))
+    german, english = tally_votes(runs, rule, TEXT, "de-AT"), tally_votes(runs, rule, TEXT, "en")
     assert (german.threshold, german.alone) == (0.4, "A")
-    assert [r.kept for r in rulings(german, "hallucinated")] == [True]
-    assert "A decides here" in next(rulings(german, "hallucinated")).reason
+    assert [r.kept for r in rule_on_spans(german, "hallucinated")] == [True]
+    assert "A decides here" in next(rule_on_spans(german, "hallucinated")).reason
     assert (english.threshold, english.alone) == (0.7, "")
-    assert [r.kept for r in rulings(english, "hallucinated")] == [False]
-    gone = tally(runs[1:], rule, TEXT, "de")
+    assert [r.kept for r in rule_on_spans(english, "hallucinated")] == [False]
+    gone = tally_votes(runs[1:], rule, TEXT, "de")
     assert gone.alone == ""  # who could not extract decides nothing
 
 
@@ -166,7 +168,7 @@ def test_weights_sum_the_votes_with_each_ones_own_p() -> None:
     scores = (WordScore(0, 5, 0.8), WordScore(6, 11, 0.2))
     runs = [run("A", voted(0, 5, B=0.5), scores=scores), run("B", voted(6, 11))]
     weights = (("A", "A", 0.5), ("A", "B", 0.2), ("B", "B", 0.3), ("gone", "A", 9.0))
-    labels = soft_labels(runs, weights)
+    labels = compute_soft_labels(runs, weights)
     told = {label.start: label.p for label in labels}
     assert told[0] == pytest.approx(0.5 * 0.8 + 0.2 * 0.5)
     assert told[6] == pytest.approx(0.5 * 0.2 + 0.3 * 0.9)
@@ -175,7 +177,7 @@ def test_weights_sum_the_votes_with_each_ones_own_p() -> None:
 
 def test_an_absent_vote_counts_in_a_weighted_sum_as_the_others_do() -> None:
     weights = (("A", "B", 0.5), ("A", "C", 0.5))
-    (label,) = soft_labels([run("A", voted(0, 5, B=0.6))], weights)
+    (label,) = compute_soft_labels([run("A", voted(0, 5, B=0.6))], weights)
     assert label.p == pytest.approx(0.6)
 
 
@@ -200,7 +202,7 @@ class Member:
         self.voted: list[tuple[Span, ...]] = []
         self.extracted = 0
 
-    def extract(self, view: CaseView, stop: Stop) -> tuple[Span, ...]:
+    def extract(self, view: CaseView, stop: StopSignal) -> tuple[Span, ...]:
         self.extracted += 1
         stop.wait(self._wait)
         if isinstance(self._words, ReviewError):
@@ -208,7 +210,7 @@ class Member:
         places = [(6 * n, 6 * n + 5) for n in self._words]
         return tuple(Span(a, b, TEXT[a:b], 0.9, "wrong_entity", "me") for a, b in places)
 
-    def vote(self, view: CaseView, spans: Sequence[Span], stop: Stop) -> tuple[SpanVote, ...]:
+    def vote(self, view: CaseView, spans: Sequence[Span], stop: StopSignal) -> tuple[SpanVote, ...]:
         self.voted.append(tuple(spans))
         stop.wait(self._wait)
         if isinstance(self._p, ReviewError):
@@ -222,12 +224,14 @@ class Scorer(Member):
     def threshold(self, language: str) -> float:
         return 0.4
 
-    def score_words(self, view: CaseView, stop: Stop) -> tuple[WordScore, ...]:
+    def score_words(self, view: CaseView, stop: StopSignal) -> tuple[WordScore, ...]:
         return (WordScore(0, 5, 0.9), WordScore(6, 11, 0.3))
 
 
-def played(*panel: Member, stop: Stop | None = None) -> tuple[list[Event], tuple[VotedRun, ...]]:
-    work = rotate(panel, VIEW, stop or Stop(), lambda: 1.0)
+def played(
+    *panel: Member, stop: StopSignal | None = None
+) -> tuple[list[Event], tuple[VotedRun, ...]]:
+    work = rotate_panel(panel, VIEW, stop or StopSignal(), lambda: 1.0)
     events: list[Event] = []
     while True:
         try:
@@ -307,7 +311,7 @@ def test_scores_of_every_word_are_told_and_kept() -> None:
 
 def test_equal_names_are_told_apart() -> None:
     panel = [Member("m", [0]), Member("m", [1]), Member("n", [2]), Member("m", [])]
-    assert named(panel) == ("m", "m (2)", "n", "m (3)")
+    assert name_members(panel) == ("m", "m (2)", "n", "m (3)")
     events, _ = played(*panel)
     proposed = [e.span.source for e in events if isinstance(e, SpanProposed)]
     assert sorted(proposed) == ["m", "m (2)", "n"]
@@ -332,7 +336,7 @@ def test_votes_do_not_wait_for_slower_extractors() -> None:
 
 
 def test_a_stop_ends_it_at_once() -> None:
-    stop = Stop()
+    stop = StopSignal()
     threading.Timer(0.1, stop.set).start()
     began = time.monotonic()
     with pytest.raises(Stopped):

@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 
 from core.store import open_store
-from core.store.queue import Rules
+from core.store.queue import QueueRules
 
 PEOPLE = 3  # an item
 SAYING = threading.Lock()
@@ -18,7 +18,7 @@ SAYING = threading.Lock()
 
 def annotate(home: Path, project: str, person: str) -> None:
     """Everything that comes to one person."""
-    rules = Rules(PEOPLE, 60.0)
+    rules = QueueRules(PEOPLE, 60.0)
     with open_store(home) as store:
         while True:
             with store.writing():

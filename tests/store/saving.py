@@ -18,15 +18,15 @@ import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.review.adjudication import open_again, record, settle
-from core.review.people import draft_of, keep_draft
+from core.review.adjudication import record_correction, record_gold, reopen_case
+from core.review.people import load_draft, save_draft
 from core.schema.records import Case, Span, new_id
-from core.schema.reviews import Correction, Gold, Handling
+from core.schema.reviews import Correction, GoldAnswer, QueueEvent
 from core.store import Store, open_store
-from core.store.queue import Rules
+from core.store.queue import QueueRules
 from core.store.sqlite import to_json
 
-RULES = Rules(people=3, seconds=1e6)
+RULES = QueueRules(people=3, seconds=1e6)
 THREADS = 4
 # One process that saves without a pause keeps another's out for as long as SQLite lets it wait.
 PAUSE_SECONDS = 0.02
@@ -104,8 +104,8 @@ class Person:
         line = f"{self.name} {case.id} {text}"
         with self.store.writing():
             self.ledger.begun("draft", line)
-            keep_draft(self.store, self.name, case.id, text)
-        assert draft_of(self.store, self.name, case.id) == text
+            save_draft(self.store, self.name, case.id, text)
+        assert load_draft(self.store, self.name, case.id) == text
         self.ledger.kept("draft", line)
 
     def _answer(self, case: Case) -> Correction:
@@ -119,7 +119,7 @@ class Person:
         with self.store.writing():
             self.ledger.begun("said", to_json(said))
             self.store.projects.require(self.project, self.name, "annotator", "answer")
-            record(self.store, said, case)
+            record_correction(self.store, said, case)
             self.store.queue.end(case.id, self.name, "submitted", said.at)
         self.ledger.kept("said", to_json(said))
         return said
@@ -130,7 +130,7 @@ class Person:
         )
         with self.store.writing():
             self.ledger.begun("said", to_json(undo))
-            record(self.store, undo, case)
+            record_correction(self.store, undo, case)
             self.store.queue.again(case.id, self.name, RULES, undo.at)
         self.ledger.kept("said", to_json(undo))
 
@@ -144,7 +144,7 @@ class Person:
             self.ledger.begun("handled", f"{case.id} {self.name} {now!r} {became}")
             self.store.queue.end(case.id, self.name, became, now)  # type: ignore[arg-type]
             self.store.handlings.add(
-                Handling(case.id, self.name, now, became)  # type: ignore[arg-type]
+                QueueEvent(case.id, self.name, now, became)  # type: ignore[arg-type]
             )
         self.ledger.kept("handled", f"{case.id} {self.name} {now!r} {became}")
 
@@ -154,14 +154,14 @@ class Person:
             item = self.store.queue.get(case.id)
             assert item is not None
             is_again = item.state == "adjudicated"
-            gold = Gold(
+            gold = GoldAnswer(
                 new_id(), case.id, self.name, time.time(), "adjudicated", "supported", reason=LONG
             )
             if is_again:
-                open_again(self.store, case.id, self.name, gold.at)
+                reopen_case(self.store, case.id, self.name, gold.at)
             else:
                 self.ledger.begun("settled", to_json(gold))
-                settle(self.store, gold, case)
+                record_gold(self.store, gold, case)
         if not is_again:
             self.ledger.kept("settled", to_json(gold))
 

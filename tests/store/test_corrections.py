@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from core.runtime.errors import InputError
-from core.schema.records import Box, Label, Plan, Project, Run, Source, Span
+from core.schema.records import BoundingBox, Label, Plan, Project, Run, Source, Span
 from core.schema.reviews import Correction, EvidenceMark, ImageBox
 from core.store import Store
 from tests.fakes import make_case
@@ -81,7 +81,7 @@ def mark(start: int, end: int, text: str = "412 m") -> dict[str, Any]:
 
 
 def drawn(*sides: float, comment: str = "") -> dict[str, Any]:
-    return {"boxes": (ImageBox("photo", Box(*sides), "number_or_date", comment),)}
+    return {"boxes": (ImageBox("photo", BoundingBox(*sides), "number_or_date", comment),)}
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from core.runtime.errors import ConfigError
 from core.schema.records import Project
 from core.store import open_store
 from core.store.cases import Cases
-from core.store.database import DATABASE
+from core.store.database import DATABASE_FILE
 from core.store.migrations import migrations
 from core.store.projects import Projects
 from core.store.sqlite import Database
@@ -46,7 +46,7 @@ def test_many_processes_may_open_a_new_home_at_once(home: Path) -> None:
 
 def test_who_opens_a_home_that_another_is_just_making_waits(home: Path) -> None:
     home.mkdir()
-    other = sqlite3.connect(home / DATABASE, isolation_level=None, check_same_thread=False)
+    other = sqlite3.connect(home / DATABASE_FILE, isolation_level=None, check_same_thread=False)
     other.execute("BEGIN IMMEDIATE")  # not yet WAL: SQLite refuses the switch without waiting
     threading.Timer(0.3, lambda: other.execute("COMMIT")).start()
     with open_store(home) as store:
@@ -55,21 +55,21 @@ def test_who_opens_a_home_that_another_is_just_making_waits(home: Path) -> None:
 
 def test_a_newer_database_is_refused_untouched(home: Path) -> None:
     open_store(home).close()
-    with sqlite3.connect(home / DATABASE) as connection:
+    with sqlite3.connect(home / DATABASE_FILE) as connection:
         connection.execute(
             "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) "
             "VALUES ('counterpoint', 'm999_from_the_future', 'x')"
         )
     connection.close()
-    before = (home / DATABASE).read_bytes()
+    before = (home / DATABASE_FILE).read_bytes()
     with pytest.raises(ConfigError, match=r"newer version .*m999_from_the_future.* untouched"):
         open_store(home)
-    assert (home / DATABASE).read_bytes() == before
+    assert (home / DATABASE_FILE).read_bytes() == before
 
 
 def test_another_file_in_its_place_is_named(home: Path) -> None:
     home.mkdir()
-    (home / DATABASE).write_text("this is no database, but long enough to be looked at" * 20)
+    (home / DATABASE_FILE).write_text("this is no database, but long enough to be looked at" * 20)
     with pytest.raises(ConfigError, match="found another file"):
         open_store(home)
 
@@ -113,7 +113,7 @@ def test_reading_sees_one_state_whatever_is_written_meanwhile(home: Path) -> Non
 
 def test_rows_of_old_tables_get_the_questions_of_their_cases(home: Path) -> None:
     home.mkdir()
-    db = Database(sqlite3.connect(home / DATABASE, isolation_level=None))
+    db = Database(sqlite3.connect(home / DATABASE_FILE, isolation_level=None))
     migrations.apply(db, stop_before="m005_batch_questions")
     Projects(db).save(Project("p", "Ours", 1.0))
     Cases(db).add(make_case("Yes.", project_id="p", question="Do cats sleep?"), [])

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from components.review.review_item import versions_of
-from core.exchange.incoming import is_said
-from core.exchange.outgoing import stored_row
-from core.review.adjudication import decided
+from components.review.review_item import list_versions
+from core.exchange.incoming import convert_labels_to_suggestions
+from core.exchange.outgoing import build_row
+from core.review.adjudication import load_decided_cases
 from core.runtime.errors import ConflictError, InputError
-from core.schema.progress import Progress
+from core.schema.progress import RunState
 from core.schema.records import Project, Span
-from core.schema.reviews import Correction, Gold, Handling, Ratings, Suggestion
+from core.schema.reviews import Correction, GoldAnswer, QueueEvent, Ratings, Suggestion
 from core.store import Store, open_store
 from tests.fakes import make_case
 
@@ -39,7 +39,7 @@ def answer(number: int, author: str = "Mira", **changes: object) -> Correction:
 
 
 def test_the_newest_gold_counts_and_earlier_ones_stay(store: Store) -> None:
-    first = Gold("g1", "case", "a public set", 1.0, "imported", "hallucinated", (SPAN,))
+    first = GoldAnswer("g1", "case", "a public set", 1.0, "imported", "hallucinated", (SPAN,))
     second = replace(
         first, id="g2", author="Lena", origin="corrected", label="supported", spans=(), reason="512"
     )
@@ -52,7 +52,7 @@ def test_the_newest_gold_counts_and_earlier_ones_stay(store: Store) -> None:
 
 
 def test_what_comes_in_later_does_not_overrule_what_was_settled(store: Store) -> None:
-    old = Gold("g1", "case", "a set", 1.0, "imported", "hallucinated")
+    old = GoldAnswer("g1", "case", "a set", 1.0, "imported", "hallucinated")
     settled = replace(old, id="g2", author="Lena", origin="adjudicated", label="supported")
     new = replace(old, id="g3", at=9.0)
     with store.writing():
@@ -63,15 +63,17 @@ def test_what_comes_in_later_does_not_overrule_what_was_settled(store: Store) ->
         store.golds.add(settled, RESPONSE)
         store.golds.add(new, RESPONSE)
     assert store.golds.that_counts("case") == settled
-    (found,) = decided(store, [CASE], is_same=True)
+    (found,) = load_decided_cases(store, [CASE], is_same=True)
     assert (found.gold, found.label) == (settled, "supported")
-    assert versions_of(store, CASE, Progress())[-1].label == "supported"
-    assert stored_row(store, CASE).answer == settled
-    assert [one.label for one in is_said(stored_row(store, CASE), "bot")] == ["supported"]
+    assert list_versions(store, CASE, RunState())[-1].label == "supported"
+    assert build_row(store, CASE).answer == settled
+    assert [one.label for one in convert_labels_to_suggestions(build_row(store, CASE), "bot")] == [
+        "supported"
+    ]
 
 
 def test_a_gold_is_corrected_with_a_reason_and_with_words_that_stand_there(store: Store) -> None:
-    gold = Gold("g", "case", "Lena", 1.0, "corrected", "supported")
+    gold = GoldAnswer("g", "case", "Lena", 1.0, "corrected", "supported")
     with store.writing(), pytest.raises(InputError, match="takes a reason"):
         store.golds.add(gold, RESPONSE)
     moved = replace(gold, origin="imported", spans=(replace(SPAN, start=AT + 1, end=AT + 4),))
@@ -130,8 +132,8 @@ def test_ratings_outside_of_their_range_are_refused(
 
 
 def test_handlings_are_a_log(store: Store) -> None:
-    first = Handling("case", "Mira", 1.0, "flagged", "two readings")
-    second = Handling("case", "Lena", 2.0, "adjudicated")
+    first = QueueEvent("case", "Mira", 1.0, "flagged", "two readings")
+    second = QueueEvent("case", "Lena", 2.0, "adjudicated")
     with store.writing():
         store.handlings.add(first)
         store.handlings.add(second)
@@ -150,6 +152,6 @@ def test_what_nobody_said_at_no_time_is_refused(store: Store, changes: dict[str,
         store.corrections.add(replace(answer(1), **changes), RESPONSE)  # type: ignore[arg-type]
     assert store.corrections.history("case") == []
     if "seconds" not in changes:
-        gold = Gold("g", "case", "Lena", 1.0, "imported", "supported")
+        gold = GoldAnswer("g", "case", "Lena", 1.0, "imported", "supported")
         with store.writing(), pytest.raises(InputError, match="Expected"):
             store.golds.add(replace(gold, **changes), RESPONSE)  # type: ignore[arg-type]

@@ -20,10 +20,10 @@ from pathlib import Path
 
 import pytest
 
-from core.review.adjudication import differ
-from core.review.people import draft_of
+from core.review.adjudication import rate_difference
+from core.review.people import load_draft
 from core.schema.records import Member, Project
-from core.schema.reviews import Correction, Gold, Item
+from core.schema.reviews import Correction, GoldAnswer, QueueItem
 from core.store import Store, open_store
 from core.store.sqlite import from_json
 from tests.fakes import make_case
@@ -44,7 +44,7 @@ class Told:
     """What the processes wrote into their files."""
 
     said: dict[str, Correction] = field(default_factory=dict)
-    settled: dict[str, Gold] = field(default_factory=dict)
+    settled: dict[str, GoldAnswer] = field(default_factory=dict)
     handled: list[str] = field(default_factory=list)
     drafts: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
     count: int = 0
@@ -64,7 +64,7 @@ class Told:
             said = from_json(Correction, text)
             self.said[said.id] = said
         elif what == "settled":
-            gold = from_json(Gold, text)
+            gold = from_json(GoldAnswer, text)
             self.settled[gold.id] = gold
         elif what == "handled":
             self.handled.append(text)
@@ -128,7 +128,7 @@ def more_items(store: Store, number: int) -> None:
             case = make_case(words, id=f"case{number:03}{n:03}", project_id=PROJECT)
             store.cases.add(case, ())
             store.queue.add(
-                Item(case.id, PROJECT, None, float(n), "hallucinated", 0.5, 0.0, "en", 0.5)
+                QueueItem(case.id, PROJECT, None, float(n), "hallucinated", 0.5, 0.0, "en", 0.5)
             )
 
 
@@ -197,7 +197,7 @@ def require_kept(store: Store, kept: Told, begun: Told) -> int:
     assert set(handled.values()) <= {1}
     for (person, case_id), typed in begun.drafts.items():
         mine = kept.drafts[person, case_id]
-        there_now = draft_of(store, person, case_id)
+        there_now = load_draft(store, person, case_id)
         assert there_now in (typed[-1], mine[-1] if mine else "")
         lost += there_now != typed[-1]
     return lost + len(begun.handled) - len(handled)
@@ -213,7 +213,7 @@ def require_whole(store: Store) -> None:
         last_said = {said.author: said for said in store.corrections.history(case_id)}
         answered = {author for author, said in last_said.items() if not said.withdraws}
         assert answered == submitted, "an answer without its item, or an item without its answer"
-        assert item.differ == differ(store.corrections.newest_of_case(case_id))
+        assert item.differ == rate_difference(store.corrections.newest_of_case(case_id))
         did = [(h.did, h.person, h.at) for h in store.handlings.of_case(case_id)]
         settled = [(g.author, g.at) for g in store.golds.of_case(case_id)]
         assert [(person, at) for what, person, at in did if what == "adjudicated"] == settled

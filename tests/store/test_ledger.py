@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from core.store import Store, open_store
-from core.store.ledger import DAY, Amount, LedgerRow
+from core.store.ledger import DAY_SECONDS, LedgerRow, SpendAmount
 
-NOON = 20_000 * DAY + DAY / 2
+NOON = 20_000 * DAY_SECONDS + DAY_SECONDS / 2
 ROW = LedgerRow(
     id="a",
     run_id="run",
@@ -59,15 +59,15 @@ def test_it_survives_reopening(home: Path) -> None:
 
 
 def test_a_call_belongs_to_the_day_on_which_it_was_sent(store: Store) -> None:
-    store.ledger.put(replace(DONE, at=20_000 * DAY - 0.5, counts_nano=1))
-    store.ledger.put(replace(DONE, id="b", at=20_000 * DAY, counts_nano=10))
+    store.ledger.put(replace(DONE, at=20_000 * DAY_SECONDS - 0.5, counts_nano=1))
+    store.ledger.put(replace(DONE, id="b", at=20_000 * DAY_SECONDS, counts_nano=10))
     store.ledger.put(replace(DONE, id="c", person="Tom", run_id="other", counts_nano=100))
     store.ledger.put(replace(ROW, id="d", counts_nano=0, counts_tokens=7))
     spent = store.ledger.spent("run", "Mira", NOON + 60)
-    assert spent.run == Amount(11, 7, 0, 7)
-    assert spent.day == Amount(110, 7, 0, 7)
-    assert spent.person_day == Amount(10, 7, 0, 7)
-    assert store.ledger.spent("new", "Ida", NOON + DAY).day == Amount()
+    assert spent.run == SpendAmount(11, 7, 0, 7)
+    assert spent.day == SpendAmount(110, 7, 0, 7)
+    assert spent.person_day == SpendAmount(10, 7, 0, 7)
+    assert store.ledger.spent("new", "Ida", NOON + DAY_SECONDS).day == SpendAmount()
 
 
 @pytest.mark.parametrize(

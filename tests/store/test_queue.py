@@ -12,27 +12,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.review.adjudication import open_again
+from core.review.adjudication import reopen_case
 from core.runtime.errors import ConflictError
 from core.schema.records import Case, Project
-from core.schema.reviews import Item
+from core.schema.reviews import QueueItem
 from core.store import Store, open_store
 from core.store.queue import (
-    AT_RANDOM,
-    EVERYTHING,
-    SHARES,
+    CRITERION_SHARES,
+    NO_ITEM_FILTER,
+    RANDOM_REASON,
     ItemFilter,
-    Rules,
-    unsureness,
-    why_of,
-    worth,
+    QueueRules,
+    compute_unsureness,
+    compute_worth,
+    explain_item,
 )
 from tests.fakes import make_case
 from tests.soak import often
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROJECT = "p" * 32
-TWO = Rules(people=2, seconds=60.0)
+TWO = QueueRules(people=2, seconds=60.0)
 
 
 def filled(store: Store, count: int) -> list[str]:
@@ -50,7 +50,9 @@ def filled(store: Store, count: int) -> list[str]:
 def put(store: Store, case: Case, n: int, count: int) -> None:
     store.cases.add(case, ())
     p = 0.5 + 0.5 * n / count
-    item = Item(case.id, PROJECT, None, float(n), "hallucinated", p, 0.0, "en", 1.0 - n / count)
+    item = QueueItem(
+        case.id, PROJECT, None, float(n), "hallucinated", p, 0.0, "en", 1.0 - n / count
+    )
     store.queue.add(item, lot=((n * 7919) % 1000) / 1000)
 
 
@@ -59,7 +61,7 @@ def store() -> Store:
     return open_store(None)
 
 
-def claimed(store: Store, person: str, now: float = 0.0, rules: Rules = TWO) -> str | None:
+def claimed(store: Store, person: str, now: float = 0.0, rules: QueueRules = TWO) -> str | None:
     with store.writing():
         found = store.queue.claim(PROJECT, person, rules, now)
     return found.case_id if found else None
@@ -137,7 +139,7 @@ def test_who_flagged_an_item_gets_it_again_when_it_is_given_back(store: Store) -
     ended(store, ids[0], "Mira", "flagged")
     assert claimed(store, "Mira") is None
     with store.writing():
-        open_again(store, ids[0], "Lena", 7.0)
+        reopen_case(store, ids[0], "Lena", 7.0)
     assert claimed(store, "Mira", 8.0) == ids[0]
 
 
@@ -146,7 +148,7 @@ def test_a_random_draw_says_so_and_follows_the_lots(store: Store) -> None:
     with store.writing():
         found = store.queue.claim(PROJECT, "Mira", TWO, 0.0, is_random=True)
     assert found is not None
-    assert (found.case_id, found.why) == ("case0000", AT_RANDOM)
+    assert (found.case_id, found.why) == ("case0000", RANDOM_REASON)
     ended(store, "case0000", "Mira")
     with store.writing():
         found = store.queue.claim(PROJECT, "Mira", TWO, 0.0, is_random=True)
@@ -181,7 +183,7 @@ def test_an_item_that_is_chosen_is_given_unless_enough_others_have_it(store: Sto
 @pytest.mark.parametrize(
     ("wanted", "first", "count"),
     [
-        (EVERYTHING, "case0000", 10),
+        (NO_ITEM_FILTER, "case0000", 10),
         (ItemFilter(label="supported"), None, 0),
         (ItemFilter(language="en", p_from=0.7), "case0004", 6),
         (ItemFilter(p_from=0.6, p_to=0.8), "case0002", 5),
@@ -230,8 +232,8 @@ def test_a_newer_run_renews_an_item_and_leaves_its_state(store: Store) -> None:
 def test_each_item_says_why_it_comes(
     p: float | None, disagreement: float, unlike: float, words: str
 ) -> None:
-    teaches = worth(unsureness(p), disagreement) + SHARES.unlike * unlike
-    assert why_of(Item("c", "p", None, 0.0, "", p, disagreement, "en", teaches)) == words
+    teaches = compute_worth(compute_unsureness(p), disagreement) + CRITERION_SHARES.unlike * unlike
+    assert explain_item(QueueItem("c", "p", None, 0.0, "", p, disagreement, "en", teaches)) == words
 
 
 WORK = st.lists(
@@ -250,7 +252,7 @@ def test_whatever_people_do_nobody_gets_one_too_many(
 ) -> None:
     store = open_store(None)
     ids = filled(store, 3)
-    rules, now = Rules(people, 10.0), 0.0
+    rules, now = QueueRules(people, 10.0), 0.0
     hands: dict[str, str] = {}
     for person, what in work:
         now += 11.0 if what == "wait" else 1.0

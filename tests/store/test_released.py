@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.store import open_store
-from core.store.database import DATABASE
+from core.store.database import DATABASE_FILE
 from core.store.migrations import migrations
 from core.store.runs import RunFilter
 
@@ -25,7 +25,7 @@ def test_the_newest_schema_has_its_fixture() -> None:
 @pytest.mark.parametrize("released", RELEASED, ids=lambda path: path.name)
 def test_a_released_database_opens_whole(released: Path, home: Path) -> None:
     home.mkdir()
-    (home / DATABASE).write_bytes(gzip.decompress(released.read_bytes()))
+    (home / DATABASE_FILE).write_bytes(gzip.decompress(released.read_bytes()))
     with open_store(home) as store:
         assert store.projects.settings().passages == 7
         project = store.projects.all()[0]

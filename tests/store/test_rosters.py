@@ -8,17 +8,19 @@ from dataclasses import replace
 import pytest
 
 from core.runtime.errors import ConflictError, InputError
-from core.schema.rosters import BUILT_IN, DebaterSeat, RosterConfig, Seat
+from core.schema.rosters import BUILT_IN_ROSTER, AgentConfig, DebaterConfig, RosterConfig
 from core.store import Store
 
 SHEET = RosterConfig(
     "Ours",
     "Two small models.",
     debaters=(
-        DebaterSeat("Ada", Seat(model="ollama/a", temperature=0.2)),
-        DebaterSeat("B", Seat()),
+        DebaterConfig("Ada", AgentConfig(model="ollama/a", temperature=0.2)),
+        DebaterConfig("B", AgentConfig()),
     ),
-    judge=Seat(model="openai/j", api_base="http://127.0.0.1:1/v1", price_in=0.5, max_tokens=300),
+    judge=AgentConfig(
+        model="openai/j", api_base="http://127.0.0.1:1/v1", price_in=0.5, max_tokens=300
+    ),
 )
 
 
@@ -67,7 +69,7 @@ def test_what_somebody_else_saved_meanwhile_is_not_covered(store: Store) -> None
     assert store.rosters.newest("Ours") == second
 
 
-@pytest.mark.parametrize("name", ["", " ", " Ours", "x" * 81, BUILT_IN])
+@pytest.mark.parametrize("name", ["", " ", " Ours", "x" * 81, BUILT_IN_ROSTER])
 def test_a_name_that_is_none_is_refused(store: Store, name: str) -> None:
     with pytest.raises(InputError, match="Expected a name for the roster"):
         store.rosters.save(replace(SHEET, name=name), "Mira", 1.0)

@@ -9,7 +9,7 @@ import pytest
 from core.runtime.errors import ConflictError, InputError
 from core.schema.events import (
     EVENT_TYPES,
-    TRANSIENT,
+    TRANSIENT_KINDS,
     Event,
     RunFinished,
     RunResumed,
@@ -17,7 +17,7 @@ from core.schema.events import (
     RunStopped,
     TurnDelta,
 )
-from core.schema.progress import can_resume, folded
+from core.schema.progress import can_resume, fold_events
 from core.schema.records import Case, Plan, Project, Run, Span, Verdict
 from core.schema.reviews import Correction
 from core.store import Store
@@ -64,7 +64,7 @@ def test_every_durable_kind_is_known_by_its_tag() -> None:
     for kind, cls in EVENT_TYPES.items():
         assert cls.__dataclass_fields__["kind"].default == kind
         assert dataclasses.is_dataclass(cls)
-    assert set(EVENT_TYPES) >= TRANSIENT
+    assert set(EVENT_TYPES) >= TRANSIENT_KINDS
 
 
 def test_an_unknown_or_misshapen_event_is_refused() -> None:
@@ -127,8 +127,8 @@ def test_a_run_that_is_resumed_and_stopped_is_stopped_not_unclear(store: Store, 
         run = store.runs.get("r", 113.0, LEASE)
         assert run
         assert (run.status, can_resume(run)) == (status, True)
-        assert run.label == (folded(events).verdict.label if status == "finished" else None)  # type: ignore[union-attr]
-    assert folded(events[:3]).verdict is None
+        assert run.label == (fold_events(events).verdict.label if status == "finished" else None)  # type: ignore[union-attr]
+    assert fold_events(events[:3]).verdict is None
 
 
 def test_the_owner_hears_of_a_stop_asked_for_elsewhere(store: Store, case: Case) -> None:

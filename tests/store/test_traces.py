@@ -13,11 +13,11 @@ from core.runtime.errors import InputError
 from core.schema.events import (
     DebateNoted,
     Event,
+    LabelRevision,
+    MemoryEntry,
     MemoryUpdated,
     PersonSpoke,
-    Reconsidered,
     ReflectionChanged,
-    Remembered,
     ResponseRevised,
     RunFailed,
     RunFinished,
@@ -45,7 +45,7 @@ from core.schema.records import (
 from core.store import Store, open_store
 from core.store.runs import RunFilter
 from core.store.sqlite import to_plain
-from core.store.traces import LONGEST_SAID, export_trace, import_trace
+from core.store.traces import MAX_TEXT_CHARACTERS, export_trace, import_trace
 from tests.fakes import make_case
 
 CASE = make_case("The tower is 512 m tall. 👩‍👩‍👧 <script>alert(1)</script>")
@@ -164,7 +164,7 @@ def test_a_run_that_still_waits_has_nothing_to_take_along(store: Store) -> None:
 STARTED = {"kind": "run_started", "payload": to_plain(EVENTS[0])}
 
 TOO_LONG: list[Event] = [
-    TurnFinished(103.0, replace(TURN, text="x" * (LONGEST_SAID + 1)), 2.0),
+    TurnFinished(103.0, replace(TURN, text="x" * (MAX_TEXT_CHARACTERS + 1)), 2.0),
     TurnFinished(103.0, replace(TURN, agent="x" * 5_000_000), 2.0),
     ResponseRevised(103.0, "Writer", "x" * 5_000_000),
     DebateNoted(101.0, "x" * 5_000_000),
@@ -183,8 +183,8 @@ def changed(trace: bytes, **fields: Any) -> bytes:
 USE = ToolUse(
     "calculator", 0, '{"text":"1 + 1 = 3"}', '{"sums":[]}', "found", "hallucinated", "It is 2.", 0.1
 )
-ENTRY = Remembered(0, "hallucinated", 0.9, "1 + 1 is 2.", ("calculator",), ("p",))
-CHANGE = Reconsidered(0, "local", "unclear", "hallucinated", "The sum is wrong.")
+ENTRY = MemoryEntry(0, "hallucinated", 0.9, "1 + 1 is 2.", ("calculator",), ("p",))
+CHANGE = LabelRevision(0, "local", "unclear", "hallucinated", "The sum is wrong.")
 AUDIT: list[Event] = [
     StatementFound(101.0, Statement(0, 0, 9, "The tower", "The tower")),
     ToolCalled(101.1, USE),

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from core.store import Store
-from core.store.versions import SEED_VERSION, Training, Version
+from core.store.versions import SEED_VERSION, ClassifierVersion, TrainingJob
 
 LEASE = 20.0
 
 
-def training(number: int) -> Training:
-    return Training(f"t{number}", "Mira", float(number), "running", {}, None, "", None)
+def training(number: int) -> TrainingJob:
+    return TrainingJob(f"t{number}", "Mira", float(number), "running", {}, None, "", None)
 
 
 def test_the_seed_is_active_until_another_is_and_rolling_back_is_one_more_entry(
     store: Store,
 ) -> None:
     assert store.versions.active() == SEED_VERSION
-    store.versions.add(Version("v1", 1.0, "Mira", {"n": 16}))
+    store.versions.add(ClassifierVersion("v1", 1.0, "Mira", {"n": 16}))
     store.versions.activate("v1", 2.0, "Mira", "better")
     assert store.versions.active() == "v1"
     store.versions.activate(SEED_VERSION, 3.0, "Mira", "worse after all")
     assert store.versions.active() == SEED_VERSION
     assert [a.version_id for a in store.versions.activations()] == [SEED_VERSION, "v1"]
-    assert store.versions.get("v1") == Version("v1", 1.0, "Mira", {"n": 16})
+    assert store.versions.get("v1") == ClassifierVersion("v1", 1.0, "Mira", {"n": 16})
 
 
 def test_only_one_training_at_a_time_until_it_falls_silent(store: Store) -> None:

@@ -8,10 +8,10 @@ from typing import TypeVar
 
 import msgspec
 
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ReviewError
 from core.schema.records import Passage
-from core.tools.registry import Answer, Bench, SearchResult
+from core.tools.registry import SearchResult, ToolAnswer, ToolContext
 from tests.fakes import make_passage
 
 Given = TypeVar("Given", bound=msgspec.Struct)
@@ -34,11 +34,11 @@ class ScriptedAsker:
 
 def bench(
     ask: ScriptedAsker | None = None,
-    match: Callable[[str, Sequence[Passage]], Answer] | None = None,
+    match: Callable[[str, Sequence[Passage]], ToolAnswer] | None = None,
     library: Callable[[str, int], Sequence[Passage]] | None = None,
     web: Callable[[str, int], Sequence[SearchResult]] | None = None,
-) -> Bench:
-    return Bench(Stop(), library, web, ask, match)
+) -> ToolContext:
+    return ToolContext(StopSignal(), library, web, ask, match)
 
 
 def library_of(*texts: str) -> Callable[[str, int], Sequence[Passage]]:

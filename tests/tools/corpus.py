@@ -18,11 +18,11 @@ from typing import Any
 from core.tools.date_values import DateValue
 from core.tools.dates import find_dates
 from core.tools.quantities import Quantity, find_quantities
-from core.tools.vocabulary import Bound
+from core.tools.vocabulary import QuantityBound
 
 FOLDER = Path(__file__).parent / "corpora"
 Row = Mapping[str, str]
-BOUNDS: Mapping[Bound, str] = {
+BOUNDS: Mapping[QuantityBound, str] = {
     "exact": "", "about": "~", "at_least": ">=", "at_most": "<=", "more_than": ">", "less_than": "<"
 }  # fmt: skip
 PARTS = (

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.schema.records import Case, Label, Statement
-from core.tools.registry import Bench, tool_named, use
+from core.tools.registry import ToolContext, get_tool, use_tool
 from tests.tools.corpus import FOLDER
 
 LANGUAGES = ("en", "zh", "de", "fr", "es")
@@ -156,10 +156,10 @@ def told(row: Row) -> Label:
     case = Case("c", "p", row.response, row.question, language=row.language)
     whole = None if row.question else Statement(0, 0, len(row.response), row.response, row.response)
     for name in ("conditions", "calendar"):
-        tool = tool_named(name)
+        tool = get_tool(name)
         given = tool.reads(whole, case) if tool.reads else None
         if given is not None:
-            return use(tool, given, Bench(Stop())).label
+            return use_tool(tool, given, ToolContext(StopSignal())).label
     return "unclear"
 
 

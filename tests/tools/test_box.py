@@ -8,24 +8,24 @@ from typing import Any
 
 import pytest
 
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.schema.events import ToolUse
 from core.schema.records import Case, Statement
-from core.tools.registry import Bench, read_input, tool_named, use
+from core.tools.registry import ToolContext, get_tool, read_input, use_tool
 from tests.needs import need
 from tests.tools.corpus import table
 
 
 def used(name: str, **given: Any) -> ToolUse:
     """One call with its input as JSON, as a language model gives it."""
-    tool = tool_named(name)
-    need(not tool.why_off(Bench(Stop())), tool.why_off(Bench(Stop())))
-    return use(tool, read_input(tool, json.dumps(given)), Bench(Stop()))
+    tool = get_tool(name)
+    need(not tool.why_off(ToolContext(StopSignal())), tool.why_off(ToolContext(StopSignal())))
+    return use_tool(tool, read_input(tool, json.dumps(given)), ToolContext(StopSignal()))
 
 
 def read(name: str, question: str, response: str, statement: int | None = None) -> Any:
     """The input that the tool takes from a case by itself."""
-    reads = tool_named(name).reads
+    reads = get_tool(name).reads
     assert reads is not None
     case = Case("c", "p", response, question, language="en")
     one = Statement(0, 0, len(response), response, response) if statement is not None else None
@@ -120,10 +120,10 @@ def test_what_a_statement_says_of_dates_is_held_against_the_calendar() -> None:
 def test_a_statement_goes_with_what_stands_before_it() -> None:
     response = "The firm was founded in 1990. Ten years later, in 2010, it was sold."
     second = Statement(1, 30, len(response), response[30:], response[30:])
-    tool = tool_named("calendar")
+    tool = get_tool("calendar")
     assert tool.reads is not None
     given = tool.reads(second, Case("c", "p", response, language="en"))
-    told = use(tool, given, Bench(Stop()))
+    told = use_tool(tool, given, ToolContext(StopSignal()))
     assert (told.label, told.instead) == ("hallucinated", "2000")
     assert told.start is not None
     assert second.text[told.start : told.end] == "2010"

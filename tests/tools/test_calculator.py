@@ -13,25 +13,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.schema.events import ToolUse
 from core.schema.records import Case, Statement
-from core.tools.calculator import check_sums, equations_in
-from core.tools.registry import Bench, read_input, tool_named, use
+from core.tools.calculator import check_sums, find_equations
+from core.tools.registry import ToolContext, get_tool, read_input, use_tool
 from tests.tools.corpus import rows, table
 from tests.tools.test_arithmetic import PIECES, SECONDS, sums
 
-BENCH = Bench(Stop())
+BENCH = ToolContext(StopSignal())
 
 
 def used(text: str, **given: str) -> ToolUse:
     """One call with its input as JSON, as a language model gives it."""
-    tool = tool_named("calculator")
-    return use(tool, read_input(tool, json.dumps({"text": text, **given})), BENCH)
+    tool = get_tool("calculator")
+    return use_tool(tool, read_input(tool, json.dumps({"text": text, **given})), BENCH)
 
 
 def read(question: str, response: str, place: tuple[int, int] | None = None) -> Any:
-    reads = tool_named("calculator").reads
+    reads = get_tool("calculator").reads
     assert reads is not None
     case = Case("c", "p", response, question, language="en")
     statement = None
@@ -212,7 +212,7 @@ def test_a_stated_value_is_right_only_where_it_is(
         return
     stated = round(value) + off
     found = [
-        one for one in equations_in(f"We get {formula} = {stated}.") if one.stated == str(stated)
+        one for one in find_equations(f"We get {formula} = {stated}.") if one.stated == str(stated)
     ]
     missed = abs(stated - value)
     is_right = missed == 0 or (missed <= Fraction(1, 2) and missed <= abs(value) / 200)
@@ -220,7 +220,7 @@ def test_a_stated_value_is_right_only_where_it_is(
 
 
 def holding(text: str) -> list[bool | None]:
-    return [one.holds for one in equations_in(text)]
+    return [one.holds for one in find_equations(text)]
 
 
 @given(st.fractions(-100, 100, max_denominator=1000), st.integers(2, 6))
@@ -244,9 +244,9 @@ def test_a_value_rounded_or_cut_at_any_of_its_decimals_is_right(
 )  # fmt: skip
 def test_long_texts_are_read_in_time(text: str) -> None:
     began = time.perf_counter()
-    equations_in(text)
+    find_equations(text)
     assert time.perf_counter() - began < 10 * SECONDS
 
 
 def test_a_function_of_an_unknown_is_left_out() -> None:
-    assert equations_in("sqrt(x)^0 + x = 3, so x = 5") == []
+    assert find_equations("sqrt(x)^0 + x = 3, so x = 5") == []

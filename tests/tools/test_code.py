@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.schema.records import Case
 from core.tools import sandbox
-from core.tools.code import CodeCheck, check_code, fault_in, snippet_of
-from core.tools.registry import Bench, tool_named, use
-from core.tools.sandbox import why_off
+from core.tools.code import CodeCheck, check_code, extract_snippet, find_fault
+from core.tools.registry import ToolContext, get_tool, use_tool
+from core.tools.sandbox import explain_unavailable
 from tests.needs import need
 from tests.tools.corpus import table
 
@@ -23,10 +23,10 @@ ASKED = "Write a function that doubles.\n\n    >>> double(4)\n    8\n    >>> dou
 
 
 def run(question: str, response: str) -> CodeCheck | None:
-    need(not why_off(), why_off())
-    snippet = snippet_of(question, response)
+    need(not explain_unavailable(), explain_unavailable())
+    snippet = extract_snippet(question, response)
     assert snippet is not None
-    return check_code(snippet, Stop())
+    return check_code(snippet, StopSignal())
 
 
 TRUE = "def true():\n    return True\nassert true()\n"  # code with a check that holds
@@ -80,7 +80,7 @@ def test_fenced_blocks_are_one_program_and_prose_is_none() -> None:
         "First the function:\n```python\ndef half(x):\n    return x / 2\n```\n"
         "Then its test:\n```\nassert half(4) == 2\n```\nThat is all."
     )
-    snippet = snippet_of("", response)
+    snippet = extract_snippet("", response)
     assert snippet is not None
     assert snippet.code.startswith("def half")
     assert snippet.checks == 1
@@ -122,7 +122,7 @@ NO_CHECKS = [
 
 @pytest.mark.parametrize(("question", "response"), NO_CHECKS)
 def test_what_is_no_code_with_checks_is_let_be(question: str, response: str) -> None:
-    assert snippet_of(question, response) is None
+    assert extract_snippet(question, response) is None
 
 
 # It leaves early, wants what the sandbox withholds, or never reaches its check.
@@ -204,14 +204,16 @@ def test_what_becomes_of_the_output_does_not_matter(around: str) -> None:
 
 def test_of_two_programs_neither_is_run() -> None:
     one, other = (doubling(body) + "assert double(3) == 6\n" for body in ("x", "x + x"))
-    assert snippet_of("", f"Wrong:\n```python\n{one}```\nRight:\n```python\n{other}```\n") is None
+    assert (
+        extract_snippet("", f"Wrong:\n```python\n{one}```\nRight:\n```python\n{other}```\n") is None
+    )
     late = f"```python\n{TRUE}```\n```python\nfrom __future__ import annotations\n```\n"
     assert run("", late) is None
 
 
 def test_other_languages_and_the_words_between_fences_are_no_code() -> None:
     response = f"```js\nlet x\n```\nThen:\n```python\n{TRUE}```\n"
-    snippet = snippet_of("", response)
+    snippet = extract_snippet("", response)
     assert snippet is not None
     assert snippet.code == TRUE
 
@@ -224,7 +226,7 @@ def test_what_runs_in_the_sandbox_is_never_loaded_here() -> None:
 
 @given(st.text(max_size=200), st.text(max_size=200))
 def test_no_text_breaks_the_look_for_code(question: str, response: str) -> None:
-    snippet = snippet_of(question, response)
+    snippet = extract_snippet(question, response)
     assert snippet is None or snippet.checks > 0
 
 
@@ -237,7 +239,7 @@ PIECES = (
 def test_no_lines_of_near_code_break_the_look_for_code(lines: list[str]) -> None:
     text = "\n".join(lines)
     for question, response in ((text, text), ("", text), (text, "def f(x):\n    return x\n")):
-        snippet = snippet_of(question, response)
+        snippet = extract_snippet(question, response)
         assert snippet is None or (snippet.checks > 0 and snippet.code)
 
 
@@ -259,8 +261,8 @@ def test_no_lines_of_near_code_break_the_look_for_code(lines: list[str]) -> None
 )
 def test_hostile_texts_are_looked_at_in_little_time(text: str) -> None:
     began = time.monotonic()
-    snippet_of(text, text)
-    snippet_of("", f"```python\n{text}\n```")
+    extract_snippet(text, text)
+    extract_snippet("", f"```python\n{text}\n```")
     assert time.monotonic() - began < 10
 
 
@@ -303,7 +305,7 @@ def fenced(code: str) -> str:
 @pytest.mark.parametrize(*table("code_faults: what cannot work is told with its line"))
 def test_what_cannot_work_is_told_with_its_line(code: str, said: str, line: int) -> None:
     for response in (fenced(code), code):
-        fault = fault_in(ASKED_IN_PYTHON, response)
+        fault = find_fault(ASKED_IN_PYTHON, response)
         assert fault is not None
         assert said in fault.words
         assert fault.line == line
@@ -330,26 +332,28 @@ def test_what_cannot_work_is_told_with_its_line(code: str, said: str, line: int)
     ],
 )
 def test_what_may_work_is_left_alone(code: str) -> None:
-    assert fault_in(ASKED_IN_PYTHON, fenced(code)) is None
+    assert find_fault(ASKED_IN_PYTHON, fenced(code)) is None
 
 
 def test_what_the_question_names_is_there() -> None:
     code = "def area(r):\n    return pi_of(r) * r\n"
-    assert fault_in(f"{ASKED_IN_PYTHON} Use the function pi_of.", code) is None
+    assert find_fault(f"{ASKED_IN_PYTHON} Use the function pi_of.", code) is None
 
 
 def test_broken_lines_are_no_fault_where_no_python_is_asked_for() -> None:
-    assert fault_in("What does this do?", fenced("def area(r:\n    return r\n")) is None
-    assert fault_in(ASKED_IN_PYTHON, "def is the word that begins a function.") is None
-    assert fault_in(ASKED_IN_PYTHON, "```js\nlet x = {\n```") is None
+    assert find_fault("What does this do?", fenced("def area(r:\n    return r\n")) is None
+    assert find_fault(ASKED_IN_PYTHON, "def is the word that begins a function.") is None
+    assert find_fault(ASKED_IN_PYTHON, "```js\nlet x = {\n```") is None
 
 
 def test_the_tool_tells_of_a_fault_without_a_run() -> None:
-    tool = tool_named("code")
-    need(not tool.why_off(Bench(Stop())), tool.why_off(Bench(Stop())))
+    tool = get_tool("code")
+    need(not tool.why_off(ToolContext(StopSignal())), tool.why_off(ToolContext(StopSignal())))
     assert tool.reads is not None
     response = fenced("def area(r):\n    return math.pi * r ** 2\n")
-    told = use(tool, tool.reads(None, Case("c", "p", response, ASKED_IN_PYTHON)), Bench(Stop()))
+    told = use_tool(
+        tool, tool.reads(None, Case("c", "p", response, ASKED_IN_PYTHON)), ToolContext(StopSignal())
+    )
     assert (told.label, told.outcome) == ("hallucinated", "found")
     assert json.loads(told.gave)["error_line"] == 2
     assert tool.reads(None, Case("c", "p", fenced(RIGHT), ASKED_IN_PYTHON)) is None
@@ -358,5 +362,5 @@ def test_the_tool_tells_of_a_fault_without_a_run() -> None:
 @given(st.text(max_size=200))
 def test_any_text_can_be_looked_at(text: str) -> None:
     for response in (text, fenced(text), f"def f():\n    return {text}"):
-        fault = fault_in(ASKED_IN_PYTHON, response)
+        fault = find_fault(ASKED_IN_PYTHON, response)
         assert fault is None or fault.line >= 1

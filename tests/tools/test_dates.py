@@ -11,22 +11,22 @@ from babel.dates import format_date
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.runtime.concurrency import Stop
-from core.tools.calendar import TOOL, Dates
+from core.runtime.concurrency import StopSignal
+from core.tools.calendar import TOOL, CalendarInput
 from core.tools.date_claims import (
     DateClaim,
     TimeUnit,
-    age_on,
-    between,
     check_question,
-    claims_in,
-    in_language,
-    moved,
-    weekday_name,
+    compute_age,
+    find_claims,
+    measure_span,
+    name_weekday,
+    shift_date,
+    translate_duration,
 )
 from core.tools.date_values import DateValue, compare_dates
 from core.tools.dates import find_dates
-from core.tools.registry import Bench, use
+from core.tools.registry import ToolContext, use_tool
 from tests.tools.corpus import Row, missed, rows, same_dates, table
 from tests.tools.test_quantities import LANGUAGES, QUICK, TAGS, TEXTS
 
@@ -123,9 +123,9 @@ LEAP = date(2024, 2, 29)
 
 def test_days_count_nights_unless_both_ends_are_meant() -> None:
     first, last = date(2023, 12, 30), date(2024, 3, 1)
-    assert between(first, last, "day").whole == 62
-    assert between(last, first, "day").whole == 62
-    assert between(first, last, "day", is_inclusive=True).whole == 63
+    assert measure_span(first, last, "day").whole == 62
+    assert measure_span(last, first, "day").whole == 62
+    assert measure_span(first, last, "day", is_inclusive=True).whole == 63
 
 
 @pytest.mark.parametrize(
@@ -142,58 +142,62 @@ def test_days_count_nights_unless_both_ends_are_meant() -> None:
 def test_stretches_from_the_end_of_january(
     last: date, unit: TimeUnit, whole: int, over: int
 ) -> None:
-    found = between(date(2024, 1, 31), last, unit)
+    found = measure_span(date(2024, 1, 31), last, unit)
     assert (found.whole, found.days_over) == (whole, over)
 
 
 def test_a_stretch_with_days_over_may_be_rounded_either_way() -> None:
-    found = between(date(2024, 1, 1), date(2024, 1, 18), "week")
+    found = measure_span(date(2024, 1, 1), date(2024, 1, 18), "week")
     assert [found.is_said_by(n) for n in (1, 2, 2.43, 3, 4)] == [False, True, True, True, False]
-    exact = between(date(2024, 1, 1), date(2024, 1, 15), "week")
+    exact = measure_span(date(2024, 1, 1), date(2024, 1, 15), "week")
     assert [exact.is_said_by(n) for n in (2, 3)] == [True, False]
 
 
 def test_moving_keeps_inside_months_and_the_calendar() -> None:
-    assert moved(date(2023, 1, 31), 1, "month") == date(2023, 2, 28)
-    assert moved(LEAP, -1, "year") == date(2023, 2, 28)
-    assert moved(date(2024, 1, 1), -1, "day") == date(2023, 12, 31)
-    assert moved(date(9999, 12, 31), 1, "day") is None
-    assert moved(date(1, 1, 1), -(10**12), "month") is None
+    assert shift_date(date(2023, 1, 31), 1, "month") == date(2023, 2, 28)
+    assert shift_date(LEAP, -1, "year") == date(2023, 2, 28)
+    assert shift_date(date(2024, 1, 1), -1, "day") == date(2023, 12, 31)
+    assert shift_date(date(9999, 12, 31), 1, "day") is None
+    assert shift_date(date(1, 1, 1), -(10**12), "month") is None
 
 
 def test_weekdays_and_ages() -> None:
-    assert weekday_name(date(2000, 1, 1)) == "Saturday"
-    assert age_on(date(1990, 6, 15), date(2020, 6, 14)) == 29
-    assert age_on(date(1990, 6, 15), date(2020, 6, 15)) == 30
-    assert age_on(LEAP, date(2025, 2, 28)) == 0
-    assert age_on(date(2020, 1, 1), date(2019, 1, 1)) is None
+    assert name_weekday(date(2000, 1, 1)) == "Saturday"
+    assert compute_age(date(1990, 6, 15), date(2020, 6, 14)) == 29
+    assert compute_age(date(1990, 6, 15), date(2020, 6, 15)) == 30
+    assert compute_age(LEAP, date(2025, 2, 28)) == 0
+    assert compute_age(date(2020, 1, 1), date(2019, 1, 1)) is None
 
 
 @given(st.dates(max_value=date(9000, 1, 1)), st.integers(0, 200_000))
 def test_moving_and_measuring_agree(first: date, days: int) -> None:
     last = first + timedelta(days=days)
-    assert moved(first, between(first, last, "day").whole, "day") == last
+    assert shift_date(first, measure_span(first, last, "day").whole, "day") == last
     for unit in ("week", "month", "year"):
-        found = between(first, last, unit)
-        reached = moved(first, found.whole, unit)
+        found = measure_span(first, last, unit)
+        reached = shift_date(first, found.whole, unit)
         assert reached is not None
         assert reached + timedelta(days=found.days_over) == last
 
 
 @pytest.mark.parametrize(*table("calendar: what is said in Chinese"))
 def test_what_is_worked_out_for_a_chinese_text_is_said_in_chinese(words: str, chinese: str) -> None:
-    assert in_language(words, "zh-Hans") == chinese
-    assert in_language(words, "en") == words
+    assert translate_duration(words, "zh-Hans") == chinese
+    assert translate_duration(words, "en") == words
 
 
 def test_a_wrong_chinese_weekday_is_put_right_in_chinese() -> None:
-    found = use(TOOL, Dates("大桥于1931年5月4日通车，那天是星期日。", language="zh"), Bench(Stop()))
+    found = use_tool(
+        TOOL,
+        CalendarInput("大桥于1931年5月4日通车，那天是星期日。", language="zh"),
+        ToolContext(StopSignal()),
+    )
     assert (found.label, found.instead) == ("hallucinated", "星期一")
 
 
 def claimed(row: Row) -> bool:
     """True where the text's claim holds, is wrong, or is none, as the row says."""
-    claims = claims_in(row["text"], row["language"])
+    claims = find_claims(row["text"], row["language"])
     if row["finding"] == "none" or len(claims) != 1:
         return row["finding"] == "none" and not claims
     found = claims[0].finding
@@ -203,7 +207,7 @@ def claimed(row: Row) -> bool:
 
 def borne_out(row: Row) -> bool:
     """True where the words that the dates bear out, not the dates themselves, are the row's."""
-    claims = claims_in(row["text"], row["language"])
+    claims = find_claims(row["text"], row["language"])
     return [row["text"][slice(*claim.follows)] for claim in claims] == [row["follows"]]
 
 
@@ -234,34 +238,34 @@ def test_the_calendars_answer_is_said_in_words() -> None:
 
 
 def only_claim(text: str, language: str) -> DateClaim:
-    (claim,) = claims_in(text, language)
+    (claim,) = find_claims(text, language)
     return claim
 
 
 def test_a_date_before_the_text_may_be_what_it_leans_on() -> None:
     text = "Ten years later, in 2010, it was sold."
-    assert claims_in(text, "en") == []
-    (claim,) = claims_in(text, "en", "The firm was founded in 1990. ")
+    assert find_claims(text, "en") == []
+    (claim,) = find_claims(text, "en", "The firm was founded in 1990. ")
     assert not claim.finding.holds
     assert text[claim.finding.start : claim.finding.end] == "2010"
-    assert claims_in("It was sold.", "en", "12 March 2024 was a Monday. ") == []
+    assert find_claims("It was sold.", "en", "12 March 2024 was a Monday. ") == []
 
 
 @given(st.dates(min_value=date(1600, 1, 1), max_value=date(2400, 1, 1)), st.integers(0, 6))
 def test_weekdays_of_any_date(day: date, said: int) -> None:
-    name = weekday_name(date(2024, 1, 1 + said))
+    name = name_weekday(date(2024, 1, 1 + said))
     claim = only_claim(f"{day.day} {day:%B} {day.year} was a {name}.", "en")
     assert claim.finding.holds is (day.weekday() == said)
 
 
 @given(st.integers(1700, 1950), st.integers(2, 90), st.integers(2, 90))
 def test_years_between_any_two(first: int, apart: int, said: int) -> None:
-    claims = claims_in(f"From {first} to {first + apart} are {said} years.", "en")
+    claims = find_claims(f"From {first} to {first + apart} are {said} years.", "en")
     assert [claim.finding.holds for claim in claims] == [apart == said] * (abs(apart - said) != 1)
 
 
 @given(st.text(max_size=200), st.text(max_size=60))
 def test_any_text_can_be_read(text: str, before: str) -> None:
     for led in (text, f"From 3 March 2020 {text} are 4 days", f"born 1976-07-04 {text} was 23"):
-        for claim in claims_in(led, "en", before):
+        for claim in find_claims(led, "en", before):
             assert 0 <= claim.start <= claim.finding.start < claim.finding.end <= len(led)

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 
 from core.runtime.errors import ModelError
 from core.schema.records import Label, Passage, Statement
-from core.tools.registry import Answer, use
+from core.tools.registry import ToolAnswer, use_tool
 from core.tools.text_tools import (
+    FINDING_LABELS,
     GET_ANSWER,
-    LABELS,
     SPLIT_TEXT,
-    Checked,
-    GetAnswer,
-    Match,
-    SplitText,
-    passages_of,
+    CheckedStatement,
+    GetAnswerInput,
+    MatchInput,
+    SplitTextInput,
+    split_into_passages,
 )
 from core.tools.text_tools import MATCH as TOOL
 from tests.fakes import make_case
@@ -39,21 +39,21 @@ def reply(finding: str, **changes: object) -> dict[str, object]:
 def reader(**labels: Label) -> Any:
     """Readers that give a label by a word that stands in the passages."""
 
-    def match(statement: str, passages: Sequence[Passage]) -> Answer:
+    def match(statement: str, passages: Sequence[Passage]) -> ToolAnswer:
         read = " ".join(p.text for p in passages)
         label: Label = next((value for word, value in labels.items() if word in read), "unclear")
         finding = {"hallucinated": "contradicted", "supported": "holds", "unclear": "open"}[label]
         p = 0.8 if "perhaps" in read else 0.95
-        return Answer(label, f"Read {len(passages)}.", {"finding": finding}, p)
+        return ToolAnswer(label, f"Read {len(passages)}.", {"finding": finding}, p)
 
     return match
 
 
-@pytest.mark.parametrize(("finding", "label"), LABELS.items())
+@pytest.mark.parametrize(("finding", "label"), FINDING_LABELS.items())
 def test_every_finding_of_a_model_has_its_label(finding: str, label: Label) -> None:
     p = {"hallucinated": 0.9, "supported": 0.1, "unclear": 0.5}[label]
     ask = ScriptedAsker([reply(finding, p=p)])
-    used = use(TOOL, Match(STATEMENT, "It is 412 m long."), bench(ask))
+    used = use_tool(TOOL, MatchInput(STATEMENT, "It is 412 m long."), bench(ask))
     assert (used.outcome, used.label) == ("found", label)
     assert used.p == (None if label == "unclear" else p)
     assert json.loads(used.gave)["finding"] == finding
@@ -64,19 +64,23 @@ def test_every_finding_of_a_model_has_its_label(finding: str, label: Label) -> N
 
 def test_words_that_stand_nowhere_are_not_marked() -> None:
     ask = ScriptedAsker([reply("contradicted", words="five hundred")])
-    used = use(TOOL, Match(STATEMENT, "It is 412 m long."), bench(ask))
+    used = use_tool(TOOL, MatchInput(STATEMENT, "It is 412 m long."), bench(ask))
     assert (used.label, used.start, used.end) == ("hallucinated", None, None)
 
 
 @pytest.mark.parametrize(("finding", "p"), [("contradicted", 0.2), ("holds", 0.8)])
 def test_a_probability_against_its_own_finding_is_left_out(finding: str, p: float) -> None:
-    used = use(TOOL, Match(STATEMENT, "x y z."), bench(ScriptedAsker([reply(finding, p=p)])))
+    used = use_tool(
+        TOOL, MatchInput(STATEMENT, "x y z."), bench(ScriptedAsker([reply(finding, p=p)]))
+    )
     assert used.p is None
 
 
 def test_without_context_the_library_is_searched() -> None:
     ask = ScriptedAsker([reply("contradicted")])
-    used = use(TOOL, Match(STATEMENT), bench(ask, library=library_of("It is 412 m long.")))
+    used = use_tool(
+        TOOL, MatchInput(STATEMENT), bench(ask, library=library_of("It is 412 m long."))
+    )
     assert ask.asked[0][1]["context"] == "s0.txt: It is 412 m long."
     sources = json.loads(used.gave)["sources"]
     assert sources == [{"title": "s0.txt", "text": "It is 412 m long."}]
@@ -84,21 +88,23 @@ def test_without_context_the_library_is_searched() -> None:
 
 def test_a_model_that_fails_is_no_label_even_beside_the_readers() -> None:
     ask = ScriptedAsker([ModelError("It is away.")])
-    used = use(TOOL, Match(STATEMENT, "It is 412 m."), bench(ask, reader(m="hallucinated")))
+    used = use_tool(
+        TOOL, MatchInput(STATEMENT, "It is 412 m."), bench(ask, reader(m="hallucinated"))
+    )
     assert (used.outcome, used.label, used.words) == ("failed", "unclear", "It is away.")
 
 
 def test_without_a_model_the_readers_read_the_evidence() -> None:
     match = reader(report="supported")
-    used = use(TOOL, Match(STATEMENT, "The report says so."), bench(match=match))
+    used = use_tool(TOOL, MatchInput(STATEMENT, "The report says so."), bench(match=match))
     assert (used.label, used.outcome) == ("supported", "found")
     assert json.loads(used.gave)["by"] == "built-in readers"
 
 
 def test_a_contradiction_within_the_response_comes_before_evidence() -> None:
     match = reader(Earlier="hallucinated", report="supported")
-    given = Match(STATEMENT, "The report says so.", before="Earlier it was 412 m.")
-    used = use(TOOL, given, bench(match=match))
+    given = MatchInput(STATEMENT, "The report says so.", before="Earlier it was 412 m.")
+    used = use_tool(TOOL, given, bench(match=match))
     assert (used.label, used.category) == ("hallucinated", "self_contradiction")
     assert json.loads(used.gave)["finding"] == "self_contradictory"
 
@@ -107,20 +113,20 @@ def test_a_contradiction_within_the_response_comes_before_evidence() -> None:
     ("given", "reads", "outcome", "said"),
     [
         # A doubtful contradiction within the response; and that it repeats itself.
-        (Match(STATEMENT, before="Earlier it was perhaps 412 m."), "Earlier", "found", ""),
-        (Match(STATEMENT, before="Said again."), "Said", "found", ""),
-        (Match(STATEMENT, question="Who?"), "", "nothing", "takes a language model"),
-        (Match(STATEMENT), "", "nothing", "nothing to compare"),
-        (Match(" ", "It is 412 m."), "", "failed", "Expected a statement"),
-        (Match(STATEMENT, "It is 412 m."), None, "off", "language model"),
+        (MatchInput(STATEMENT, before="Earlier it was perhaps 412 m."), "Earlier", "found", ""),
+        (MatchInput(STATEMENT, before="Said again."), "Said", "found", ""),
+        (MatchInput(STATEMENT, question="Who?"), "", "nothing", "takes a language model"),
+        (MatchInput(STATEMENT), "", "nothing", "nothing to compare"),
+        (MatchInput(" ", "It is 412 m."), "", "failed", "Expected a statement"),
+        (MatchInput(STATEMENT, "It is 412 m."), None, "off", "language model"),
     ],
 )
 def test_where_nothing_follows_there_is_no_label(
-    given: Match, reads: str | None, outcome: str, said: str
+    given: MatchInput, reads: str | None, outcome: str, said: str
 ) -> None:
     labels: dict[str, Label] = {"Earlier": "hallucinated", "Said": "supported"}
     match = reader(**{word: labels[word] for word in [reads] if word})
-    used = use(TOOL, given, bench() if reads is None else bench(match=match))
+    used = use_tool(TOOL, given, bench() if reads is None else bench(match=match))
     assert (used.outcome, used.label) == (outcome, "unclear")
     assert said in used.words
 
@@ -132,13 +138,15 @@ def test_the_chooser_hands_the_rest_of_the_response_over() -> None:
     assert TOOL.reads is not None
     case = make_case(response, question="How long?")
     found = TOOL.reads(statement, case)
-    assert found == Match("It is 512 m long.", "", "How long?", "It opened in 1931. It is red.")
+    assert found == MatchInput(
+        "It is 512 m long.", "", "How long?", "It opened in 1931. It is red."
+    )
     assert TOOL.reads(None, case) is None
 
 
 @given(st.text(max_size=300))
 def test_passages_of_a_text_are_its_own_words(text: str) -> None:
-    found = passages_of(text, "here")
+    found = split_into_passages(text, "here")
     assert all(text[p.start : p.end] == p.text for p in found)
     assert all(a.end <= b.start for a, b in itertools.pairwise(found))
     assert len({p.id for p in found}) == len(found)
@@ -148,7 +156,7 @@ SPLIT_LABELS: tuple[Label, ...] = ("supported", "hallucinated", "unclear")
 
 
 def split(text: str, language: str = "en") -> list[dict[str, Any]]:
-    used = use(SPLIT_TEXT, SplitText(text, language), bench())
+    used = use_tool(SPLIT_TEXT, SplitTextInput(text, language), bench())
     assert used.label == "unclear"
     found: list[dict[str, Any]] = json.loads(used.gave).get("sentences", [])
     return found
@@ -179,22 +187,22 @@ def test_every_sentence_stands_where_it_is_said_to(text: str, language: str) -> 
 
 
 def test_a_text_without_a_sentence_is_nothing_and_one_too_long_is_refused() -> None:
-    assert use(SPLIT_TEXT, SplitText(" … "), bench()).outcome == "nothing"
-    used = use(SPLIT_TEXT, SplitText("x" * 60_001), bench())
+    assert use_tool(SPLIT_TEXT, SplitTextInput(" … "), bench()).outcome == "nothing"
+    used = use_tool(SPLIT_TEXT, SplitTextInput("x" * 60_001), bench())
     assert used.outcome == "failed"
     assert "60,001" in used.words
 
 
-def answer(*checked: Checked) -> tuple[Label, dict[str, object], str]:
-    used = use(GET_ANSWER, GetAnswer(list(checked)), bench())
+def answer(*checked: CheckedStatement) -> tuple[Label, dict[str, object], str]:
+    used = use_tool(GET_ANSWER, GetAnswerInput(list(checked)), bench())
     return used.label, json.loads(used.gave), used.words
 
 
 def test_the_wrong_statements_are_listed_with_why() -> None:
     label, gave, words = answer(
-        Checked("It opened in 1931.", "supported", "A report."),
-        Checked("It is 512 m long.", "hallucinated", "The report says 412 m."),
-        Checked("It is loved.", "unclear", ""),
+        CheckedStatement("It opened in 1931.", "supported", "A report."),
+        CheckedStatement("It is 512 m long.", "hallucinated", "The report says 412 m."),
+        CheckedStatement("It is loved.", "unclear", ""),
     )
     assert label == "hallucinated"
     assert words == "1 of 3 statements is hallucinated. “It is 512 m long.”: The report says 412 m."
@@ -210,7 +218,9 @@ def test_the_wrong_statements_are_listed_with_why() -> None:
 
 @given(st.lists(st.sampled_from(SPLIT_LABELS), min_size=1, max_size=8))
 def test_one_wrong_makes_all_wrong_and_all_must_hold(labels: list[Label]) -> None:
-    label, gave, _ = answer(*(Checked(f"S{n}.", one, "E.") for n, one in enumerate(labels)))
+    label, gave, _ = answer(
+        *(CheckedStatement(f"S{n}.", one, "E.") for n, one in enumerate(labels))
+    )
     if "hallucinated" in labels:
         assert label == "hallucinated"
     else:
@@ -222,12 +232,14 @@ def test_one_wrong_makes_all_wrong_and_all_must_hold(labels: list[Label]) -> Non
 
 @pytest.mark.parametrize("evidence", ["", "  "])
 def test_nothing_is_called_wrong_without_evidence(evidence: str) -> None:
-    used = use(GET_ANSWER, GetAnswer([Checked("S.", "hallucinated", evidence)]), bench())
+    used = use_tool(
+        GET_ANSWER, GetAnswerInput([CheckedStatement("S.", "hallucinated", evidence)]), bench()
+    )
     assert (used.outcome, used.label) == ("failed", "unclear")
 
 
 def test_no_statement_is_no_answer() -> None:
-    assert use(GET_ANSWER, GetAnswer([]), bench()).outcome == "failed"
+    assert use_tool(GET_ANSWER, GetAnswerInput([]), bench()).outcome == "failed"
 
 
 def test_both_are_marked_as_the_audits_own() -> None:

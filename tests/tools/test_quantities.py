@@ -12,14 +12,14 @@ from babel.numbers import format_decimal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.schema.events import ToolUse
 from core.schema.records import Case
 from core.tools import units
-from core.tools.quantities import Quantity, compare, find_quantities
-from core.tools.registry import Bench, read_input, use
-from core.tools.units import convert, derived_values
-from core.tools.vocabulary import file_of, lower, plain, vocabulary
+from core.tools.quantities import Quantity, find_quantities, match_quantities
+from core.tools.registry import ToolContext, read_input, use_tool
+from core.tools.units import convert_unit, derive_value
+from core.tools.vocabulary import load_vocabulary, lower_text, normalize_chars, resolve_language
 from tests.tools.corpus import Row, missed, rows, same_quantities, table
 
 FLOOR = 0.98  # 517 of 523 rows
@@ -51,21 +51,23 @@ def test_quantities_of_the_corpus() -> None:
 
 def test_comparisons_of_the_corpus() -> None:
     corpus = rows("compare_quantities")
-    wrong = [r for r in corpus if compare(only(r["claim"]), only(r["evidence"])) != r["match"]]
+    wrong = [
+        r for r in corpus if match_quantities(only(r["claim"]), only(r["evidence"])) != r["match"]
+    ]
     assert 1 - len(wrong) / len(corpus) >= FLOOR, wrong
 
 
 def test_ambiguous_grouping_agrees_either_way() -> None:
     spanish = only("39,000 habitantes", "es")
-    assert compare(spanish, only("39.000 habitantes", "es")) == "same"
-    assert compare(spanish, only("38.000 habitantes", "es")) == "different"
+    assert match_quantities(spanish, only("39.000 habitantes", "es")) == "same"
+    assert match_quantities(spanish, only("38.000 habitantes", "es")) == "different"
 
 
 @pytest.mark.parametrize(*table("quantities: the tolerance follows from the precision as written"))
 def test_the_tolerance_follows_from_the_precision_as_written(
     one: str, other: str, match: str
 ) -> None:
-    assert compare(only(one), only(other)) == match
+    assert match_quantities(only(one), only(other)) == match
 
 
 @QUICK
@@ -87,16 +89,16 @@ def test_quantities_lie_where_they_say(text: str, language: str) -> None:
 def test_quantities_compare_alike_both_ways(one: str, other: str, language: str) -> None:
     found = find_quantities(one, language) + find_quantities(other, language)
     for first in found:
-        assert compare(first, first) == "same"
+        assert match_quantities(first, first) == "same"
         for second in found:
-            assert compare(first, second) == compare(second, first)
+            assert match_quantities(first, second) == match_quantities(second, first)
 
 
 @QUICK
 @given(st.text(max_size=80))
 def test_plain_text_keeps_every_place(text: str) -> None:
-    assert len(plain(text)) == len(text)
-    assert len(lower(text)) == len(text)
+    assert len(normalize_chars(text)) == len(text)
+    assert len(lower_text(text)) == len(text)
 
 
 @given(
@@ -119,8 +121,8 @@ def test_numbers_as_cldr_formats_them_keep_their_value(
     "tag", ["x" * 5000, "../../core/words/de", "/etc/passwd", "e\0n", "..", ""]
 )
 def test_what_a_model_gives_as_a_language_names_no_file(tag: str) -> None:
-    assert file_of(tag) == "en"
-    assert vocabulary(tag).language == "en"
+    assert resolve_language(tag) == "en"
+    assert load_vocabulary(tag).language == "en"
 
 
 @pytest.mark.parametrize("language", ["xx", "und", "en-GB", "zh-Hans-CN", "pt_BR", "", "nb"])
@@ -135,14 +137,14 @@ def test_positions_cover_number_and_unit_not_the_bound() -> None:
 
 @pytest.mark.parametrize(*table("quantities: what two figures or a list of them give"))
 def test_what_two_figures_or_a_list_of_them_give(stated: str, evidence: str, words: str) -> None:
-    found = derived_values(find_quantities(stated)[0], find_quantities(evidence))
+    found = derive_value(find_quantities(stated)[0], find_quantities(evidence))
     assert words in [one.words for one in found]
 
 
 @pytest.mark.parametrize(*table("quantities: what figures do not give"))
 def test_what_figures_do_not_give(stated: str, evidence: str) -> None:
     for quantity in find_quantities(stated):
-        assert derived_values(quantity, find_quantities(evidence)) == []
+        assert derive_value(quantity, find_quantities(evidence)) == []
 
 
 @given(st.lists(st.integers(10, 10**6), min_size=2, max_size=60))
@@ -151,7 +153,7 @@ def test_totals_and_differences_are_found_among_few_or_many(values: list[int]) -
     for total in (sum(values), abs(values[0] - values[1])):
         stated = only(f"({total} km)")
         is_said = any(value == total for value in values[:40])
-        found = derived_values(stated, evidence)
+        found = derive_value(stated, evidence)
         assert bool(found) is not is_said or len(values) > 40
 
 
@@ -159,7 +161,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def used(**given: object) -> ToolUse:
-    return use(units.TOOL, read_input(units.TOOL, json.dumps(given)), Bench(Stop()))
+    return use_tool(
+        units.TOOL, read_input(units.TOOL, json.dumps(given)), ToolContext(StopSignal())
+    )
 
 
 def found(row: Row) -> bool:
@@ -182,7 +186,7 @@ def test_conversions_of_the_corpus() -> None:
 @pytest.mark.parametrize("text", ["It is 5 m long.", "5 m (5 kg)", ""])
 def test_a_text_without_a_conversion_is_nothing_to_look_at(text: str) -> None:
     assert used(text=text).outcome == "nothing"
-    assert units.reads(None, Case("c", "p", text, language="en")) is None
+    assert units.read_conversion(None, Case("c", "p", text, language="en")) is None
 
 
 def test_an_amount_is_converted() -> None:
@@ -214,5 +218,5 @@ def test_what_cannot_be_converted_fails_with_a_sentence(
     st.sampled_from([("metres", "feet"), ("°C", "°F"), ("kg", "pounds"), ("km/h", "mph")]),
 )
 def test_there_and_back_is_where_one_began(value: float, pair: tuple[str, str]) -> None:
-    there = float(convert(value, *pair))
-    assert float(convert(there, *reversed(pair))) == pytest.approx(value, rel=1e-9, abs=1e-6)
+    there = float(convert_unit(value, *pair))
+    assert float(convert_unit(there, *reversed(pair))) == pytest.approx(value, rel=1e-9, abs=1e-6)

@@ -9,46 +9,46 @@ from typing import Any, Literal
 import msgspec
 import pytest
 
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.runtime.errors import InputError, ModelError, ReplyError, Stopped
 from core.schema.records import CATEGORY_WORDS, Case, Statement
 from core.tools.registry import (
-    MOST_SHOWN,
-    Answer,
-    Bench,
-    Example,
+    MAX_TRACE_CHARS,
     Tool,
+    ToolAnswer,
+    ToolContext,
+    ToolExample,
     describe_tools,
+    format_signature,
+    get_tool,
+    load_tools,
     read_input,
-    signature,
-    tool_named,
-    toolbox,
-    use,
+    use_tool,
 )
 from core.tools.text_tools import TRANSLATE as TOOL
-from core.tools.text_tools import Translate
+from core.tools.text_tools import TranslationInput
 from tests.tools.benches import ScriptedAsker, bench
 
-BENCH = Bench(Stop())
-NAMES = list(toolbox())
+BENCH = ToolContext(StopSignal())
+NAMES = list(load_tools())
 CASE = Case(
     "c", "p", "The legs took 2 hours + 3 hours = 6 hours. Thanks!", "How long?", language="en"
 )
 
 
 def tool(name: str) -> Tool[Any]:
-    return tool_named(name)
+    return get_tool(name)
 
 
 def test_tools_are_listed_by_name() -> None:
     assert sorted(NAMES) == NAMES
     assert {"calculator", "units"} <= set(NAMES)
-    assert all(name == toolbox()[name].name for name in NAMES)
+    assert all(name == load_tools()[name].name for name in NAMES)
 
 
 def test_an_unknown_tool_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(InputError, match=r"Expected one of the tools calculator, .*found “nope”"):
-        tool_named("nope")
+        get_tool("nope")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -65,11 +65,11 @@ def test_a_tool_says_what_it_is_for_and_what_it_takes(name: str) -> None:
 def test_the_examples_of_a_tool_give_the_labels_that_they_state(name: str) -> None:
     if why := tool(name).why_off(BENCH):
         for example in tool(name).examples:
-            told = use(tool(name), example.given, BENCH)
+            told = use_tool(tool(name), example.given, BENCH)
             assert (told.outcome, told.label, told.words) == ("off", "unclear", why)
         return
     for example in tool(name).examples:
-        told = use(tool(name), example.given, BENCH)
+        told = use_tool(tool(name), example.given, BENCH)
         assert told.outcome in ("found", "nothing"), told.words
         assert told.label == example.label
         assert told.category in ("", *CATEGORY_WORDS)
@@ -118,51 +118,51 @@ def made(work: Any) -> Tool[Given]:
     "error", [InputError("not that"), ModelError("is down"), ReplyError("unreadable", reply="x")]
 )
 def test_a_tool_that_fails_has_no_label(error: Exception) -> None:
-    def work(given: Given, bench: Bench) -> Answer:
+    def work(given: Given, bench: ToolContext) -> ToolAnswer:
         raise error
 
-    told = use(made(work), Given("3 + 5 = 9"), BENCH)
+    told = use_tool(made(work), Given("3 + 5 = 9"), BENCH)
     assert (told.outcome, told.label, told.p, told.words) == ("failed", "unclear", None, str(error))
     assert json.loads(told.gave) == {}
 
 
 def test_a_stop_and_a_fault_of_ours_are_no_answers() -> None:
-    def stopped(given: Given, bench: Bench) -> Answer:
+    def stopped(given: Given, bench: ToolContext) -> ToolAnswer:
         raise Stopped("stopped")
 
-    def broken(given: Given, bench: Bench) -> Answer:
+    def broken(given: Given, bench: ToolContext) -> ToolAnswer:
         raise ZeroDivisionError
 
     with pytest.raises(Stopped):
-        use(made(stopped), Given(""), BENCH)
+        use_tool(made(stopped), Given(""), BENCH)
     with pytest.raises(ZeroDivisionError):
-        use(made(broken), Given(""), BENCH)
+        use_tool(made(broken), Given(""), BENCH)
 
 
 def test_a_tool_that_is_off_is_not_called() -> None:
-    def work(given: Given, bench: Bench) -> Answer:
+    def work(given: Given, bench: ToolContext) -> ToolAnswer:
         raise AssertionError("called")
 
     off = replace(made(work), why_off=lambda bench: "There is no library.")
-    told = use(off, Given(""), BENCH)
+    told = use_tool(off, Given(""), BENCH)
     assert (told.outcome, told.label, told.words) == ("off", "unclear", "There is no library.")
 
 
 def test_long_input_and_output_are_cut_in_the_trace() -> None:
-    def work(given: Given, bench: Bench) -> Answer:
-        return Answer("supported", "fine", {"text": given.text, "count": len(given.text)})
+    def work(given: Given, bench: ToolContext) -> ToolAnswer:
+        return ToolAnswer("supported", "fine", {"text": given.text, "count": len(given.text)})
 
-    told = use(made(work), Given("é" * (2 * MOST_SHOWN)), BENCH)
-    assert len(told.given) <= MOST_SHOWN
+    told = use_tool(made(work), Given("é" * (2 * MAX_TRACE_CHARS)), BENCH)
+    assert len(told.given) <= MAX_TRACE_CHARS
     assert json.loads(told.given)["text"] == "é" * 1000 + "…"
-    assert json.loads(told.gave) == {"text": "é" * 1000 + "…", "count": 2 * MOST_SHOWN}
+    assert json.loads(told.gave) == {"text": "é" * 1000 + "…", "count": 2 * MAX_TRACE_CHARS}
 
 
 def test_output_that_is_long_all_over_is_left_out_whole() -> None:
-    def work(given: Given, bench: Bench) -> Answer:
-        return Answer("supported", "fine", {"list": ["x" * 100] * 1000})
+    def work(given: Given, bench: ToolContext) -> ToolAnswer:
+        return ToolAnswer("supported", "fine", {"list": ["x" * 100] * 1000})
 
-    assert json.loads(use(made(work), Given(""), BENCH).gave) == {"cut": True}
+    assert json.loads(use_tool(made(work), Given(""), BENCH).gave) == {"cut": True}
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -183,12 +183,12 @@ class Weight(msgspec.Struct, frozen=True):
     parts: list[Part] = []
 
 
-def weigh(given: Weight, bench: Bench) -> Answer:
-    return Answer("supported", f"{given.load} {given.unit}")
+def weigh(given: Weight, bench: ToolContext) -> ToolAnswer:
+    return ToolAnswer("supported", f"{given.load} {given.unit}")
 
 
-def example(load: float) -> Example[Weight]:
-    return Example("How heavy is it?", f"{load} kg.", Weight(load), "supported", "Weigh it.")
+def example(load: float) -> ToolExample[Weight]:
+    return ToolExample("How heavy is it?", f"{load} kg.", Weight(load), "supported", "Weigh it.")
 
 
 SCALES = Tool("scales", "Weighs a load.\nSays how heavy it is.", Weight, weigh,
@@ -196,7 +196,7 @@ SCALES = Tool("scales", "Weighs a load.\nSays how heavy it is.", Weight, weigh,
 
 
 def test_the_signature_names_fields_types_and_defaults() -> None:
-    assert signature(SCALES) == (
+    assert format_signature(SCALES) == (
         "scales(load: float, unit: Literal['kg', 'lb'] = 'kg', notes: tuple[str, ...] = (), "
         "parts: list[{name: str}] = [])"
     )
@@ -204,7 +204,7 @@ def test_the_signature_names_fields_types_and_defaults() -> None:
 
 def test_the_description_and_the_input_stand_below_it_indented() -> None:
     own = [
-        signature(SCALES),
+        format_signature(SCALES),
         "  Weighs a load.",
         "  Says how heavy it is.",
         "  What is weighed.",
@@ -215,7 +215,9 @@ def test_the_description_and_the_input_stand_below_it_indented() -> None:
     assert describe_tools([]) == ""
 
 
-GIVEN = Translate("It leaves before seven.", "Sie fährt nach sieben ab.", "English", "German")
+GIVEN = TranslationInput(
+    "It leaves before seven.", "Sie fährt nach sieben ab.", "English", "German"
+)
 BACK = {"translation": "It leaves after seven."}
 WRONG = {
     "reason": "“nach” is after.",
@@ -228,7 +230,7 @@ WRONG = {
 
 def test_the_first_question_does_not_show_the_text() -> None:
     ask = ScriptedAsker([BACK, WRONG])
-    used = use(TOOL, GIVEN, bench(ask))
+    used = use_tool(TOOL, GIVEN, bench(ask))
     first, second = ask.asked
     assert first[0] == "back_translation"
     assert GIVEN.text not in str(first)
@@ -241,27 +243,27 @@ def test_the_first_question_does_not_show_the_text() -> None:
 
 def test_the_same_meaning_is_supported_and_marks_nothing() -> None:
     right = WRONG | {"same_meaning": True, "p": 0.04}
-    used = use(TOOL, GIVEN, bench(ScriptedAsker([BACK, right])))
+    used = use_tool(TOOL, GIVEN, bench(ScriptedAsker([BACK, right])))
     assert (used.label, used.p, used.start, used.instead) == ("supported", 0.04, None, "")
 
 
 def test_it_is_off_without_a_model_and_says_so() -> None:
-    used = use(TOOL, GIVEN, bench())
+    used = use_tool(TOOL, GIVEN, bench())
     assert (used.outcome, used.label) == ("off", "unclear")
     assert "needs a language model" in used.words
 
 
 def test_a_reply_that_cannot_be_used_is_no_label() -> None:
     ask = ScriptedAsker([BACK, ReplyError("Unusable.", reply="?")])
-    used = use(TOOL, GIVEN, bench(ask))
+    used = use_tool(TOOL, GIVEN, bench(ask))
     assert (used.outcome, used.label) == ("failed", "unclear")
 
 
-@pytest.mark.parametrize("name", Translate.__struct_fields__)
+@pytest.mark.parametrize("name", TranslationInput.__struct_fields__)
 def test_what_is_missing_is_named_before_anything_is_asked(name: str) -> None:
     ask = ScriptedAsker([])
-    values = {field: getattr(GIVEN, field) for field in Translate.__struct_fields__}
-    used = use(TOOL, Translate(**(values | {name: " "})), bench(ask))
+    values = {field: getattr(GIVEN, field) for field in TranslationInput.__struct_fields__}
+    used = use_tool(TOOL, TranslationInput(**(values | {name: " "})), bench(ask))
     assert used.outcome == "failed"
     assert name in used.words
     assert ask.asked == []

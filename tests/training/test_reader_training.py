@@ -8,35 +8,35 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from training.pairs import CONTRADICTED, NOT_SUPPORTED, SUPPORTED, Pair
-from training.reader_pairs import sample_of, weighed, write_pairs
+from training.pairs import CONTRADICTED, NOT_SUPPORTED, SUPPORTED, LabelledPair
+from training.reader_pairs import sample_pairs, weigh_pairs, write_pairs
 from training.reader_training import (
     EncodedPairs,
-    Layout,
-    Recipe,
+    PairLayout,
     TrainingPair,
-    batch_rows,
-    figures_of,
-    mean_of,
-    probabilities,
+    TrainingRecipe,
+    average_teachers,
+    iterate_batch_rows,
+    measure_by_set,
+    predict_probabilities,
     read_pairs,
-    train,
+    train_model,
 )
-from training.train_reader import WORDS, new_model
+from training.train_reader import WORD_VECTORS, make_model
 
 PAD, BEGIN, END, MASK = 0, 1, 2, 3
 COLOURS = ("red", "blue", "green", "grey")
 THINGS = ("boat", "house", "door", "car")
 
 
-def layout(max_tokens: int = 24, least_evidence: int = 4) -> Layout:
+def layout(max_tokens: int = 24, least_evidence: int = 4) -> PairLayout:
     from tokenizers import Tokenizer, models, pre_tokenizers
 
     words = ["[PAD]", "[BEGIN]", "[END]", "[MASK]", "[UNK]", "the", "is", *COLOURS, *THINGS]
     vocabulary = {word: place for place, word in enumerate(words)}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    return Layout(
+    return PairLayout(
         tokenizer, BEGIN, (END, END), END, PAD, MASK,
         max_tokens=max_tokens, least_evidence=least_evidence,
     )  # fmt: skip
@@ -71,9 +71,11 @@ def small_state(width: int = 24, layers: int = 1) -> dict[str, np.ndarray]:
 
 def test_pairs_come_back_as_they_were_written(tmp_path: Path) -> None:
     seen = [
-        Pair("The boat is red.", "It is red.", SUPPORTED, "one", "g1", times=1.5),
-        Pair("The boat is red.", "It is blue.", CONTRADICTED, "one", "g1", wrong=((6, 10),)),
-        Pair("Das Boot ist rot.", "The boat is red.", NOT_SUPPORTED, "two", "g2", "de"),
+        LabelledPair("The boat is red.", "It is red.", SUPPORTED, "one", "g1", times=1.5),
+        LabelledPair(
+            "The boat is red.", "It is blue.", CONTRADICTED, "one", "g1", wrong=((6, 10),)
+        ),
+        LabelledPair("Das Boot ist rot.", "The boat is red.", NOT_SUPPORTED, "two", "g2", "de"),
     ]
     write_pairs(tmp_path / "pairs.xz", seen, seen[:1])
     back, dev = read_pairs(tmp_path / "pairs.xz")
@@ -86,11 +88,11 @@ def test_pairs_come_back_as_they_were_written(tmp_path: Path) -> None:
 
 
 def test_a_large_set_is_seen_less_often_and_a_small_one_more() -> None:
-    large = [Pair(f"e{i}", "c", SUPPORTED, "large", str(i)) for i in range(40_000)]
-    small = [Pair(f"e{i}", "c", SUPPORTED, "small", str(i), times=2.0) for i in range(10)]
-    told = {p.name: p.times for p in weighed([*large, *small])}
+    large = [LabelledPair(f"e{i}", "c", SUPPORTED, "large", str(i)) for i in range(40_000)]
+    small = [LabelledPair(f"e{i}", "c", SUPPORTED, "small", str(i), times=2.0) for i in range(10)]
+    told = {p.name: p.times for p in weigh_pairs([*large, *small])}
     assert told == {"large": 0.5, "small": 3.0}
-    assert len(sample_of([*large, *small], 100)) == 110
+    assert len(sample_pairs([*large, *small], 100)) == 110
 
 
 def test_a_batch_holds_the_claim_whole_and_knows_its_wrong_words() -> None:
@@ -121,43 +123,44 @@ def test_a_cut_down_vocabulary_gives_the_new_ids() -> None:
 def test_every_pair_is_seen_as_often_as_it_says() -> None:
     encoded = EncodedPairs(toys(50), layout())
     rows = [
-        row for batch in batch_rows(encoded, Recipe(views=150, tokens_per_batch=128))
+        row
+        for batch in iterate_batch_rows(encoded, TrainingRecipe(views=150, tokens_per_batch=128))
         for row in batch
-    ]  # fmt: skip
+    ]
     assert sorted(rows) == sorted([*range(50)] * 3)
 
 
 def test_a_small_model_learns_and_its_student_learns_from_it() -> None:
     layout_, rows = layout(), toys(200)
     encoded = EncodedPairs(rows, layout_)
-    recipe = Recipe(
+    recipe = TrainingRecipe(
         views=2400, rate=4e-3, tokens_per_batch=700, averaging=0.9, hidden_words=0.0, decay=0.0
     )
-    teacher = new_model(small_state(), 1)
+    teacher = make_model(small_state(), 1)
     teacher["encoder"].embeddings.word_embeddings.weight.requires_grad_(True)
-    train(teacher, encoded, recipe)
-    told = probabilities(teacher, encoded)
+    train_model(teacher, encoded, recipe)
+    told = predict_probabilities(teacher, encoded)
     assert told.sum(axis=1) == pytest.approx(np.ones(len(rows)), abs=1e-4)
-    (line,) = figures_of(rows, 1.0 - told[:, 0].astype(np.float64)).values()
+    (line,) = measure_by_set(rows, 1.0 - told[:, 0].astype(np.float64)).values()
     assert line["auroc"] > 0.9
-    student = new_model(small_state(), 2)
+    student = make_model(small_state(), 2)
     student["encoder"].embeddings.word_embeddings.weight.requires_grad_(True)
-    train(student, encoded, recipe, teachers=told)
-    agrees = (probabilities(student, encoded).argmax(axis=1) == told.argmax(axis=1)).mean()
+    train_model(student, encoded, recipe, teachers=told)
+    agrees = (predict_probabilities(student, encoded).argmax(axis=1) == told.argmax(axis=1)).mean()
     assert agrees > 0.8
 
 
 def test_frozen_layers_stay_as_they_are() -> None:
-    model = new_model(small_state(layers=2), 1, frozen_layers=1)
+    model = make_model(small_state(layers=2), 1, frozen_layers=1)
     free = {name for name, value in model.named_parameters() if value.requires_grad}
     assert any(name.startswith("encoder.encoder.layer.1.") for name in free)
     assert not any(name.startswith("encoder.encoder.layer.0.") for name in free)
-    assert f"encoder.{WORDS}" not in free
+    assert f"encoder.{WORD_VECTORS}" not in free
 
 
 def test_teachers_are_averaged_where_they_speak() -> None:
     one = np.array([[0.8, 0.1, 0.1], [0.6, 0.2, 0.2]], np.float32)
     silent = np.array([[0.2, 0.4, 0.4], [0.0, 0.0, 0.0]], np.float32)
-    first, second = mean_of([one, silent])
+    first, second = average_teachers([one, silent])
     assert first[0] == pytest.approx((0.16**0.5) / (0.16**0.5 + 2 * 0.04**0.5), abs=1e-4)
     assert second == pytest.approx([0.6, 0.2, 0.2], abs=1e-5)

@@ -8,14 +8,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.baseline.evidence_model import trees_of
+from core.baseline.evidence_model import extract_trees
 from core.baseline.span_reader import load_span_reader
 from core.evaluation.files import GoldRow, GoldSpan
-from core.pipeline.span_stage import VotedRun, VotedSpan, soft_labels
+from core.pipeline.span_stage import VotedRun, VotedSpan, compute_soft_labels
 from core.schema.records import Span, WordScore
 from training import train_span_reader as span_training
-from training.train_panel import PanelRow, alone, fit, in_folds, pairs_of, report, said_by
-from training.train_span_reader import common_terms, marked_rows, sampled
+from training.train_panel import (
+    PanelRow,
+    compare_systems,
+    fit_vote,
+    list_voter_pairs,
+    predict_alone,
+    predict_in_folds,
+    predict_row,
+)
+from training.train_span_reader import count_common_terms, iterate_marked_rows, sample_words
 
 CITIES = "Oslo Lima Cairo Quito Hanoi Delhi Accra Sofia Tunis Dakar Minsk Seoul".split()
 LISTS = {"en": {"the": 0.05, "is": 0.03, "of": 0.04}, "sv": {"är": 0.04}}
@@ -55,15 +63,15 @@ def rows_of_our_own() -> list[GoldRow]:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         span_training,
-        "PARAMETERS",
-        {**span_training.PARAMETERS, "max_iter": 20, "min_samples_leaf": 5},
+        "TREE_PARAMETERS",
+        {**span_training.TREE_PARAMETERS, "max_iter": 20, "min_samples_leaf": 5},
     )
-    monkeypatch.setattr(span_training, "FEATURES_KEPT", 12)
+    monkeypatch.setattr(span_training, "MAX_FEATURES", 12)
 
 
 def test_related_rows_lie_in_one_fold_and_shares_are_those_of_the_annotators() -> None:
     gold = rows_of_our_own()
-    rows = list(marked_rows(gold, LISTS, lambda _: None))
+    rows = list(iterate_marked_rows(gold, LISTS, lambda _: None))
     assert len({row.fold for row in rows}) == 5
     first = next(row for row in rows if row.row.soft)
     place = first.places.index((first.row.soft[0].start, first.row.soft[0].end))
@@ -72,8 +80,8 @@ def test_related_rows_lie_in_one_fold_and_shares_are_those_of_the_annotators() -
 
 
 def test_every_language_weighs_the_same() -> None:
-    rows = list(marked_rows(rows_of_our_own(), LISTS, lambda _: None))
-    _, _, weights = sampled(rows, 0)
+    rows = list(iterate_marked_rows(rows_of_our_own(), LISTS, lambda _: None))
+    _, _, weights = sample_words(rows, 0)
     ends = np.cumsum([len(row.places) for row in rows])
     each = [part.sum() for part in np.split(weights, ends[:-1])]
     for language in ("en", "sv"):
@@ -82,7 +90,7 @@ def test_every_language_weighs_the_same() -> None:
 
 
 def test_common_terms_stand_in_many_rows_of_their_language() -> None:
-    lists = common_terms(rows_of_our_own())
+    lists = count_common_terms(rows_of_our_own())
     assert {"en", "sv"} == set(lists)
     assert "in" in lists["en"]
     assert "101" not in lists["en"]
@@ -90,10 +98,10 @@ def test_common_terms_stand_in_many_rows_of_their_language() -> None:
 
 @pytest.mark.usefixtures("quick")
 def test_trees_as_arrays_say_what_the_fitted_model_says() -> None:
-    rows = list(marked_rows(rows_of_our_own(), LISTS, lambda _: None))
+    rows = list(iterate_marked_rows(rows_of_our_own(), LISTS, lambda _: None))
     columns = np.arange(len(rows[0].names))
-    model = span_training.fitted(rows, columns)
-    trees = trees_of(model)
+    model = span_training.fit_trees(rows, columns)
+    trees = extract_trees(model)
     features = np.concatenate([row.features for row in rows])
     assert np.allclose(trees.predict(features), model.predict(features), atol=1e-9)
 
@@ -103,8 +111,8 @@ def test_the_marked_word_is_learnt_on_rows_unseen_and_what_is_written_can_be_loa
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gold = {"mushroom": rows_of_our_own(), "entailment_wice": rows_of_our_own()[:20]}
-    monkeypatch.setattr(span_training, "load", lambda name, data, task: gold[name])
-    card = span_training.train(tmp_path / "data", tmp_path)
+    monkeypatch.setattr(span_training, "load_dataset_rows", lambda name, data, task: gold[name])
+    card = span_training.train_and_write(tmp_path / "data", tmp_path)
     folds, trivial = card["measured"]["five_folds"], card["measured"]["mark_all"]
     assert folds["iou"] > 0.9 > trivial["iou"] + 0.3
     # Half of the rows have no marks: any other than a constant score counts 0 on them.
@@ -146,7 +154,7 @@ ROWS = [row(number) for number in range(60)]
 
 
 def test_known_weights_are_found() -> None:
-    found = fit(ROWS, pairs_of(ROWS, is_adjudicated=True))
+    found = fit_vote(ROWS, list_voter_pairs(ROWS, is_adjudicated=True))
     weights = {(e, a): w for e, a, w in found.weights}
     assert weights["knows", "knows"] == pytest.approx(0.75, abs=0.05)
     other = weights.get(("other", "knows"), 0.0) * 0.8 + weights.get(("other", "other"), 0.0) * 0.6
@@ -155,8 +163,8 @@ def test_known_weights_are_found() -> None:
 
 
 def test_without_adjudication_only_each_ones_own_p_counts() -> None:
-    assert pairs_of(ROWS, is_adjudicated=False) == (("knows", "knows"), ("other", "other"))
-    found = fit(ROWS, pairs_of(ROWS, is_adjudicated=False))
+    assert list_voter_pairs(ROWS, is_adjudicated=False) == (("knows", "knows"), ("other", "other"))
+    found = fit_vote(ROWS, list_voter_pairs(ROWS, is_adjudicated=False))
     assert {(e, a) for e, a, _ in found.weights} <= {("knows", "knows"), ("other", "other")}
 
 
@@ -166,19 +174,19 @@ def test_no_row_is_measured_by_a_rule_that_saw_its_fold() -> None:
     def rule(rows: object) -> object:
         assert isinstance(rows, list)
         seen.append({one.fold for one in rows})
-        return fit(rows, pairs_of(ROWS, is_adjudicated=False))
+        return fit_vote(rows, list_voter_pairs(ROWS, is_adjudicated=False))
 
-    said, rules = in_folds(ROWS, rule)  # type: ignore[arg-type]
+    said, rules = predict_in_folds(ROWS, rule)  # type: ignore[arg-type]
     assert seen == [set(range(5)) - {fold} for fold in range(5)]
     assert len(said) == len(ROWS)
     assert len(rules) == 5
     mine = ROWS[0]
-    labels = soft_labels(mine.runs, rules[mine.fold].weights)
-    assert said[0] == said_by(mine, labels, rules[mine.fold].threshold)
+    labels = compute_soft_labels(mine.runs, rules[mine.fold].weights)
+    assert said[0] == predict_row(mine, labels, rules[mine.fold].threshold)
 
 
 def test_the_vote_is_measured_beside_marking_all_and_each_member_alone() -> None:
-    found = report(ROWS)
+    found = compare_systems(ROWS)
     systems = found["systems"]
     assert set(systems) == {
         "mark all", "knows alone", "other alone", "most runs, 0.7", "most runs, fitted threshold",
@@ -195,7 +203,7 @@ def test_the_vote_is_measured_beside_marking_all_and_each_member_alone() -> None
 
 
 def test_a_member_that_scores_no_words_stands_by_its_spans() -> None:
-    said = alone(ROWS[0], "other")
+    said = predict_alone(ROWS[0], "other")
     assert said.soft == said.spans
-    assert len(alone(ROWS[0], "knows").soft) == 10
-    assert alone(ROWS[0], "nobody").spans == ()
+    assert len(predict_alone(ROWS[0], "knows").soft) == 10
+    assert predict_alone(ROWS[0], "nobody").spans == ()

@@ -8,34 +8,34 @@ from dataclasses import replace
 
 import pytest
 
-from core.schema.progress import Progress
+from core.schema.progress import RunState
 from core.schema.records import (
+    DebatePoint,
     Judgement,
-    Point,
     Quote,
     QuoteStatus,
-    ReaderView,
-    Reply,
+    ReaderStance,
     Stance,
     Turn,
+    TurnReply,
 )
 from core.verdict.consensus_weights import (
-    DEBATE_NAMES,
+    ANSWER_FEATURES,
+    DEBATE_FEATURES,
     FEATURES_SCHEMA,
-    NAMES,
-    answer_features,
-    answers_in,
-    features_of,
+    compute_answer_features,
+    compute_debate_features,
+    group_answers,
 )
 
-POINT = Point(0, "contradicted", 0, 3, "The", "number_or_date", "A", "Another.", 0.9)
+POINT = DebatePoint(0, "contradicted", 0, 3, "The", "number_or_date", "A", "Another.", 0.9)
 
 
 def turn(
     number: int,
     debater: str,
     stance: Stance,
-    reply: Reply = "agree",
+    reply: TurnReply = "agree",
     quotes: tuple[QuoteStatus, ...] = (),
     **fields: object,
 ) -> Turn:
@@ -49,7 +49,7 @@ def is_like(found: Mapping[str, float], **wanted: float) -> bool:
 
 
 def test_attacks_on_an_answer_count_for_it_and_say_nothing_of_their_speakers_answer() -> None:
-    found = answer_features(
+    found = compute_answer_features(
         [
             turn(1, "Ada", "supported", manner="answer"),
             turn(2, "Ben", "hallucinated", manner="answer"),
@@ -67,7 +67,7 @@ def test_attacks_on_an_answer_count_for_it_and_say_nothing_of_their_speakers_ans
 
 
 def test_where_turns_name_nobody_a_denial_is_about_the_message_before() -> None:
-    found = answer_features(
+    found = compute_answer_features(
         [
             turn(1, "Ada", "supported"),
             turn(2, "Ben", "hallucinated", "deny", ("verified", "not_found")),
@@ -86,8 +86,8 @@ def test_a_side_that_was_assigned_is_nobodys_answer() -> None:
         turn(2, "Ada", "hallucinated", manner="compete", assigned="hallucinated"),
         turn(3, "Ben", "supported", manner="compete", assigned="supported"),
     ]
-    assert [t.number for t in answers_in(turns)["Ada"]] == [1]
-    found = answer_features(turns)
+    assert [t.number for t in group_answers(turns)["Ada"]] == [1]
+    found = compute_answer_features(turns)
     assert set(found) == {"Ada"}
     assert is_like(found["Ada"], side=0.0, confidence=0.4)
     assert math.isnan(found["Ada"]["agreement"]), "there is nobody to agree with"
@@ -95,12 +95,12 @@ def test_a_side_that_was_assigned_is_nobodys_answer() -> None:
 
 def test_points_count_by_what_they_found() -> None:
     points = (POINT, replace(POINT, finding="carried"))
-    found = answer_features([turn(1, "Ada", "hallucinated", points=points)])["Ada"]
+    found = compute_answer_features([turn(1, "Ada", "hallucinated", points=points)])["Ada"]
     assert is_like(found, contradicted=0.5, carried=0.5)
-    assert tuple(found) == NAMES
+    assert tuple(found) == ANSWER_FEATURES
 
 
-DEBATE = Progress(
+DEBATE = RunState(
     turns=[
         turn(1, "Ada", "supported", "agree", ("verified",), confidence=0.6),
         turn(2, "Ben", "hallucinated", "deny", ("verified", "fuzzy"), points=(POINT,)),
@@ -111,10 +111,10 @@ DEBATE = Progress(
     judgement=Judgement(
         "Judge", "hallucinated", "Text.", p=0.8,
         readers=(
-            ReaderView("Value checker", 0, "hallucinated"),
-            ReaderView("Entailment reader", 0, "supported"),
-            ReaderView("Value checker", 1, "unclear"),
-            ReaderView("Entailment reader", 1, "unclear"),
+            ReaderStance("Value checker", 0, "hallucinated"),
+            ReaderStance("Entailment reader", 0, "supported"),
+            ReaderStance("Value checker", 1, "unclear"),
+            ReaderStance("Entailment reader", 1, "unclear"),
         ),
     ),
 )  # fmt: skip
@@ -123,7 +123,7 @@ DEBATE = Progress(
 def test_the_schema_of_a_debate_is_this_one() -> None:
     """Another meaning of a name, another name or order is another schema number."""
     assert FEATURES_SCHEMA == 1
-    assert DEBATE_NAMES == tuple(features_of(DEBATE)) == (
+    assert DEBATE_FEATURES == tuple(compute_debate_features(DEBATE)) == (
         "turns", "rounds", "critiques", "critique_count", "revisions", "revised_towards",
         "quotes", "verified", "fuzzy", "not_found", "agreement", "opening_agreement",
         "reached_consensus", "confidence", "spread", "contradicted", "carried", "missing",
@@ -133,7 +133,7 @@ def test_the_schema_of_a_debate_is_this_one() -> None:
 
 def test_a_debate_in_numbers() -> None:
     assert is_like(
-        features_of(DEBATE),
+        compute_debate_features(DEBATE),
         turns=4, rounds=2, critiques=0.5, critique_count=2,
         revisions=1, revised_towards=2,  # Ada went all the way over
         quotes=4, verified=0.5, fuzzy=0.25, not_found=0.25,
@@ -144,8 +144,8 @@ def test_a_debate_in_numbers() -> None:
 
 
 def test_what_is_not_known_is_no_number() -> None:
-    found = features_of(Progress())
-    unknown = {name for name in DEBATE_NAMES if math.isnan(found[name])}
+    found = compute_debate_features(RunState())
+    unknown = {name for name in DEBATE_FEATURES if math.isnan(found[name])}
     assert {"critiques", "verified", "agreement", "confidence", "judge_p"} <= unknown
     assert is_like(found, turns=0, quotes=0, revisions=0, statements=0)
 
@@ -153,5 +153,9 @@ def test_what_is_not_known_is_no_number() -> None:
 def test_an_assigned_side_is_no_stance() -> None:
     turns = [replace(turn, assigned=turn.stance) for turn in DEBATE.turns]
     assert is_like(
-        features_of(Progress(turns=turns)), turns=4, quotes=4, revisions=0, agreement=math.nan
+        compute_debate_features(RunState(turns=turns)),
+        turns=4,
+        quotes=4,
+        revisions=0,
+        agreement=math.nan,
     )

@@ -17,12 +17,12 @@ from core.verdict.classifier import (
     SEED_FOLDER,
     Calibrator,
     Classifier,
-    Head,
-    encoder_in,
+    ClassifierHead,
+    find_own_encoder,
+    get_version_folder,
     load_classifier,
     load_head,
     save_head,
-    version_folder,
 )
 from tests.fakes import FakeEmbedder
 
@@ -61,7 +61,7 @@ def test_a_verdict_has_the_papers_confidence(home: Path) -> None:
 
 
 def test_where_the_classifier_overrules_the_judge_the_verdict_is_open_and_names_both() -> None:
-    always = Classifier("x", Head((0.0,) * 32, 3.0), FakeEmbedder(), {})
+    always = Classifier("x", ClassifierHead((0.0,) * 32, 3.0), FakeEmbedder(), {})
     verdict = always.verdict(Judgement("Judge", "supported", RIGHT))
     assert (verdict.label, verdict.cause) == ("unclear", "classifier_disagrees")
     assert verdict.cause_words == (
@@ -73,7 +73,7 @@ def test_where_the_classifier_overrules_the_judge_the_verdict_is_open_and_names_
 
 
 def test_unclear_is_never_classified() -> None:
-    always = Classifier("x", Head((0.0,) * 32, 3.0), FakeEmbedder(), {})
+    always = Classifier("x", ClassifierHead((0.0,) * 32, 3.0), FakeEmbedder(), {})
     verdict = always.verdict(
         Judgement("Judge", "unclear", "No verdict.", cause="no_evidence", cause_words="Nothing.")
     )
@@ -82,7 +82,7 @@ def test_unclear_is_never_classified() -> None:
 
 
 def test_a_head_survives_saving(tmp_path: Path) -> None:
-    head = Head((0.1, -2.5, 1e-17), -0.25, 0.75)
+    head = ClassifierHead((0.1, -2.5, 1e-17), -0.25, 0.75)
     save_head(tmp_path, head, {"name": "mine"})
     assert load_head(tmp_path) == (head, {"name": "mine"})
 
@@ -90,13 +90,21 @@ def test_a_head_survives_saving(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("schema", "more", "head"),
     [
-        (1, {}, Head((0.1, -2.5), -0.25, 0.0, 1.0)),  # reads the text alone
-        (2, {"judge_weight": 0.75}, Head((0.1, -2.5), -0.25, 0.75, 1.0)),  # counts it whole
-        (3, {"judge_weight": 0.75, "text_gain": 0.5}, Head((0.1, -2.5), -0.25, 0.75, 0.5)),
+        (1, {}, ClassifierHead((0.1, -2.5), -0.25, 0.0, 1.0)),  # reads the text alone
+        (
+            2,
+            {"judge_weight": 0.75},
+            ClassifierHead((0.1, -2.5), -0.25, 0.75, 1.0),
+        ),  # counts it whole
+        (
+            3,
+            {"judge_weight": 0.75, "text_gain": 0.5},
+            ClassifierHead((0.1, -2.5), -0.25, 0.75, 0.5),
+        ),
     ],
 )
 def test_a_version_from_before_is_read_as_its_schema_wrote_it(
-    tmp_path: Path, schema: int, more: dict[str, float], head: Head
+    tmp_path: Path, schema: int, more: dict[str, float], head: ClassifierHead
 ) -> None:
     numbers = [schema, [0.1, -2.5], -0.25, *more.values()]
     digest = hashlib.sha256(json.dumps(numbers).encode()).hexdigest()
@@ -109,7 +117,7 @@ def test_a_version_from_before_is_read_as_its_schema_wrote_it(
 
 
 def test_the_judges_own_probability_moves_the_verdict() -> None:
-    leaning = Classifier("x", Head((0.0,) * 32, 0.0, 1.0), FakeEmbedder(), {})
+    leaning = Classifier("x", ClassifierHead((0.0,) * 32, 0.0, 1.0), FakeEmbedder(), {})
 
     def p(own: float | None, label: Label = "hallucinated") -> float | None:
         return leaning.verdict(Judgement("Judge", label, WRONG, p=own)).p_hallucinated
@@ -122,9 +130,9 @@ def test_the_judges_own_probability_moves_the_verdict() -> None:
 
 def test_the_gain_says_what_the_text_counts_beside_the_judge() -> None:
     vectors = np.ones((2, 1), dtype=np.float32)
-    both = Head((2.0,), 1.0, 1.0, 0.5).probability(vectors, [0.5, None])
+    both = ClassifierHead((2.0,), 1.0, 1.0, 0.5).probability(vectors, [0.5, None])
     assert both == pytest.approx([1 / (1 + math.exp(-1.5)), 1 / (1 + math.exp(-3.0))])
-    (alone,) = Head((2.0,), 1.0, 1.0, 0.0).probability(vectors[:1], [0.7])
+    (alone,) = ClassifierHead((2.0,), 1.0, 1.0, 0.0).probability(vectors[:1], [0.7])
     assert alone == pytest.approx(0.7)
 
 
@@ -153,7 +161,7 @@ def save_old_head(folder: Path, card: object = None, **change: object) -> None:
 )
 def test_a_tampered_old_head_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
     save_old_head(tmp_path)
-    assert load_head(tmp_path)[0] == Head((0.1, -2.5), -0.25)
+    assert load_head(tmp_path)[0] == ClassifierHead((0.1, -2.5), -0.25)
     save_old_head(tmp_path, **change)
     with pytest.raises(ConfigError, match="not as it was written"):
         load_head(tmp_path)
@@ -163,7 +171,7 @@ def saved(folder: Path) -> Path:
     """A version with an encoder's file."""
     (folder / "encoder").mkdir(parents=True)
     (folder / "encoder" / "encoder.onnx").write_bytes(b"weights")
-    save_head(folder, Head((0.1, -2.5), -0.25), {"name": "mine"})
+    save_head(folder, ClassifierHead((0.1, -2.5), -0.25), {"name": "mine"})
     return folder
 
 
@@ -174,7 +182,7 @@ def test_a_version_is_arrays_and_digests_and_nothing_pickled(tmp_path: Path) -> 
         "weights": [2], "intercept": [1], "judge_weight": [1], "text_gain": [1]
     }  # fmt: skip
     assert set(body["files"]) == {"head.safetensors", "encoder/encoder.onnx"}
-    assert encoder_in(tmp_path) == tmp_path / "encoder"
+    assert find_own_encoder(tmp_path) == tmp_path / "encoder"
 
 
 @pytest.mark.parametrize("name", ["head.safetensors", "encoder/encoder.onnx"])
@@ -199,7 +207,7 @@ def test_a_file_whose_bytes_were_exchanged_is_refused(tmp_path: Path) -> None:
     weights.write_bytes(before)
     (tmp_path / "encoder" / "encoder.onnx").write_bytes(b"weighty")
     with pytest.raises(ConfigError, match=r"encoder .* is not as it was written"):
-        encoder_in(tmp_path)
+        find_own_encoder(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -225,14 +233,18 @@ def test_a_tampered_list_of_what_a_version_is_made_of_is_refused(
 @pytest.mark.parametrize(
     "head",
     [
-        Head((0.1, float("nan")), 0.0),
-        Head((0.1,), 0.0, calibrator=Calibrator("platt", (-1.0,), (0.0,))),
-        Head((0.1,), 0.0, calibrator=Calibrator("isotonic", knots=(0.0, 1.0), shares=(0.0, 1.0))),
-        Head((0.1,), 0.0, calibrator=Calibrator("isotonic", knots=(1.0, 0.0), shares=(0.2, 0.3))),
+        ClassifierHead((0.1, float("nan")), 0.0),
+        ClassifierHead((0.1,), 0.0, calibrator=Calibrator("platt", (-1.0,), (0.0,))),
+        ClassifierHead(
+            (0.1,), 0.0, calibrator=Calibrator("isotonic", knots=(0.0, 1.0), shares=(0.0, 1.0))
+        ),
+        ClassifierHead(
+            (0.1,), 0.0, calibrator=Calibrator("isotonic", knots=(1.0, 0.0), shares=(0.2, 0.3))
+        ),
     ],
 )
 def test_arrays_that_give_no_probability_are_refused_whatever_their_digest(
-    tmp_path: Path, head: Head
+    tmp_path: Path, head: ClassifierHead
 ) -> None:
     save_head(tmp_path, head, {})
     with pytest.raises(ConfigError, match="none that can be read"):
@@ -252,12 +264,16 @@ def test_arrays_that_give_no_probability_are_refused_whatever_their_digest(
 def test_every_calibration_survives_saving_and_gives_a_probability_strictly_inside(
     tmp_path: Path, calibrator: Calibrator, score: float
 ) -> None:
-    head = Head((1.0,), score, calibrator=calibrator)
+    head = ClassifierHead((1.0,), score, calibrator=calibrator)
     save_head(tmp_path, head, {})
     assert load_head(tmp_path)[0] == head
     (p,) = head.probability(np.zeros((1, 1), dtype=np.float32))
     assert 0.0 < p < 1.0
-    assert 0.0 < Classifier("x", Head((0.0,) * 32, score), FakeEmbedder(), {}).probability("a") < 1
+    assert (
+        0.0
+        < Classifier("x", ClassifierHead((0.0,) * 32, score), FakeEmbedder(), {}).probability("a")
+        < 1
+    )
 
 
 def test_a_temperature_makes_no_other_label_and_platt_may() -> None:
@@ -269,7 +285,7 @@ def test_a_temperature_makes_no_other_label_and_platt_may() -> None:
 
 def test_a_tampered_card_is_refused(tmp_path: Path) -> None:
     """Its figures stand beside every verdict."""
-    save_head(tmp_path, Head((0.1, -2.5), -0.25), {"out_of_fold": {"accuracy": 0.7}})
+    save_head(tmp_path, ClassifierHead((0.1, -2.5), -0.25), {"out_of_fold": {"accuracy": 0.7}})
     (tmp_path / "card.json").write_text('{"out_of_fold": {"accuracy": 0.99}}')
     with pytest.raises(ConfigError, match=r"card .* is not as it was written"):
         load_head(tmp_path)
@@ -277,7 +293,7 @@ def test_a_tampered_card_is_refused(tmp_path: Path) -> None:
 
 def test_a_card_may_be_laid_out_otherwise(tmp_path: Path) -> None:
     """Line ends differ from one checkout to the next."""
-    save_head(tmp_path, Head((0.1,), -0.25), {"name": "é", "n": 1})
+    save_head(tmp_path, ClassifierHead((0.1,), -0.25), {"name": "é", "n": 1})
     (tmp_path / "card.json").write_text('{"n":1,\r\n"name":"\\u00e9"}')
     assert load_head(tmp_path)[1] == {"name": "é", "n": 1}
     save_old_head(tmp_path, {"name": "old"})
@@ -297,7 +313,7 @@ def test_a_broken_head_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_an_encoder_that_the_version_does_not_name_is_not_used(home: Path) -> None:
-    folder = version_folder(home, "v1")
+    folder = get_version_folder(home, "v1")
     shutil.copytree(SEED_FOLDER, folder)
     (folder / "encoder").mkdir()
     (folder / "encoder" / "encoder.onnx").write_bytes(b"something else")
@@ -307,7 +323,7 @@ def test_an_encoder_that_the_version_does_not_name_is_not_used(home: Path) -> No
 @pytest.mark.parametrize("name", ["../../etc", "a/b", "", "V1", "x" * 65])
 def test_a_version_name_cannot_lead_elsewhere(home: Path, name: str) -> None:
     with pytest.raises(ConfigError, match="not the name of a classifier version"):
-        version_folder(home, name)
+        get_version_folder(home, name)
 
 
 @pytest.mark.parametrize("files", [None, [], {}, {"head.safetensors": 1}])

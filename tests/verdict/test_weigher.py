@@ -13,23 +13,23 @@ from hypothesis import strategies as st
 from core.runtime.errors import ConfigError
 from core.schema.records import Stance
 from core.verdict.consensus_weights import (
-    READ,
+    NETWORK_FEATURES,
     STANCES,
-    Answerer,
+    AnsweringAgent,
     AnswerNetwork,
     LearnedWeigher,
     LearnedWeights,
     PastAnswers,
-    answer_features,
+    compute_answer_features,
+    normalize_weights,
+    parse_learned_weights,
     softmax,
-    weights_from,
-    with_the_mean,
 )
 from tests.fakes import make_case, make_view
 from tests.verdict.test_answer_features import turn
 
 VIEW = make_view(make_case("The tower is 512 m tall."), [])
-ADA, BEN = Answerer("Agent Ada", rules="r"), Answerer("Agent Ben", "openai/x", "r")
+ADA, BEN = AnsweringAgent("Agent Ada", rules="r"), AnsweringAgent("Agent Ben", "openai/x", "r")
 GOOD = PastAnswers((18.0, 9.0, 0.0), (20.0, 20.0, 0.0))
 BAD = PastAnswers((4.0, 9.0, 0.0), (20.0, 20.0, 0.0))
 SIZES = st.lists(st.floats(0.0, 50.0), min_size=1, max_size=6)
@@ -37,9 +37,9 @@ SIZES = st.lists(st.floats(0.0, 50.0), min_size=1, max_size=6)
 
 def network(seed: int = 1) -> AnswerNetwork:
     random = np.random.default_rng(seed)
-    wide = len(READ)
+    wide = len(NETWORK_FEATURES)
     return AnswerNetwork(
-        READ,
+        NETWORK_FEATURES,
         tuple(random.normal(size=wide).tolist()),
         tuple((random.random(wide) + 0.5).tolist()),
         tuple(map(tuple, random.normal(size=(wide, 3)).tolist())),
@@ -50,12 +50,14 @@ def network(seed: int = 1) -> AnswerNetwork:
 
 
 def weigher(learned: LearnedWeights) -> LearnedWeigher:
-    return LearnedWeigher(learned, {"Ada": ADA, "Ben": BEN, "Cleo": Answerer("Agent Cleo")}, 7)
+    return LearnedWeigher(
+        learned, {"Ada": ADA, "Ben": BEN, "Cleo": AnsweringAgent("Agent Cleo")}, 7
+    )
 
 
 @given(SIZES, st.lists(st.booleans(), min_size=6, max_size=6))
 def test_weights_sum_to_one_and_none_is_negative(weights: list[float], known: list[bool]) -> None:
-    found = with_the_mean(weights, known[: len(weights)])
+    found = normalize_weights(weights, known[: len(weights)])
     assert sum(found) == pytest.approx(1.0)
     assert min(found) >= 0.0
     strangers = [own for own, is_one in zip(found, known, strict=False) if not is_one]
@@ -71,7 +73,7 @@ def test_who_has_no_record_gets_the_mean_of_those_who_have() -> None:
 
 
 def test_with_nobody_known_all_count_alike() -> None:
-    learned = LearnedWeights("record", (Answerer("Agent Ada", rules="other rules"),), (3.0,))
+    learned = LearnedWeights("record", (AnsweringAgent("Agent Ada", rules="other rules"),), (3.0,))
     turns = [turn(1, "Ada", "supported"), turn(2, "Ben", "supported")]
     assert dict(weigher(learned).weights(VIEW, turns)) == {"Ada": 0.5, "Ben": 0.5}
     assert weigher(learned).weights(VIEW, []) == ()
@@ -83,7 +85,7 @@ def test_a_policy_reads_each_answer_with_the_past_of_who_gives_it() -> None:
         turn(1, "Ada", "supported", quotes=("verified",)),
         turn(2, "Ben", "hallucinated", "deny"),
     ]
-    features = answer_features(turns)
+    features = compute_answer_features(turns)
     rows = np.array(
         [
             [*features["Ada"].values(), GOOD.log_odds("supported", GOOD)],
@@ -109,7 +111,7 @@ def test_a_short_past_is_drawn_to_that_of_all(stance: Stance, right: int, wrong:
 
 def test_kept_weights_come_back_as_they_were() -> None:
     learned = LearnedWeights("policy", (ADA, BEN), past=(GOOD, BAD), whole=GOOD, policy=network())
-    assert weights_from(json.loads(json.dumps(learned.to_plain()))) == learned
+    assert parse_learned_weights(json.loads(json.dumps(learned.to_plain()))) == learned
 
 
 @pytest.mark.parametrize(
@@ -125,11 +127,11 @@ def test_kept_weights_come_back_as_they_were() -> None:
 def test_weights_that_do_not_fit_are_refused(changed: dict[str, object]) -> None:
     plain = LearnedWeights("record", (ADA, BEN), (3.0, 1.0)).to_plain() | changed
     with pytest.raises(ConfigError, match=r"[Ww]eights"):
-        weights_from(plain)
+        parse_learned_weights(plain)
 
 
 def test_a_network_of_other_features_is_refused() -> None:
-    other = replace(network(), names=("side", *READ[1:-1], "colour"))
+    other = replace(network(), names=("side", *NETWORK_FEATURES[1:-1], "colour"))
     plain = LearnedWeights("policy", (ADA,), past=(GOOD,), policy=other).to_plain()
     with pytest.raises(ConfigError, match="learn the weights anew"):
-        weights_from(plain)
+        parse_learned_weights(plain)

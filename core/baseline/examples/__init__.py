@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-FOLDER = Path(__file__).parent
+EXAMPLES_DIR = Path(__file__).parent
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,9 @@ class PreparedCase:
 
     def files(self) -> list[tuple[str, bytes]]:
         """Return (name, bytes) of each file."""
-        return [(name, (FOLDER / name).read_bytes()) for name in self.file_names]
+        return [(name, (EXAMPLES_DIR / name).read_bytes()) for name in self.file_names]
 
 
-EXAMPLES = msgspec.json.decode(
-    (FOLDER / "examples.json").read_bytes(), type=tuple[PreparedCase, ...]
+PREPARED_CASES = msgspec.json.decode(
+    (EXAMPLES_DIR / "examples.json").read_bytes(), type=tuple[PreparedCase, ...]
 )

@@ -12,8 +12,8 @@ from reportlab.lib.pagesizes import A5
 from reportlab.lib.styles import getSampleStyleSheet
 from reportlab.platypus import PageBreak, Paragraph, SimpleDocTemplate, Spacer
 
-FOLDER = Path(__file__).parent
-BRIDGE = (
+EXAMPLES_DIR = Path(__file__).parent
+BRIDGE_PAGES = (
     (
         "The Halden Bridge",
         "The Halden Bridge carries the coast road across the mouth of the river Halde. It links "
@@ -28,14 +28,14 @@ BRIDGE = (
         "About 9,400 vehicles cross it on a working day. Tolls were abolished in 1971.",
     ),
 )
-VISITORS = {"North": 412, "South": 287, "East": 355, "West": 198}
+VISITORS_BY_REGION = {"North": 412, "South": 287, "East": 355, "West": 198}
 
 
 def make_pdf(path: Path) -> None:
     """Write a fact sheet of two pages."""
     styles = getSampleStyleSheet()
     story: list[object] = []
-    for title, *paragraphs in BRIDGE:
+    for title, *paragraphs in BRIDGE_PAGES:
         story.append(Paragraph(title, styles["Title"]))
         for paragraph in paragraphs:
             story += [Paragraph(paragraph, styles["BodyText"]), Spacer(1, 8)]
@@ -51,7 +51,7 @@ def make_chart(path: Path) -> None:
     draw = ImageDraw.Draw(image)
     draw.text((60, 20), "Visitors by region, 2023 (thousands)", "black", ImageFont.load_default(30))
     base = height - 60
-    for number, (region, value) in enumerate(VISITORS.items()):
+    for number, (region, value) in enumerate(VISITORS_BY_REGION.items()):
         left = 90 + number * 200
         top = base - value
         draw.rectangle((left, top, left + 120, base), "#3b6fa5")
@@ -63,5 +63,5 @@ def make_chart(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    make_pdf(FOLDER / "halden-bridge.pdf")
-    make_chart(FOLDER / "visitors-by-region.png")
+    make_pdf(EXAMPLES_DIR / "halden-bridge.pdf")
+    make_chart(EXAMPLES_DIR / "visitors-by-region.png")

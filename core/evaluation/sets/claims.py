@@ -16,40 +16,42 @@ from core.evaluation.files import (
     GoldRow,
     GoldSpan,
     Loader,
-    answered,
-    data_files,
-    json_lines,
-    meanings,
-    read_member,
-    records,
-    row_id,
-    rows_in,
+    build_answer_row,
+    build_row_id,
+    find_data_files,
+    iter_rows,
+    load_label_meanings,
+    parse_json_lines,
+    read_records,
+    read_zip_member,
 )
-from core.exchange.rows import Record, word
+from core.exchange.rows import FileRecord, normalize_word
 from core.schema.records import Label
 
-KEYS = ("category", "subcategory", "set_id", "figure_id", "question_id")
-QUESTIONS = ("HallusionBench.json*",)
+QUESTION_KEY_FIELDS = ("category", "subcategory", "set_id", "figure_id", "question_id")
+QUESTION_FILES = ("HallusionBench.json*",)
 IMAGE_ENDINGS = ("", ".jpg", ".jpeg", ".png", ".webp")
-COMMENTS = "comments"  # in the names of tables of comments, which are not posts
-YES_OR_NO = re.compile(r"\s*(yes|no)\b", re.IGNORECASE)
-TRUE_IS_ONE: Mapping[str, Label] = {"1": "supported", "0": "hallucinated"}
-JSON, TABLES = ("*.json", "*.jsonl"), ("*.jsonl", "*.json", "*.tsv", "*.csv")
-BRACKETS = {
+COMMENTS_MARKER = "comments"  # in the names of tables of comments, which are not posts
+YES_OR_NO_PATTERN = re.compile(r"\s*(yes|no)\b", re.IGNORECASE)
+LABEL_BY_TRUE_FLAG: Mapping[str, Label] = {"1": "supported", "0": "hallucinated"}
+JSON_FILES, TABLE_FILES = ("*.json", "*.jsonl"), ("*.jsonl", "*.json", "*.tsv", "*.csv")
+TREEBANK_BRACKETS = {
     "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}",
 }  # fmt: skip
-FEVER, AVERITEC, WICE = map(meanings, ("fever", "entailment_averitec", "entailment_wice"))
-CLIMATE = meanings("entailment_climate_fever", "claims")
-CROSSED = meanings("entailment_q2", "cross_annotation")
+FEVER_LABELS, AVERITEC_LABELS, WICE_LABELS = map(
+    load_label_meanings, ("fever", "entailment_averitec", "entailment_wice")
+)
+CLIMATE_FEVER_LABELS = load_label_meanings("entailment_climate_fever", "claims")
+CROSS_ANNOTATION_LABELS = load_label_meanings("entailment_q2", "cross_annotation")
 
 
-def image_folders(folder: Path) -> tuple[Path, ...]:
+def list_image_folders(folder: Path) -> tuple[Path, ...]:
     """Return the set's folder and its subfolders, which may hold the images."""
     inside = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
     return (folder, *inside)
 
 
-def image_beside(folders: Sequence[Path], name: str) -> tuple[Path, ...]:
+def find_image(folders: Sequence[Path], name: str) -> tuple[Path, ...]:
     """Return the image of this name or id in one of the folders, or ().
 
     The name comes from a row, so an image outside of the set's folder, the first one, is refused.
@@ -67,9 +69,9 @@ def image_beside(folders: Sequence[Path], name: str) -> tuple[Path, ...]:
 
 def load_hallusionbench(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
     """Yield “Yes” and “No” per question; the task `text` has those that need no image."""
-    images = image_folders(folder)
-    for key, record in rows_in(folder, QUESTIONS, split):
-        if task == "all" or word(record.fields.get("visual_input")) == "0":
+    images = list_image_folders(folder)
+    for key, record in iter_rows(folder, QUESTION_FILES, split):
+        if task == "all" or normalize_word(record.fields.get("visual_input")) == "0":
             right = _get_right_answer(record)
             for answer in ("Yes", "No"):
                 row_key = f"{key}:{answer.lower()}"
@@ -78,28 +80,31 @@ def load_hallusionbench(folder: Path, task: str, split: str | None) -> Iterator[
 
 def load_hallusionbench_recorded(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
     """Yield one model's answers; an answer that begins with neither yes nor no is left out."""
-    gold = {_get_key(record): _get_right_answer(record) for _, record in rows_in(folder, QUESTIONS)}
-    images = image_folders(folder)
-    for key, record in rows_in(folder, ("HallusionBench_result*.json*",), split):
+    gold = {
+        _get_key(record): _get_right_answer(record)
+        for _, record in iter_rows(folder, QUESTION_FILES)
+    }
+    images = list_image_folders(folder)
+    for key, record in iter_rows(folder, ("HallusionBench_result*.json*",), split):
         answer, right = record.spare("model_prediction"), gold.get(_get_key(record))
-        match = YES_OR_NO.match(answer)
+        match = YES_OR_NO_PATTERN.match(answer)
         if match and right:
             yield _build_image_row(record, images, key, answer, match[1].title() == right)
 
 
-def _get_key(record: Record) -> tuple[str, ...]:
-    return tuple(word(record.fields.get(name)) for name in KEYS)
+def _get_key(record: FileRecord) -> tuple[str, ...]:
+    return tuple(normalize_word(record.fields.get(name)) for name in QUESTION_KEY_FIELDS)
 
 
-def _get_right_answer(record: Record) -> str:
-    value = word(record.fields.get("gt_answer"))
+def _get_right_answer(record: FileRecord) -> str:
+    value = normalize_word(record.fields.get("gt_answer"))
     if value not in ("0", "1"):
         raise record.broken("gt_answer to be 1 (yes) or 0 (no)", value)
     return "Yes" if value == "1" else "No"
 
 
 def _build_image_row(
-    record: Record, images: Sequence[Path], key: str, answer: str, is_right: bool
+    record: FileRecord, images: Sequence[Path], key: str, answer: str, is_right: bool
 ) -> GoldRow:
     return GoldRow(
         key,
@@ -108,35 +113,35 @@ def _build_image_row(
         "supported" if is_right else "hallucinated",
         "/".join(_get_key(record)[:3]),
         question=record.text("question"),
-        images=image_beside(images, record.spare("filename")),
+        images=find_image(images, record.spare("filename")),
     )
 
 
 def load_bingo(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
     """Yield a question on an image with its reference answer, without a label."""
-    images = image_folders(folder)
-    for key, record in rows_in(folder, ("annotation*.jsonl",), split):
+    images = list_image_folders(folder)
+    for key, record in iter_rows(folder, ("annotation*.jsonl",), split):
         question, answer = record.text("question"), record.spare("ground truth")
         if answer:
-            image = image_beside(images, record.text("image"))
-            yield answered(key, record, question, answer, None, images=image)
+            image = find_image(images, record.text("image"))
+            yield build_answer_row(key, record, question, answer, None, images=image)
 
 
 def load_fakeddit(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
     """Yield titles of posts with their image: does the title say what the image shows?"""
-    images = image_folders(folder)
-    tables = data_files(folder, ("*.tsv",), split)
-    for path in (one for one in tables if COMMENTS not in one.name):
-        for record in records(path):
+    images = list_image_folders(folder)
+    tables = find_data_files(folder, ("*.tsv",), split)
+    for path in (one for one in tables if COMMENTS_MARKER not in one.name):
+        for record in read_records(path):
             title = record.spare("clean_title", "title")
             if title:
-                key = f"{row_id(path, folder, record.line)}:{record.text('id')}"
-                label = record.chosen(TRUE_IS_ONE, "2_way_label")
-                image = image_beside(images, record.text("id"))
+                key = f"{build_row_id(path, folder, record.line)}:{record.text('id')}"
+                label = record.chosen(LABEL_BY_TRUE_FLAG, "2_way_label")
+                image = find_image(images, record.text("id"))
                 yield GoldRow(key, record.place, title, label, title, images=image)
 
 
-PICTURES: Mapping[str, Loader] = {
+PICTURE_LOADERS: Mapping[str, Loader] = {
     "hallusionbench": load_hallusionbench,
     "hallusionbench/recorded": load_hallusionbench_recorded,
     "bingo": load_bingo,
@@ -166,34 +171,39 @@ class PairLoader:
 
     def __call__(self, folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
         """Return the set's rows; the task is ignored, since each loader is for one task."""
-        paths = data_files(folder, self.files.split() or TABLES, split)
+        paths = find_data_files(folder, self.files.split() or TABLE_FILES, split)
         rows = (row for path in paths for row in self._load_rows(path, folder))
-        return tied(rows) if self.tied else rows
+        return tie_groups(rows) if self.tied else rows
 
     def _load_rows(self, path: Path, folder: Path) -> Iterator[GoldRow]:
-        labels, evidence = meanings(self.set), self.evidence.split()
+        labels, evidence = load_label_meanings(self.set), self.evidence.split()
         question_names = self.question.split()
         if path.suffix == ".zip":
-            found_records = json_lines(read_member(path, self.member), f"{path}/{self.member}")
+            found_records = parse_json_lines(
+                read_zip_member(path, self.member), f"{path}/{self.member}"
+            )
         else:
-            found_records = records(path)
+            found_records = read_records(path)
         for record in found_records:
             texts = (_get_evidence(record, *evidence),) if evidence else ()
             claim = _clean_text(record.text(*self.claim.split()))
             label = record.chosen(labels, *self.label.split())
             group = record.spare(*self.group.split()) or (texts or (claim,))[0]
             if label is not None:
-                key, question = row_id(path, folder, record.line), record.spare(*question_names)
+                key, question = (
+                    build_row_id(path, folder, record.line),
+                    record.spare(*question_names),
+                )
                 yield GoldRow(
                     key, record.place, claim, label, group, self.language, question, texts
                 )
 
 
 with (Path(__file__).parent / "pairs.csv").open(encoding="utf-8", newline="") as file:
-    PAIRS = {line["set"]: PairLoader(**line) for line in csv.DictReader(file)}
+    PAIR_LOADERS = {line["set"]: PairLoader(**line) for line in csv.DictReader(file)}
 
 
-def _get_evidence(record: Record, *names: str) -> str:
+def _get_evidence(record: FileRecord, *names: str) -> str:
     """Return the evidence, which is a text or a list of sentences."""
     if any(isinstance(record.fields.get(name), list) for name in names):
         return _clean_text(" ".join(record.texts(*names)))
@@ -202,12 +212,12 @@ def _get_evidence(record: Record, *names: str) -> str:
 
 def _clean_text(text: str) -> str:
     """Return the text stripped, with treebank tokens replaced by brackets."""
-    for token, bracket in BRACKETS.items():
+    for token, bracket in TREEBANK_BRACKETS.items():
         text = text.replace(token, bracket)
     return text.strip()
 
 
-def tied(rows: Iterable[GoldRow]) -> Iterator[GoldRow]:
+def tie_groups(rows: Iterable[GoldRow]) -> Iterator[GoldRow]:
     """Give rows the same group if they share evidence or claim, directly or through other rows.
 
     Otherwise minimal edits of one sentence pair could be on both sides of a split. The group is the
@@ -229,13 +239,13 @@ def tied(rows: Iterable[GoldRow]) -> Iterator[GoldRow]:
 
 
 def _load_averitec(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    for key, record in rows_in(folder, JSON, split):
-        claim, label = _clean_text(record.text("claim")), record.chosen(AVERITEC, "label")
+    for key, record in iter_rows(folder, JSON_FILES, split):
+        claim, label = _clean_text(record.text("claim")), record.chosen(AVERITEC_LABELS, "label")
         texts = tuple(_join_question(question) for question in record.records("questions"))
         yield GoldRow(key, record.place, claim, label, claim, documents=texts)
 
 
-def _join_question(question: Record) -> str:
+def _join_question(question: FileRecord) -> str:
     parts = [question.text("question")]
     for answer in question.records("answers"):
         parts += [answer.text("answer"), answer.spare("boolean_explanation")]
@@ -243,22 +253,22 @@ def _join_question(question: Record) -> str:
 
 
 def _load_climate_fever(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    for key, record in rows_in(folder, ("*.jsonl",), split):
+    for key, record in iter_rows(folder, ("*.jsonl",), split):
         claim, items = _clean_text(record.text("claim")), record.records("evidences")
         texts = tuple(_clean_text(item.text("evidence")) for item in items)
         if task == "claims":
-            label = record.chosen(CLIMATE, "claim_label")
+            label = record.chosen(CLIMATE_FEVER_LABELS, "claim_label")
             yield GoldRow(key, record.place, claim, label, claim, documents=texts)
             continue
         for number, (item, text) in enumerate(zip(items, texts, strict=True)):
-            label = item.chosen(FEVER, "evidence_label")
+            label = item.chosen(FEVER_LABELS, "evidence_label")
             item_key = f"{key}:{number}"
             yield GoldRow(item_key, record.place, claim, label, claim, documents=(text,))
 
 
 def _load_fool_me_twice(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
     """Yield claims with the deciding sentences (`gold`, one text) or with search results."""
-    for key, record in rows_in(folder, ("*.jsonl",), split):
+    for key, record in iter_rows(folder, ("*.jsonl",), split):
         gold = _get_texts(record, "gold_evidence")
         is_retrieved = task == "retrieved"
         texts = _get_texts(record, "retrieved_evidence") if is_retrieved else (" ".join(gold),)
@@ -266,37 +276,37 @@ def _load_fool_me_twice(folder: Path, task: str, split: str | None) -> Iterator[
             key,
             record.place,
             _clean_text(record.text("text", "claim")),
-            record.chosen(FEVER, "label"),
+            record.chosen(FEVER_LABELS, "label"),
             record.spare("wikipedia_page") or " ".join(gold),
             documents=tuple(text for text in texts if text),
         )
 
 
-def _get_texts(record: Record, name: str) -> tuple[str, ...]:
+def _get_texts(record: FileRecord, name: str) -> tuple[str, ...]:
     return tuple(_clean_text(item.text("text")) for item in record.records(name))
 
 
 def _load_help(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    for row in PAIRS["entailment_help"](folder, task, split):
+    for row in PAIR_LOADERS["entailment_help"](folder, task, split):
         texts = tuple(text.replace("~", " ") for text in row.documents)
         yield replace(row, response=row.response.replace("~", " "), documents=texts)
 
 
 def _load_dialfact(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    for key, record in rows_in(folder, ("*.jsonl",), split):
+    for key, record in iter_rows(folder, ("*.jsonl",), split):
         response, turns = _clean_text(record.text("response")), record.texts("context")
         yield GoldRow(
             key,
             record.place,
             response,
-            record.chosen(FEVER, "response_label"),
+            record.chosen(FEVER_LABELS, "response_label"),
             response,
             question=turns[-1].strip() if turns else "",
             documents=tuple(_iter_titled_evidence(record)),
         )
 
 
-def _iter_titled_evidence(record: Record) -> Iterator[str]:
+def _iter_titled_evidence(record: FileRecord) -> Iterator[str]:
     for piece in record.items("evidence_list"):
         if not isinstance(piece, list) or len(piece) < 3 or not isinstance(piece[2], str):
             raise record.broken("evidence_list to hold lists of title, address, sentence", piece)
@@ -305,19 +315,21 @@ def _iter_titled_evidence(record: Record) -> Iterator[str]:
 
 
 def _load_q2(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    for key, record in rows_in(folder, ("*_consistent.csv", "*_inconsistent.csv"), split):
+    for key, record in iter_rows(folder, ("*_consistent.csv", "*_inconsistent.csv"), split):
         label: Label = "hallucinated" if "_inconsistent" in key else "supported"
         yield _build_dialogue_row(record, key, "response", label)
 
 
 def _load_q2_cross_annotation(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    for key, record in rows_in(folder, ("cross_annotation*.csv",), split):
+    for key, record in iter_rows(folder, ("cross_annotation*.csv",), split):
         for number, system in enumerate(("dodeca", "memnet")):
-            label = record.chosen(CROSSED, f"{system}_label")
+            label = record.chosen(CROSS_ANNOTATION_LABELS, f"{system}_label")
             yield _build_dialogue_row(record, f"{key}:{number}", f"{system}_response", label)
 
 
-def _build_dialogue_row(record: Record, key: str, response: str, label: Label | None) -> GoldRow:
+def _build_dialogue_row(
+    record: FileRecord, key: str, response: str, label: Label | None
+) -> GoldRow:
     text, knowledge = _clean_text(record.text(response)), _clean_text(record.text("knowledge"))
     question = record.spare("message")
     return GoldRow(
@@ -335,20 +347,20 @@ def _load_wice(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
         pattern = "non_supported_tokens_*.jsonl"
     elif task == "claims" and any(folder.glob("oracle_chunks_claim_*")):
         pattern = "oracle_chunks_claim_*.jsonl"
-    for key, record in rows_in(folder, (pattern,), split):
+    for key, record in iter_rows(folder, (pattern,), split):
         claim = record.text("claim")
         yield GoldRow(
             key,
             record.place,
             claim if task == "tokens" else _clean_text(claim),
-            record.chosen(WICE, "label"),
+            record.chosen(WICE_LABELS, "label"),
             record.inner("meta").spare("claim_title") or _clean_text(claim),
             documents=("\n".join(record.texts("evidence")),),
             spans=_find_unsupported_spans(record) if task == "tokens" else None,
         )
 
 
-def _find_unsupported_spans(record: Record) -> tuple[GoldSpan, ...]:
+def _find_unsupported_spans(record: FileRecord) -> tuple[GoldSpan, ...]:
     """Return the spans of the marked tokens in the claim; adjacent ones are joined."""
     claim, tokens = record.text("claim"), record.texts("claim_tokens")
     marks = record.items("non_supported_spans")
@@ -368,8 +380,8 @@ def _find_unsupported_spans(record: Record) -> tuple[GoldSpan, ...]:
     return tuple(spans)
 
 
-CLAIMS: Mapping[str, Loader] = {
-    **PAIRS,
+CLAIM_LOADERS: Mapping[str, Loader] = {
+    **PAIR_LOADERS,
     "entailment_averitec": _load_averitec,
     "entailment_climate_fever": _load_climate_fever,
     "entailment_fm2": _load_fool_me_twice,

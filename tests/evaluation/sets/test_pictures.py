@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 
 from core.evaluation.sets.claims import (
-    image_beside,
-    image_folders,
+    find_image,
+    list_image_folders,
 )
 
 
@@ -24,13 +24,13 @@ def test_no_row_leads_to_a_file_outside_the_folder(tmp_path: Path, name: str) ->
     picture(tmp_path / "secret.jpg")
     folder = tmp_path / "fakeddit"
     picture(folder / "images" / "a1.jpg")
-    folders = image_folders(folder)
-    assert image_beside(folders, name) == ()
-    assert image_beside(folders, "a1") == (folder / "images" / "a1.jpg",)
+    folders = list_image_folders(folder)
+    assert find_image(folders, name) == ()
+    assert find_image(folders, "a1") == (folder / "images" / "a1.jpg",)
 
 
 def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
     folder = tmp_path / "bingo"
     folder.mkdir()
     (folder / "a1.jpg").symlink_to(picture(tmp_path / "secret.jpg"))
-    assert image_beside(image_folders(folder), "a1") == ()
+    assert find_image(list_image_folders(folder), "a1") == ()

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from core.evaluation.sets.marked_texts import (
-    PASSWORD,
+    ZIP_PASSWORD,
     Detector,
-    load_cases,
-    load_recorded,
+    load_recorded_cases,
+    load_recorded_verdicts,
     load_responses,
 )
 from core.runtime.errors import InputError
@@ -71,7 +71,7 @@ def lines(rows: Sequence[Mapping[str, object]]) -> str:
 
 def test_answers_are_read_under_the_password_and_nothing_is_unpacked(tmp_path: Path) -> None:
     member = "data/math/AModel.jsonl"
-    write_locked(tmp_path / "data.zip", member, lines([ANSWER, RIGHT]), PASSWORD)
+    write_locked(tmp_path / "data.zip", member, lines([ANSWER, RIGHT]), ZIP_PASSWORD)
     wrong, right = load(load_responses, tmp_path, "responses")
     assert (wrong.label, right.label) == ("hallucinated", "supported")
     assert wrong.response == "3 boats and 4 boats make 8."
@@ -96,22 +96,22 @@ def test_verdicts_of_detectors_are_joined_to_the_answers(tmp_path: Path) -> None
     ]
     with zipfile.ZipFile(tmp_path / "error_detection_outputs.zip", "w") as archive:
         archive.writestr("error_detection_outputs/simple/math/Judge/p1.jsonl", lines(said))
-    first, second = load(load_recorded, tmp_path, "recorded")
+    first, second = load(load_recorded_verdicts, tmp_path, "recorded")
     assert (first.label, first.recorded) == ("hallucinated", "supported")
     assert (second.label, second.recorded) == ("supported", "unclear")
     assert first.recorded_by == "simple/math/Judge/p1"
 
 
 def test_cases_hold_what_each_detector_said_under_each_plain_prompt(tmp_path: Path) -> None:
-    write_locked(tmp_path / "data.zip", "data/math/A.jsonl", lines([ANSWER, RIGHT]), PASSWORD)
+    write_locked(tmp_path / "data.zip", "data/math/A.jsonl", lines([ANSWER, RIGHT]), ZIP_PASSWORD)
     about = {"id": "sum_1", "task_name": "sums"}
     said = {"prediction": "error", "response": "8 is wrong.", "metadata": about}
     lost = {"prediction": None, "response": "?", "metadata": {**about, "id": "s2"}}
     folder = "error_detection_outputs/simple_prompt_baseline/math/A/Judge/"
     member = f"{folder}baseline_errordetection_prompt_2.jsonl"
     outputs = tmp_path / "error_detection_outputs.zip"
-    write_locked(outputs, member, lines([said, lost]), PASSWORD)
-    first, second = load_cases(tmp_path)
+    write_locked(outputs, member, lines([said, lost]), ZIP_PASSWORD)
+    first, second = load_recorded_cases(tmp_path)
     (judge,) = first.said
     assert judge == Detector("Judge", "2")
     assert (first.kind, first.said[judge].label) == ("sums", "hallucinated")

@@ -14,11 +14,16 @@ from typing import Any
 
 import pytest
 
-from core.evaluation.datasets import LOADERS, rule_of
-from core.evaluation.datasets import load as load_set
+from core.evaluation.datasets import LOADERS, get_task_rule
+from core.evaluation.datasets import load_dataset_rows as load_set
 from core.evaluation.files import GoldRow, GoldSpan
-from core.evaluation.sets.answers import CLAIM_FILES, FILES, load_chinese, load_chinese_checked
-from core.exchange.rows import nearest, shares
+from core.evaluation.sets.answers import (
+    ANSWER_FILES,
+    CLAIM_FILES,
+    load_chinese,
+    load_chinese_checked,
+)
+from core.exchange.rows import compute_marked_shares, find_nearest_offset
 from core.runtime.errors import InputError
 from tests.evaluation.sets.files import load, write, write_lines, write_list
 
@@ -74,11 +79,11 @@ def test_breaking_nli_is_read_inside_its_zip(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["rte", "scifact_rte", "med", "help"])
 def test_not_entailed_alone_does_not_say_that_the_evidence_decides(name: str) -> None:
-    assert "does not decide" in rule_of(f"entailment_{name}").note
+    assert "does not decide" in get_task_rule(f"entailment_{name}").note
 
 
 def test_every_task_of_the_paper_is_known() -> None:
-    assert {*FILES, *CLAIM_FILES} == {
+    assert {*ANSWER_FILES, *CLAIM_FILES} == {
         *"word_count date translation code ape halueval_qa webqa halluqa halueval2".split(),
         *"sentence_math sentence_science sentence_kbqa".split(),
     }
@@ -106,11 +111,11 @@ def test_chinese_answers_take_their_label_from_the_other_set(tmp_path: Path) -> 
 
 def test_a_piece_stands_nearest_to_where_it_was_marked() -> None:
     text = "a tower, a Tower, a tower"
-    assert [nearest(text, "tower", place) for place in (0, 19)] == [2, 20]
-    assert nearest(text, "TOWER", 12) == 11
-    assert nearest(text, "mill", 0) == nearest(text, "", 0) == -1
+    assert [find_nearest_offset(text, "tower", place) for place in (0, 19)] == [2, 20]
+    assert find_nearest_offset(text, "TOWER", 12) == 11
+    assert find_nearest_offset(text, "mill", 0) == find_nearest_offset(text, "", 0) == -1
 
 
 def test_shares_count_each_annotator_once() -> None:
     twice = [GoldSpan(0, 3), GoldSpan(1, 4)]
-    assert shares([twice, []]) == (GoldSpan(0, 4, 0.5),)
+    assert compute_marked_shares([twice, []]) == (GoldSpan(0, 4, 0.5),)

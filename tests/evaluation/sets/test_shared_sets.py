@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from core.evaluation.datasets import NAMES, RULES, load, tasks_of
-from core.evaluation.files import GoldRow, part_of
+from core.evaluation.datasets import DATASET_NAMES, TASK_RULES, list_tasks, load_dataset_rows
+from core.evaluation.files import GoldRow, assign_part
 from core.schema.records import Label
 from tests.needs import need
 
@@ -33,15 +33,15 @@ def shared() -> None:
 
 def test_every_set_of_the_shared_folder_has_a_loader() -> None:
     here = {path.name for path in DATA.iterdir() if path.is_dir()}
-    assert here - set(NAMES) == set()
-    counted = {(name, task or tasks_of(name)[0]) for name, task in COUNTS}
-    assert {(one.name, one.task) for one in RULES if one.name not in NOT_SHARED} == counted
+    assert here - set(DATASET_NAMES) == set()
+    counted = {(name, task or list_tasks(name)[0]) for name, task in COUNTS}
+    assert {(one.name, one.task) for one in TASK_RULES if one.name not in NOT_SHARED} == counted
 
 
 @pytest.mark.parametrize(("name", "task"), sorted(COUNTS))
 def test_every_row_of_a_set_is_read(name: str, task: str) -> None:
     told = COUNTS[name, task]
-    rows = list(load(name, DATA, task=task or None))
+    rows = list(load_dataset_rows(name, DATA, task=task or None))
     count, ids = len(rows), len({row.id for row in rows})
     assert (count, ids) == (int(told["rows"]),) * 2
     # Places alone are shown: the texts of some sets must not be printed.
@@ -50,7 +50,7 @@ def test_every_row_of_a_set_is_read(name: str, task: str) -> None:
         counts = Counter(row.label for row in rows)
         assert [counts[label] for label in LABELS] == [int(told[label]) for label in LABELS]
         assert all(row.documents for row in rows) is (name != "fever")
-        share = sum(part_of(row.group) == "dev" for row in rows) / len(rows)
+        share = sum(assign_part(row.group) == "dev" for row in rows) / len(rows)
         assert abs(share - 0.2) < (0.07 if name in SMALL else 0.04)
 
 
@@ -70,20 +70,20 @@ def is_sound(row: GoldRow) -> bool:
 
 
 def test_the_languages_of_marked_answers_are_those_of_the_manifest() -> None:
-    rows = list(load("mushroom", DATA))
+    rows = list(load_dataset_rows("mushroom", DATA))
     assert sorted({row.language for row in rows}) == (
         "ar ca cs de en es eu fa fi fr hi it sv zh".split()
     )
     assert all(len(row.documents) == 1 for row in rows)
     assert sum(not row.spans for row in rows) == 21 + 28
-    splits = {split: sum(1 for _ in load("mushroom", DATA, split=split)) for split in
+    splits = {split: sum(1 for _ in load_dataset_rows("mushroom", DATA, split=split)) for split in
               ("val", "test", "train")}  # fmt: skip
     assert splits == {"val": 499, "test": 931, "train": 1501 - 42}  # 42 answers are empty
 
 
 def test_halueval_is_balanced_and_its_parts_keep_questions_together() -> None:
     parts = {
-        split: list(load("halueval", DATA, split=split))
+        split: list(load_dataset_rows("halueval", DATA, split=split))
         for split in ("dev20", "calibration10", "train70")
     }
     assert sum(len(rows) for rows in parts.values()) == 5600

@@ -12,12 +12,12 @@ import sqlite3
 import tempfile
 from pathlib import Path
 
-from core.pipeline.streaming_input import Request, check_once
+from core.pipeline.streaming_input import CheckRequest, check_once
 from core.schema.records import Run, Span, new_id
 from core.schema.reviews import Correction
 from core.schema.rosters import RosterConfig
 from core.store import open_store
-from core.store.database import DATABASE
+from core.store.database import DATABASE_FILE
 from core.store.ledger import LedgerRow
 from core.store.migrations import migrations
 from core.store.projects import PromptEdit
@@ -34,7 +34,7 @@ def main() -> None:
         home = Path(folder) / "home"
         page = Path(folder) / "cats.txt"
         page.write_text(TEXT)
-        request = Request(CLAIM, documents=[page])
+        request = CheckRequest(CLAIM, documents=[page])
         result, _ = check_once(home, request, lambda: float(next(ticks)))
         with open_store(home) as store:
             run = store.runs.get(result["run_id"], 1e12, 6)
@@ -50,7 +50,7 @@ def main() -> None:
                 store.rosters.save(RosterConfig("Two of a kind", "Ours."), "Mira", 1_700_000_901.0)
                 edit = PromptEdit(0, run.project_id, "judge", "en", "Decide.", 1.0, "Mira")
                 store.prompt_edits.save(edit)
-        connection = sqlite3.connect(home / DATABASE)
+        connection = sqlite3.connect(home / DATABASE_FILE)
         packed = Path(folder) / "packed.db"
         connection.execute("VACUUM INTO ?", (str(packed),))
         connection.close()

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from core.tools.web_fetch import Gate, GuardedFetch
+from core.tools.web_fetch import AddressGate, GuardedFetch
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,12 @@ class Server:
 
     def fetch(self, seconds: float = 5.0, most_bytes: int = 100_000) -> GuardedFetch:
         """A fetch for which this server is the one that the operator named."""
-        return GuardedFetch(Gate(frozenset({self.origin})), seconds, most_bytes)
+        return GuardedFetch(AddressGate(frozenset({self.origin})), seconds, most_bytes)
 
     def fetch_as(self, host: str, addresses: Sequence[str] = ("127.0.0.1",)) -> GuardedFetch:
         """The same under a name that stands for these addresses."""
         named = frozenset({f"http://{host}:{self.port}"})
-        return GuardedFetch(Gate(named, lambda _host, _port: addresses), 5.0)
+        return GuardedFetch(AddressGate(named, lambda _host, _port: addresses), 5.0)
 
 
 def as_json(value: Any, status: int = 200) -> Page:

@@ -17,23 +17,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.llm.keys import SEARCH_KEY, Keys
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ConfigError, ModelError, ModelTimeout, ReviewError, Stopped
-from core.schema.rosters import Seat
+from core.schema.rosters import AgentConfig
 from core.tools.registry import SearchResult
 from core.tools.web_fetch import (
-    LONGEST_QUERY,
-    Gate,
-    Google,
+    MAX_QUERY_CHARS,
+    AddressGate,
+    GoogleSearch,
     GuardedFetch,
-    HttpAnswer,
-    Provider,
-    SearXng,
-    Wikipedia,
-    loose,
-    origin_of,
-    query_of,
-    why_refused,
+    HttpResponse,
+    SearchProvider,
+    SearXngSearch,
+    WikipediaSearch,
+    explain_refusal,
+    make_loose_query,
+    parse_origin,
+    shorten_query,
 )
 from tests.tools.corpus import table
 from tests.tools.web.certificates import certified
@@ -42,7 +42,9 @@ from tests.tools.web.server import Got, Page, Server, as_json, serving
 
 def test_an_answer_comes_whole_with_its_status() -> None:
     with serving(Page(b"hello " * 1000, 404)) as server:
-        answered = server.fetch()(f"{server.origin}/a", {"q": "ä & b"}, Stop(), {"X-Key": "k"})
+        answered = server.fetch()(
+            f"{server.origin}/a", {"q": "ä & b"}, StopSignal(), {"X-Key": "k"}
+        )
     assert (answered.status, answered.body) == (404, b"hello " * 1000)
     (got,) = server.got
     assert (got.path, got.params) == ("/a", {"q": "ä & b"})
@@ -61,30 +63,30 @@ def test_the_connection_goes_to_the_address_that_was_checked() -> None:
             return ["127.0.0.1"] if len(looks) == 1 else ["10.255.255.1"]
 
         origin = f"http://rebinding.test:{server.port}"
-        fetch = GuardedFetch(Gate(frozenset({origin}), resolve), 5.0)
-        assert fetch(f"{origin}/", {}, Stop(), {}).body == b"here"
+        fetch = GuardedFetch(AddressGate(frozenset({origin}), resolve), 5.0)
+        assert fetch(f"{origin}/", {}, StopSignal(), {}).body == b"here"
     assert looks == ["rebinding.test"]
     assert server.got[0].headers["host"] == f"rebinding.test:{server.port}"
 
 
 def test_nothing_is_sent_inside_unless_it_was_named() -> None:
     with serving(Page()) as server:
-        for fetch in (GuardedFetch(Gate()), server.fetch_as("other.test")):
+        for fetch in (GuardedFetch(AddressGate()), server.fetch_as("other.test")):
             with pytest.raises(ConfigError):
-                fetch(f"{server.origin}/", {}, Stop(), {})
+                fetch(f"{server.origin}/", {}, StopSignal(), {})
         assert server.got == []
 
 
 def test_no_redirect_is_followed() -> None:
     with serving(Page(b"", 302, {"Location": "/secret"})) as server:
-        assert server.fetch()(f"{server.origin}/", {}, Stop(), {}).status == 302
+        assert server.fetch()(f"{server.origin}/", {}, StopSignal(), {}).status == 302
     assert [got.path for got in server.got] == ["/"]
 
 
 def test_the_next_address_is_tried_where_one_does_not_answer() -> None:
     with serving(Page(b"here")) as server:
         fetch = server.fetch_as("two.test", ("::1", "127.0.0.1"))
-        answered = fetch(f"http://two.test:{server.port}/", {}, Stop(), {})
+        answered = fetch(f"http://two.test:{server.port}/", {}, StopSignal(), {})
     assert answered.body == b"here"
 
 
@@ -93,13 +95,13 @@ def test_an_answer_too_large_is_not_read_to_its_end() -> None:
         serving(Page(b"x" * 3_000_000)) as server,
         pytest.raises(ModelError, match="larger than 100,000 bytes"),
     ):
-        server.fetch()(f"{server.origin}/", {}, Stop(), {})
+        server.fetch()(f"{server.origin}/", {}, StopSignal(), {})
 
 
 def test_an_answer_that_would_unpack_is_refused() -> None:
     bomb = Page(gzip.compress(b"0" * 5_000_000), headers={"Content-Encoding": "gzip"})
     with serving(bomb) as server, pytest.raises(ModelError, match="packed"):
-        server.fetch()(f"{server.origin}/", {}, Stop(), {})
+        server.fetch()(f"{server.origin}/", {}, StopSignal(), {})
 
 
 @pytest.mark.parametrize("page", [Page(pause=20), Page(b"ab", within=20)])
@@ -107,12 +109,12 @@ def test_a_silent_server_is_left(page: Page) -> None:
     with serving(page) as server:
         began = time.monotonic()
         with pytest.raises(ModelTimeout):
-            server.fetch(seconds=0.4)(f"{server.origin}/", {}, Stop(), {})
+            server.fetch(seconds=0.4)(f"{server.origin}/", {}, StopSignal(), {})
         assert time.monotonic() - began < 3
 
 
 def test_stop_is_heard_at_once() -> None:
-    stop = Stop()
+    stop = StopSignal()
     with serving(Page(pause=20)) as server:
         threading.Timer(0.2, stop.set).start()
         began = time.monotonic()
@@ -125,14 +127,14 @@ def test_a_closed_port_is_a_failure_without_the_words_that_were_searched_for() -
     with serving(Page()) as server:
         fetch, origin = server.fetch(), server.origin
     with pytest.raises(ModelError) as raised:
-        fetch(f"{origin}/", {"q": "private words"}, Stop(), {"X-Key": "sk-secret"})
+        fetch(f"{origin}/", {"q": "private words"}, StopSignal(), {"X-Key": "sk-secret"})
     assert "private" not in str(raised.value)
     assert "secret" not in str(raised.value)
 
 
 def test_an_address_that_no_request_can_be_made_of_is_a_failure() -> None:
     with serving(Page()) as server, pytest.raises(ModelError, match="could not be asked"):
-        server.fetch()(f"{server.origin}/\x7f", {}, Stop(), {})
+        server.fetch()(f"{server.origin}/\x7f", {}, StopSignal(), {})
 
 
 def test_a_certificate_is_asked_for_by_name_and_looked_at(tmp_path: Path) -> None:
@@ -140,9 +142,9 @@ def test_a_certificate_is_asked_for_by_name_and_looked_at(tmp_path: Path) -> Non
     named: list[str | None] = []
     with certified(tmp_path, "site.test", lambda name: named.append(name)) as port:
         origin = f"https://site.test:{port}"
-        fetch = GuardedFetch(Gate(frozenset({origin}), lambda _h, _p: ["127.0.0.1"]), 5.0)
+        fetch = GuardedFetch(AddressGate(frozenset({origin}), lambda _h, _p: ["127.0.0.1"]), 5.0)
         with pytest.raises(ModelError, match="certificate"):
-            fetch(f"{origin}/", {}, Stop(), {})
+            fetch(f"{origin}/", {}, StopSignal(), {})
     assert named == ["site.test"]
     assert ssl.HAS_SNI
 
@@ -164,38 +166,40 @@ OUTSIDE = ["8.8.8.8", "91.198.174.192", "2620:0:862:ed1a::1"]
 
 @pytest.mark.parametrize("address", [*INSIDE, *NEVER, *SHARED])
 def test_nothing_is_fetched_from_there(address: str) -> None:
-    assert why_refused(address)
+    assert explain_refusal(address)
     with pytest.raises(ConfigError, match="nothing was sent"):
-        Gate(resolve=lambda _host, _port: [address]).addresses_of("https://example.org/")
+        AddressGate(resolve=lambda _host, _port: [address]).addresses_of("https://example.org/")
 
 
 @pytest.mark.parametrize("address", OUTSIDE)
 def test_public_addresses_pass(address: str) -> None:
-    assert Gate(resolve=lambda _h, _p: [address]).addresses_of("https://a.org/x") == [address]
+    assert AddressGate(resolve=lambda _h, _p: [address]).addresses_of("https://a.org/x") == [
+        address
+    ]
 
 
 @pytest.mark.parametrize("address", INSIDE)
 def test_a_named_origin_may_be_inside(address: str) -> None:
-    gate = Gate(frozenset({"http://search.lan:8080"}), lambda _host, _port: [address])
+    gate = AddressGate(frozenset({"http://search.lan:8080"}), lambda _host, _port: [address])
     assert gate.addresses_of("http://search.lan:8080/search?q=x") == [address]
 
 
 @pytest.mark.parametrize("address", NEVER)
 def test_a_named_origin_is_never_one_of_these(address: str) -> None:
-    gate = Gate(frozenset({"http://search.lan:80"}), lambda _host, _port: [address])
+    gate = AddressGate(frozenset({"http://search.lan:80"}), lambda _host, _port: [address])
     with pytest.raises(ConfigError):
         gate.addresses_of("http://search.lan/")
 
 
 @pytest.mark.parametrize(*table("gate: only that very origin is named"))
 def test_only_that_very_origin_is_named(url: str) -> None:
-    gate = Gate(frozenset({"http://search.lan:8080"}), lambda _host, _port: ["192.168.1.1"])
+    gate = AddressGate(frozenset({"http://search.lan:8080"}), lambda _host, _port: ["192.168.1.1"])
     with pytest.raises(ConfigError):
         gate.addresses_of(url)
 
 
 def test_one_address_inside_spoils_the_name() -> None:
-    gate = Gate(resolve=lambda _host, _port: ["8.8.8.8", "127.0.0.1"])
+    gate = AddressGate(resolve=lambda _host, _port: ["8.8.8.8", "127.0.0.1"])
     with pytest.raises(ConfigError, match="this computer"):
         gate.addresses_of("https://example.org/")
 
@@ -203,7 +207,7 @@ def test_one_address_inside_spoils_the_name() -> None:
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "localhost", "2130706433", "0x7f.1"])
 def test_the_real_resolver_leads_inside_by_no_spelling(host: str) -> None:
     with pytest.raises((ConfigError, ModelError)):
-        Gate().addresses_of(f"https://{host}/")
+        AddressGate().addresses_of(f"https://{host}/")
 
 
 def test_a_name_that_nobody_has_is_said_not_to_be_found() -> None:
@@ -211,20 +215,20 @@ def test_a_name_that_nobody_has_is_said_not_to_be_found() -> None:
         raise OSError("Name or service not known")
 
     with pytest.raises(ModelError, match=r"example\.org was not found"):
-        Gate(resolve=nobody).addresses_of("https://example.org/")
+        AddressGate(resolve=nobody).addresses_of("https://example.org/")
     with pytest.raises(ModelError, match="not found"):
-        Gate(resolve=lambda _host, _port: []).addresses_of("https://example.org/")
+        AddressGate(resolve=lambda _host, _port: []).addresses_of("https://example.org/")
 
 
 @pytest.mark.parametrize(*table("gate: what is no web address is refused"))
 def test_what_is_no_web_address_is_refused(url: str) -> None:
     with pytest.raises(ConfigError):
-        origin_of(url)
+        parse_origin(url)
 
 
 def test_an_origin_always_says_its_port() -> None:
-    assert origin_of("https://A.org/x?y") == "https://a.org:443"
-    assert origin_of("http://[::1]:81/") == "http://[::1]:81"
+    assert parse_origin("https://A.org/x?y") == "https://a.org:443"
+    assert parse_origin("http://[::1]:81/") == "http://[::1]:81"
 
 
 @given(st.ip_addresses())
@@ -232,9 +236,9 @@ def test_whatever_is_not_global_is_refused(
     address: ipaddress.IPv4Address | ipaddress.IPv6Address,
 ) -> None:
     if not address.is_global or address.is_multicast:
-        assert why_refused(str(address))
+        assert explain_refusal(str(address))
     if not (address.is_private or address.is_loopback or address.is_global):
-        assert why_refused(str(address), is_named=True)
+        assert explain_refusal(str(address), is_named=True)
 
 
 KEY = "AIza-secret-0123456789"
@@ -248,29 +252,29 @@ PAGE = {
 }
 
 
-def google(server: Server) -> Provider:
-    return Google("engine:1", KEY, f"{server.origin}/customsearch/v1")
+def google(server: Server) -> SearchProvider:
+    return GoogleSearch("engine:1", KEY, f"{server.origin}/customsearch/v1")
 
 
-def searxng(server: Server) -> Provider:
-    return SearXng(f"{server.origin}/searx/")
+def searxng(server: Server) -> SearchProvider:
+    return SearXngSearch(f"{server.origin}/searx/")
 
 
-def wikipedia(server: Server) -> Provider:
-    return Wikipedia(f"{server.origin}/{{language}}/w/api.php")
+def wikipedia(server: Server) -> SearchProvider:
+    return WikipediaSearch(f"{server.origin}/{{language}}/w/api.php")
 
 
-ALL: list[Callable[[Server], Provider]] = [google, searxng, wikipedia]
+ALL: list[Callable[[Server], SearchProvider]] = [google, searxng, wikipedia]
 
 
 def asked(
-    make: Callable[[Server], Provider],
+    make: Callable[[Server], SearchProvider],
     answer: Page | Callable[[Got], Page],
     query: str = "How long is the Orrin bridge?",
     language: str = "en",
 ) -> tuple[tuple[SearchResult, ...], list[Got]]:
     with serving(answer) as server:
-        found = make(server).search(query, language, server.fetch(), Stop())
+        found = make(server).search(query, language, server.fetch(), StopSignal())
     return found, server.got
 
 
@@ -323,13 +327,13 @@ def test_wikipedia_is_asked_again_for_any_word_where_all_find_nothing() -> None:
 
 
 def test_words_that_say_nothing_are_not_looked_for_alone() -> None:
-    assert loose("It was in 1926.") == ""
+    assert make_loose_query("It was in 1926.") == ""
     found, got = asked(wikipedia, as_json({"batchcomplete": True}), "It was in 1926.")
     assert (found, len(got)) == ((), 1)
 
 
 @pytest.mark.parametrize("make", ALL)
-def test_nothing_found_is_no_failure(make: Callable[[Server], Provider]) -> None:
+def test_nothing_found_is_no_failure(make: Callable[[Server], SearchProvider]) -> None:
     empty = {"items": [], "results": [], "query": {"pages": []}}
     assert asked(make, as_json(empty))[0] == ()
 
@@ -349,7 +353,9 @@ def test_nothing_found_is_no_failure(make: Callable[[Server], Provider]) -> None
         Page(b"", 302, {"Location": "http://127.0.0.1:1/"}),
     ],
 )
-def test_what_is_no_answer_is_a_failure(make: Callable[[Server], Provider], page: Page) -> None:
+def test_what_is_no_answer_is_a_failure(
+    make: Callable[[Server], SearchProvider], page: Page
+) -> None:
     with pytest.raises(ModelError):
         asked(make, page)
 
@@ -364,7 +370,7 @@ def test_what_is_no_answer_is_a_failure(make: Callable[[Server], Provider], page
     ],
 )
 def test_what_the_operator_can_mend_is_said(
-    make: Callable[[Server], Provider], status: int, words: str
+    make: Callable[[Server], SearchProvider], status: int, words: str
 ) -> None:
     with pytest.raises(ConfigError, match=words):
         asked(make, as_json({"error": {"message": f"Bad {KEY}"}}, status))
@@ -403,31 +409,31 @@ def test_neither_key_nor_words_reach_a_log(caplog: pytest.LogCaptureFixture) -> 
     asked(google, as_json({"items": [ITEM]}), "private words of ours")
     assert KEY not in caplog.text
     assert "private" not in caplog.text
-    assert KEY not in repr(Google("engine", KEY))
+    assert KEY not in repr(GoogleSearch("engine", KEY))
 
 
 def test_the_search_key_goes_to_no_other_address() -> None:
     """A roster that somebody sends may name a key for its own address; this one it does not get."""
     keys = Keys({SEARCH_KEY: KEY})
-    seat = Seat("openai/x", "https://elsewhere.test/v1", key_name=SEARCH_KEY)
+    seat = AgentConfig("openai/x", "https://elsewhere.test/v1", key_name=SEARCH_KEY)
     with pytest.raises(ConfigError, match="is not sent"):
         keys.credentials(seat)
 
 
 @given(st.text(max_size=900))
 def test_a_query_is_one_short_line(text: str) -> None:
-    query = query_of(text)
-    assert len(query) <= LONGEST_QUERY
+    query = shorten_query(text)
+    assert len(query) <= MAX_QUERY_CHARS
     assert query == query.strip()
     assert "\n" not in query
-    assert query_of(query) == query
+    assert shorten_query(query) == query
 
 
 @given(st.binary(max_size=300))
 def test_whatever_bytes_come_are_read_or_refused(body: bytes) -> None:
-    for provider in (Google("e", "k"), SearXng("https://s.test"), Wikipedia()):
+    for provider in (GoogleSearch("e", "k"), SearXngSearch("https://s.test"), WikipediaSearch()):
         try:
-            found = provider.search("x", "en", lambda *_: HttpAnswer(200, body), Stop())
+            found = provider.search("x", "en", lambda *_: HttpResponse(200, body), StopSignal())
         except ReviewError:
             continue
         assert all(isinstance(one.text, str) for one in found)

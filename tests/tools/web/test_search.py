@@ -12,27 +12,27 @@ from typing import Any
 import pytest
 
 from core.llm.keys import SEARCH_KEY, Keys
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from core.runtime.errors import BudgetReached, ConfigError, InputError, KeyMissing, ModelError
 from core.schema.events import ToolUse
 from core.schema.records import Statement
 from core.store import Store, open_store
-from core.store.ledger import DAY, WebQuery
-from core.tools.registry import Bench, SearchResult, read_input, use
-from core.tools.web_fetch import Fetch, HttpAnswer
+from core.store.ledger import DAY_SECONDS, WebQuery
+from core.tools.registry import SearchResult, ToolContext, read_input, use_tool
+from core.tools.web_fetch import FetchFunction, HttpResponse
 from core.tools.web_search import (
-    NOTE,
+    CHOICE_NOTE,
     TOOL,
-    Search,
-    SearchAccount,
-    WebChoice,
+    SearchAllowance,
+    SearchInput,
     WebSearch,
-    gate_for,
-    provider_for,
+    WebSearchChoice,
+    load_web_choice,
+    make_gate,
+    make_provider,
+    make_web_search,
     save_web_choice,
-    tried,
-    web_choice,
-    web_search,
+    try_search,
 )
 from tests.fakes import make_case
 from tests.tools.benches import bench, library_of
@@ -53,7 +53,7 @@ class Ours:
     name = "Ours"
 
     def search(
-        self, query: str, language: str, fetch: Fetch, stop: Stop
+        self, query: str, language: str, fetch: FetchFunction, stop: StopSignal
     ) -> tuple[SearchResult, ...]:
         self.asked.append(query)
         self.languages.append(language)
@@ -63,8 +63,8 @@ class Ours:
 
 
 def no_fetch(
-    url: str, params: Mapping[str, str], stop: Stop, headers: Mapping[str, str]
-) -> HttpAnswer:
+    url: str, params: Mapping[str, str], stop: StopSignal, headers: Mapping[str, str]
+) -> HttpResponse:
     raise AssertionError("nothing is fetched here")
 
 
@@ -73,8 +73,8 @@ def make(home: Path) -> Callable[..., WebSearch]:
     def made(
         provider: Ours, at: float = 1000.0, language: str = "en", **account: object
     ) -> WebSearch:
-        own = SearchAccount(**({"run_id": "run", "most": 3, "days": 7} | account))  # type: ignore[arg-type]
-        return WebSearch(provider, no_fetch, home, own, language, Stop(), lambda: at)
+        own = SearchAllowance(**({"run_id": "run", "most": 3, "days": 7} | account))  # type: ignore[arg-type]
+        return WebSearch(provider, no_fetch, home, own, language, StopSignal(), lambda: at)
 
     return made
 
@@ -97,7 +97,8 @@ def test_only_as_many_as_were_wanted_are_given(make: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    "changed", [{"at": 1000.0 + 7 * DAY + 1}, {"language": "de"}, {"days": 0}, {"service": "else"}]
+    "changed",
+    [{"at": 1000.0 + 7 * DAY_SECONDS + 1}, {"language": "de"}, {"days": 0}, {"service": "else"}],
 )
 def test_another_question_or_an_old_answer_is_asked_anew(
     make: Make, changed: dict[str, object]
@@ -179,70 +180,73 @@ def test_old_searches_are_dropped(store: Store) -> None:
     query = WebQuery("s", "en", "q")
     number = store.web_searches.begin("run", query, 0.0)
     store.web_searches.finish(number, "[]")
-    store.web_searches.begin("run", query, 31.0 * DAY)
+    store.web_searches.begin("run", query, 31.0 * DAY_SECONDS)
     assert store.web_searches.sent("run") == 1
     assert store.web_searches.kept(query, 0.0) is None
 
 
 def test_nothing_is_chosen_at_first(store: Store, home: Path) -> None:
-    choice = web_choice(store)
-    assert choice == WebChoice()
-    assert web_search(choice, Keys({}), home, SearchAccount("r", 1, 1), "en", Stop()) is None
+    choice = load_web_choice(store)
+    assert choice == WebSearchChoice()
+    assert (
+        make_web_search(choice, Keys({}), home, SearchAllowance("r", 1, 1), "en", StopSignal())
+        is None
+    )
     with pytest.raises(ConfigError, match="No provider of web searches is chosen"):
-        provider_for(choice, Keys({}))
+        make_provider(choice, Keys({}))
 
 
 @pytest.mark.parametrize(
     "choice",
     [
-        WebChoice("wikipedia"),
-        WebChoice("google", cx="0123:abc-d_e"),
-        WebChoice("searxng", "http://192.168.1.9:8888/searx"),
+        WebSearchChoice("wikipedia"),
+        WebSearchChoice("google", cx="0123:abc-d_e"),
+        WebSearchChoice("searxng", "http://192.168.1.9:8888/searx"),
     ],
 )
-def test_a_choice_is_kept_as_it_was_made(store: Store, choice: WebChoice) -> None:
+def test_a_choice_is_kept_as_it_was_made(store: Store, choice: WebSearchChoice) -> None:
     save_web_choice(store, choice)
-    assert web_choice(store) == choice
-    assert provider_for(choice, Keys({SEARCH_KEY: "k"})).service
+    assert load_web_choice(store) == choice
+    assert make_provider(choice, Keys({SEARCH_KEY: "k"})).service
 
 
 @pytest.mark.parametrize(
     "choice",
     [
-        WebChoice("bing"),
-        WebChoice("google"),
-        WebChoice("google", cx="a b"),
-        WebChoice("google", cx="x&key=1"),
-        WebChoice("searxng"),
-        WebChoice("searxng", "search.example.org"),
-        WebChoice("searxng", "file:///etc/passwd"),
-        WebChoice("searxng", "https://u:p@search.example.org"),
-        WebChoice("searxng", "https://search.example.org/?q=1"),
-        WebChoice("searxng", "https://" + "a" * 400),
+        WebSearchChoice("bing"),
+        WebSearchChoice("google"),
+        WebSearchChoice("google", cx="a b"),
+        WebSearchChoice("google", cx="x&key=1"),
+        WebSearchChoice("searxng"),
+        WebSearchChoice("searxng", "search.example.org"),
+        WebSearchChoice("searxng", "file:///etc/passwd"),
+        WebSearchChoice("searxng", "https://u:p@search.example.org"),
+        WebSearchChoice("searxng", "https://search.example.org/?q=1"),
+        WebSearchChoice("searxng", "https://" + "a" * 400),
     ],
 )
-def test_a_choice_that_cannot_be_one_is_refused(store: Store, choice: WebChoice) -> None:
+def test_a_choice_that_cannot_be_one_is_refused(store: Store, choice: WebSearchChoice) -> None:
     with pytest.raises(InputError):
         save_web_choice(store, choice)
-    assert web_choice(store) == WebChoice()
+    assert load_web_choice(store) == WebSearchChoice()
 
 
 @pytest.mark.parametrize("stored", ["{", '{"provider": "bing"}', "[1]", '{"provider": 3}'])
 def test_a_stored_choice_of_another_making_is_said(store: Store, stored: str) -> None:
-    store.projects.save_note(NOTE, stored)
+    store.projects.save_note(CHOICE_NOTE, stored)
     with pytest.raises(ConfigError, match="choose again"):
-        web_choice(store)
+        load_web_choice(store)
 
 
 def test_google_without_its_key_names_it() -> None:
     with pytest.raises(KeyMissing) as raised:
-        provider_for(WebChoice("google", cx="c"), Keys({}))
+        make_provider(WebSearchChoice("google", cx="c"), Keys({}))
     assert raised.value.names == (SEARCH_KEY,)
 
 
 def test_a_search_without_its_key_fails_saying_so_and_sends_nothing(home: Path) -> None:
-    choice = WebChoice("google", cx="c")
-    search = web_search(choice, Keys({}), home, SearchAccount("r", 1, 1), "en", Stop())
+    choice = WebSearchChoice("google", cx="c")
+    search = make_web_search(choice, Keys({}), home, SearchAllowance("r", 1, 1), "en", StopSignal())
     assert search is not None
     with pytest.raises(ModelError, match=SEARCH_KEY):
         search("How long?", 5)
@@ -250,29 +254,33 @@ def test_a_search_without_its_key_fails_saying_so_and_sends_nothing(home: Path) 
 
 
 def test_only_the_named_server_may_be_inside() -> None:
-    assert gate_for(WebChoice("searxng", "http://10.0.0.5/searx")).named == {"http://10.0.0.5:80"}
-    left_over = WebChoice("wikipedia", "http://10.0.0.5/searx")
-    assert gate_for(left_over).named == frozenset()
+    assert make_gate(WebSearchChoice("searxng", "http://10.0.0.5/searx")).named == {
+        "http://10.0.0.5:80"
+    }
+    left_over = WebSearchChoice("wikipedia", "http://10.0.0.5/searx")
+    assert make_gate(left_over).named == frozenset()
 
 
 def test_the_test_button_says_what_came_or_what_is_wrong(home: Path) -> None:
     result = {"title": "Wikipedia", "url": "https://a.org", "content": "An encyclopedia."}
     with serving(as_json({"results": [result]})) as server:
-        works, words = tried(WebChoice("searxng", server.origin), Keys({}), Stop())
+        works, words = try_search(WebSearchChoice("searxng", server.origin), Keys({}), StopSignal())
         assert (works, words) == (True, "SearXNG found 1 for “Wikipedia”; first “Wikipedia”.")
         assert server.got[0].params["q"] == "Wikipedia"
-    works, words = tried(WebChoice("searxng", server.origin), Keys({}), Stop())
+    works, words = try_search(WebSearchChoice("searxng", server.origin), Keys({}), StopSignal())
     assert not works
     assert "could not be asked" in words
-    assert tried(WebChoice("google", cx="c"), Keys({}), Stop())[0] is False
+    assert try_search(WebSearchChoice("google", cx="c"), Keys({}), StopSignal())[0] is False
     assert not (home / "counterpoint.db").exists()
 
 
 def test_a_search_is_written_down_in_the_home(home: Path) -> None:
     result = {"title": "Orrin", "url": "https://a.org", "content": "It is 412 m long."}
     with serving(as_json({"results": [result]})) as server:
-        choice = WebChoice("searxng", server.origin)
-        search = web_search(choice, Keys({}), home, SearchAccount("run", 5, 7), "en", Stop())
+        choice = WebSearchChoice("searxng", server.origin)
+        search = make_web_search(
+            choice, Keys({}), home, SearchAllowance("run", 5, 7), "en", StopSignal()
+        )
         assert search is not None
         search("How long?", 5)
         search("How long?", 5)
@@ -309,7 +317,7 @@ def gave(used: ToolUse) -> dict[str, Any]:
 def test_sources_that_speak_of_it_answer_alone() -> None:
     """Nothing leaves this computer for what the project's own documents say."""
     web = Web(PAGE)
-    used = use(TOOL, Search(QUERY), bench(library=SPEAKS, web=web))
+    used = use_tool(TOOL, SearchInput(QUERY), bench(library=SPEAKS, web=web))
     assert web.asked == []
     assert (used.label, used.p, used.outcome) == ("unclear", None, "found")
     assert gave(used)["by"] == "the project's sources"
@@ -318,7 +326,7 @@ def test_sources_that_speak_of_it_answer_alone() -> None:
 
 def test_the_web_is_asked_where_the_sources_hardly_speak() -> None:
     web = Web(PAGE)
-    used = use(TOOL, Search(QUERY), bench(library=SILENT, web=web))
+    used = use_tool(TOOL, SearchInput(QUERY), bench(library=SILENT, web=web))
     assert web.asked == [QUERY]
     assert gave(used)["by"] == "the project's sources and Wikipedia"
     assert gave(used)["sources"][-1] == {
@@ -330,52 +338,54 @@ def test_the_web_is_asked_where_the_sources_hardly_speak() -> None:
 
 
 def test_without_a_provider_it_says_that_the_web_was_not_searched() -> None:
-    used = use(TOOL, Search(QUERY), bench(library=SILENT))
+    used = use_tool(TOOL, SearchInput(QUERY), bench(library=SILENT))
     assert "no provider is chosen" in used.words
     assert used.outcome == "found"
 
 
 def test_where_it_looks_can_be_said() -> None:
     web = Web(PAGE)
-    only_web = use(TOOL, Search(QUERY, "web"), bench(library=SPEAKS, web=web))
+    only_web = use_tool(TOOL, SearchInput(QUERY, "web"), bench(library=SPEAKS, web=web))
     assert [s["by"] for s in gave(only_web)["sources"]] == ["Wikipedia"]
-    only_here = use(TOOL, Search(QUERY, "library"), bench(library=SILENT, web=web))
+    only_here = use_tool(TOOL, SearchInput(QUERY, "library"), bench(library=SILENT, web=web))
     assert [s["by"] for s in gave(only_here)["sources"]] == ["the project's sources"]
     assert len(web.asked) == 1
 
 
 def test_kept_results_say_from_when_they_are() -> None:
     kept = replace(PAGE, seen_at=1_700_000_000.0)
-    used = use(TOOL, Search(QUERY), bench(web=Web(kept)))
+    used = use_tool(TOOL, SearchInput(QUERY), bench(web=Web(kept)))
     assert "Wikipedia (as found on 2023-11-14)" in used.words
     assert gave(used)["sources"][0]["seen"] == "2023-11-14"
 
 
 def test_a_web_that_fails_takes_nothing_from_the_sources() -> None:
     web = Web(problem=ModelError("The 2 web searches that Settings allow a run are used up."))
-    used = use(TOOL, Search(QUERY), bench(library=SILENT, web=web))
+    used = use_tool(TOOL, SearchInput(QUERY), bench(library=SILENT, web=web))
     assert used.outcome == "found"
     assert "The web could not be searched: The 2 web searches" in used.words
 
 
 @pytest.mark.parametrize("library", [None, library_of()])
 def test_a_web_that_fails_alone_is_a_failure(library: Any) -> None:
-    used = use(TOOL, Search(QUERY), bench(library=library, web=Web(problem=ModelError("Away."))))
+    used = use_tool(
+        TOOL, SearchInput(QUERY), bench(library=library, web=Web(problem=ModelError("Away.")))
+    )
     assert (used.outcome, used.label, used.words) == ("failed", "unclear", "Away.")
 
 
 def test_no_more_than_five_of_each() -> None:
     many = library_of(*(f"Orrin bridge is 512 m long, {n}." for n in range(9)))
-    assert len(gave(use(TOOL, Search(QUERY), bench(library=many)))["sources"]) == 5
+    assert len(gave(use_tool(TOOL, SearchInput(QUERY), bench(library=many)))["sources"]) == 5
     web = Web(*[PAGE] * 9)
-    assert len(gave(use(TOOL, Search(QUERY), bench(web=web)))["sources"]) == 5
+    assert len(gave(use_tool(TOOL, SearchInput(QUERY), bench(web=web)))["sources"]) == 5
 
 
 @pytest.mark.parametrize("where", ["web", "library"])
 def test_a_place_that_is_not_there_is_said(where: str) -> None:
     given = read_input(TOOL, json.dumps({"query": QUERY, "where": where}))
     there = bench(library=SPEAKS) if where == "web" else bench(web=Web(PAGE))
-    used = use(TOOL, given, there)
+    used = use_tool(TOOL, given, there)
     assert used.outcome == "failed"
     assert "no provider is chosen" in used.words or "no sources" in used.words
 
@@ -389,9 +399,9 @@ def test_a_place_that_is_not_there_is_said(where: str) -> None:
     ],
 )
 def test_where_nothing_can_be_found_there_is_no_label(
-    query: str, at: Bench, outcome: str, said: str
+    query: str, at: ToolContext, outcome: str, said: str
 ) -> None:
-    used = use(TOOL, Search(query), at)
+    used = use_tool(TOOL, SearchInput(query), at)
     assert (used.outcome, used.label) == (outcome, "unclear")
     assert said in used.words
 
@@ -400,5 +410,5 @@ def test_where_nothing_can_be_found_there_is_no_label(
 def test_a_short_answer_is_looked_for_with_its_question(text: str, query: str) -> None:
     case = make_case(text, question="Who built it?")
     assert TOOL.reads is not None
-    assert TOOL.reads(Statement(0, 0, len(text), text, text), case) == Search(query)
+    assert TOOL.reads(Statement(0, 0, len(text), text, text), case) == SearchInput(query)
     assert TOOL.reads(None, case) is None
