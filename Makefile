@@ -44,7 +44,7 @@ doctor: setup
 local-model: setup $(VENV)/.local
 
 setup: $(VENV)/.packages
-	@$(PY) -m core.llm.export && $(PY) -m core.baseline.export
+	@$(PY) -m core.llm.export && $(PY) -m core.baseline.encoder
 
 # torch comes first: other packages would otherwise bring its newest build with gigabytes of CUDA.
 $(VENV)/.packages: requirements.txt

@@ -86,12 +86,12 @@ from core.baseline.wording import apply_edits, find_span_edits, shorten
 from core.debate.signals import find_signals
 from core.review.queue_ranking import load_policy
 from core.schema.events import ToolUse
-from core.schema.progress import RunState, fold_events
 from core.schema.records import Case, Run, Span
 from core.schema.reviews import Correction, format_category, introduce_correction
+from core.schema.run_state import RunState, fold_events
 from core.store import Store
 from core.store import open_store as open_store_in
-from core.store.queue import PEOPLE_DECIDE_REASON
+from core.store.review_queue import PEOPLE_DECIDE_REASON
 from core.store.runs import RunFilter
 
 MAX_SUMMARY_CHARS = 80  # characters of a line that is read at a glance

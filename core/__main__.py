@@ -44,7 +44,7 @@ from core.tools.registry import add_commands as add_tools
 
 if TYPE_CHECKING:
     from core.llm.keys import Keys
-    from core.pipeline.streaming_input import CheckRequest
+    from core.pipeline.single_check import CheckRequest
 
 MOST_TOKENS = 1_000_000_000
 CHECK_WORDS = """\
@@ -359,7 +359,7 @@ def _say(words: str) -> None:
 
 
 def _check(given: argparse.Namespace, home: Path) -> int:
-    from core.pipeline.streaming_input import check_once, check_stream, plan_check
+    from core.pipeline.single_check import check_once, check_stream, plan_check
 
     request = _request(
         given,
@@ -395,7 +395,7 @@ def _evaluate(given: argparse.Namespace, home: Path) -> int:
 
 def _request(given: argparse.Namespace, **more: Any) -> CheckRequest:
     """What is asked for, with whoever is to check it. Raises InputError: two parts are left out."""
-    from core.pipeline.streaming_input import CheckRequest
+    from core.pipeline.single_check import CheckRequest
 
     parts = list(dict.fromkeys(given.without))
     if len(parts) > 1:
@@ -434,7 +434,7 @@ def _claim(given: argparse.Namespace) -> str:
             if sys.stdin is None:
                 raise InputError("Expected the claim on standard input, found it closed.")
             return sys.stdin.buffer.read(CLAIM_MEGABYTES * MEGABYTE).decode("utf-8")
-        from core.pipeline.streaming_input import read_file_bytes
+        from core.pipeline.single_check import read_file_bytes
 
         return read_file_bytes(Path(given.claim_file), CLAIM_MEGABYTES).decode("utf-8")
     except OSError as error:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 
 from core.agents.rosters import make_built_in_roster
-from core.baseline.export import load_multilingual_encoder
+from core.baseline.encoder import load_multilingual_encoder
 from core.pipeline.review import ReviewResources
 from core.runtime.config import HOME_VARIABLE, Settings
 from core.schema.roles import Roster

@@ -14,10 +14,10 @@ from core.debate.state import DebateState
 from core.llm.prompting import PromptBook
 from core.runtime.concurrency import StopSignal
 from core.schema.events import Event, PersonSpoke
-from core.schema.progress import RunState
 from core.schema.records import EvidenceContext, Judgement, Plan, Turn
 from core.schema.roles import CaseView, Debater, Judge, Roster
 from core.schema.rosters import AgentConfig
+from core.schema.run_state import RunState
 from tests.agents.seats import FENCE, SEAT
 from tests.fakes import FakeDesk, ScriptedJudge, ticking
 from tests.readers import word_assessor

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from core.documents.library import store_file
 from core.llm.call import Call, Completion, Model, ModelRequest, ignore_piece
 from core.llm.encoder import Matrix
-from core.pipeline.streaming_input import CaseDraft, store_case
+from core.pipeline.single_check import CaseDraft, store_case
 from core.review.people import ensure_project
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import Settings

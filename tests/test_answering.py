@@ -10,7 +10,7 @@ import pytest
 
 from components.report import load_reported_runs
 from core.__main__ import _plainly
-from core.pipeline.streaming_input import CheckRequest, check_once
+from core.pipeline.single_check import CheckRequest, check_once
 from core.review.queue_ranking import (
     LIMIT_KIND,
     AutomationPolicy,
@@ -23,7 +23,13 @@ from core.review.queue_ranking import (
 from core.schema.events import LabelPredicted
 from core.schema.records import Plan, Run, Verdict
 from core.store import Store, open_store
-from core.store.queue import NO_ITEM_FILTER, PRIORITY_BONUS, RANDOM_REASON, QueueRules, explain_item
+from core.store.review_queue import (
+    NO_ITEM_FILTER,
+    PRIORITY_BONUS,
+    RANDOM_REASON,
+    QueueRules,
+    explain_item,
+)
 from core.store.runs import RunFilter
 from core.store.versions import ArtefactChoice, LearnedArtefact
 from tests.learning.answered import OURS, add_run

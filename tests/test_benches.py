@@ -21,9 +21,9 @@ from core.review.people import ensure_project
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import Settings
 from core.schema.events import ToolUse
-from core.schema.progress import fold_events
 from core.schema.records import Case, Plan
 from core.schema.rosters import AgentConfig
+from core.schema.run_state import fold_events
 from core.store import open_store
 from core.tools.registry import ToolContext, get_tool, read_input, use_tool
 from core.tools.web_search import WebSearchChoice, save_web_choice

@@ -9,7 +9,7 @@ import pytest
 
 from core.agents.rosters import SHIPPED_ROSTERS
 from core.llm.keys import Keys
-from core.pipeline.streaming_input import (
+from core.pipeline.single_check import (
     CaseDraft,
     CheckRequest,
     build_outcome,
@@ -27,9 +27,9 @@ from core.schema.events import (
     RunStarted,
     TurnFinished,
 )
-from core.schema.progress import fold_events
 from core.schema.records import ModelCall, Plan, Run, RunStatus, Turn
 from core.schema.rosters import DebateOptions
+from core.schema.run_state import fold_events
 from core.store import Store
 from tests.fakes import make_case
 

@@ -31,14 +31,14 @@ from core.pipeline.comparison import (
 )
 from core.pipeline.cost_estimate import CostEstimate, ModelUsage
 from core.pipeline.jobs import JobRunner
-from core.pipeline.streaming_input import CaseDraft, store_case
+from core.pipeline.single_check import CaseDraft, store_case
 from core.review.people import ensure_project
 from core.runtime.config import Settings
 from core.runtime.errors import InputError
 from core.schema.events import LabelPredicted, SpanAdjudicated, StatementFound, TurnFinished
-from core.schema.progress import RunState
 from core.schema.records import Case, Label, Plan, Span, Stance, Statement, Turn, Verdict
 from core.schema.rosters import AgentConfig, RosterConfig
+from core.schema.run_state import RunState
 from core.store import Store, open_store
 
 pytestmark = pytest.mark.usefixtures("without_weights")

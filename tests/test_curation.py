@@ -18,7 +18,7 @@ from core.review.adjudication import (
 from core.schema.records import Project, Span
 from core.schema.reviews import Correction, GoldAnswer, QueueItem
 from core.store import open_store
-from core.store.queue import QueueRules
+from core.store.review_queue import QueueRules
 from tests.fakes import make_case
 
 RESPONSE = "The bridge is 512 m long and opened in 1932."

@@ -17,9 +17,9 @@ from core.pipeline.review import ReviewResources
 from core.runtime.concurrency import StopSignal
 from core.runtime.errors import InputError, ModelError, ReplyError
 from core.schema.events import TRANSIENT_KINDS, Event, RunResumed
-from core.schema.progress import fold_events
 from core.schema.records import Case, Judgement, Plan, Source
 from core.schema.roles import JudgeView, Roster
+from core.schema.run_state import fold_events
 from core.store import Store, open_store
 from tests.fakes import Line, ScriptedDebater, ScriptedJudge, case_of, review
 

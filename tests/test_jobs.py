@@ -17,13 +17,13 @@ import pytest
 
 from core.agents.rosters import make_built_in_roster
 from core.pipeline.jobs import JobRunner, require_debate
-from core.pipeline.streaming_input import await_outcome
+from core.pipeline.single_check import await_outcome
 from core.runtime.concurrency import StopSignal
 from core.runtime.errors import InputError
 from core.schema.events import PersonSpoke, RunStarted, RunStopped
-from core.schema.progress import RunState
 from core.schema.records import Case, Judgement, Plan, Run, Turn
 from core.schema.roles import DebateView, Judge, JudgeView, Roster, SpeakCallback
+from core.schema.run_state import RunState
 from core.store import open_store
 from core.verdict.classifier import ClassifierHead, get_version_folder, save_head
 from tests.fakes import case_of, until

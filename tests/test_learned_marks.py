@@ -14,8 +14,8 @@ from core.pipeline.jobs import JobRunner
 from core.review.people import ensure_project
 from core.review.queue_ranking import LIMIT_KIND as SELECTIVE
 from core.review.queue_ranking import load_policy
-from core.schema.progress import RunState, fold_events
 from core.schema.records import EXAMPLES_KIND, MEMBER_KIND, THRESHOLD_KIND, Case, Member, Plan
+from core.schema.run_state import RunState, fold_events
 from core.store import open_store
 from core.store.cases import compute_fingerprint
 from core.store.versions import NOTHING_LEARNED, ArtefactChoice, LearnedArtefact

@@ -19,7 +19,7 @@ import core.pipeline.doctor
 from core.__main__ import main
 from core.agents.roster_files import write_roster
 from core.agents.rosters import SHIPPED_ROSTERS, make_single_model_roster
-from core.baseline.export import load_multilingual_encoder
+from core.baseline.encoder import load_multilingual_encoder
 from core.documents.library import store_file
 from core.llm.keys import SEARCH_KEY
 from core.review.people import ensure_project
@@ -410,7 +410,7 @@ def test_doctor_says_what_to_do(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     missing = partial(load_multilingual_encoder, tmp_path / "nothing")
-    monkeypatch.setattr("core.baseline.export.load_multilingual_encoder", missing)
+    monkeypatch.setattr("core.baseline.encoder.load_multilingual_encoder", missing)
     code = main(["doctor"])
     out = capsys.readouterr().out
     assert code == 1

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from core.schema.progress import RunState
 from core.schema.records import Plan
 from core.schema.rosters import AgentConfig, RosterConfig
+from core.schema.run_state import RunState
 from tests.llm.loopback import Asked, Loopback, Reply, loopback
 from tests.test_with_models import Bench, bench_in, load_litellm
 

@@ -10,7 +10,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from core.baseline.evidence_model import load_evidence_model
 from core.baseline.examples import PREPARED_CASES, PreparedCase
-from core.pipeline.streaming_input import CheckRequest, check_once
+from core.pipeline.single_check import CheckRequest, check_once
 
 MARKED = {
     "bridge": {"512 m": "412 m"},

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from core.baseline.export import load_multilingual_encoder
+from core.baseline.encoder import load_multilingual_encoder
 from core.documents import isolation, library, retrieval
 from core.documents.library import discard_reading, store_file
 from core.pipeline.jobs import BackgroundReader

@@ -8,7 +8,6 @@ from typing import get_args
 import pytest
 
 from core.schema import events as happened
-from core.schema.progress import fold_events
 from core.schema.records import (
     EvidenceContext,
     Judgement,
@@ -20,6 +19,7 @@ from core.schema.records import (
     Verdict,
     WordScore,
 )
+from core.schema.run_state import fold_events
 from tests.fakes import make_case, make_passage
 
 CLAIM = "The tower is 512 m tall."

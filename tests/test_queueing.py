@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.learning.reasoning import collect_agent_answers
+from core.learning.agent_answers import collect_agent_answers
 from core.llm.encoder import Matrix
 from core.pipeline.jobs import JobRunner
-from core.pipeline.streaming_input import CaseDraft, store_case
+from core.pipeline.single_check import CaseDraft, store_case
 from core.review.people import ensure_project
 from core.review.queue_ranking import (
     CHECK_INTERVAL_SECONDS,
@@ -28,11 +28,11 @@ from core.review.queue_ranking import (
     try_enqueue,
 )
 from core.runtime.concurrency import StopSignal
-from core.schema.progress import RunState
 from core.schema.records import Judgement, Plan, Project, ReaderStance, Run, Stance, Turn
 from core.schema.reviews import QueueItem
+from core.schema.run_state import RunState
 from core.store import Store, open_store
-from core.store.queue import (
+from core.store.review_queue import (
     CRITERION_SHARES,
     NO_ITEM_FILTER,
     PRIORITY_BONUS,

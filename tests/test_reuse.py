@@ -16,15 +16,15 @@ from core.pipeline import run_factory as reuse
 from core.pipeline.jobs import JobRunner
 from core.pipeline.review import ReviewResources
 from core.pipeline.run_factory import EarlierRun, compute_code_digest
-from core.pipeline.streaming_input import CaseDraft, store_case
+from core.pipeline.single_check import CaseDraft, store_case
 from core.review.people import ensure_project
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import Settings
 from core.runtime.errors import ModelError, ReviewError
 from core.schema.events import TRANSIENT_KINDS, Event, ProblemMet, RunStarted
-from core.schema.progress import RunState, fold_events
 from core.schema.records import Case, Plan
 from core.schema.roles import Agent, Roster
+from core.schema.run_state import RunState, fold_events
 from core.store import Store, open_store
 from core.verdict.classifier import Classifier, ClassifierHead
 from tests.fakes import Line, ScriptedDebater, review

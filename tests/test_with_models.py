@@ -26,14 +26,14 @@ from core.llm.client import ModelClient
 from core.llm.keys import Keys
 from core.llm.prompting import Fence, load_shipped_prompt
 from core.pipeline.jobs import JobRunner
-from core.pipeline.streaming_input import build_outcome
+from core.pipeline.single_check import build_outcome
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import PROJECT_ROOT
 from core.runtime.errors import KeyMissing
 from core.schema.events import Event
-from core.schema.progress import RunState, fold_events
 from core.schema.records import Case, Plan, Run
 from core.schema.rosters import AgentConfig, RosterConfig
+from core.schema.run_state import RunState, fold_events
 from core.store import open_store
 from tests.documents.builders import bar_chart, png
 from tests.fakes import case_of

@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from core.baseline.encoder import CARD_FILE, export_onnx, write_card
 from core.baseline.entailment import (
     MULTILINGUAL_DIR,
     MULTILINGUAL_MODEL_FILE,
     EntailmentReader,
     MultilingualReader,
 )
-from core.baseline.export import CARD_FILE, export_onnx, write_card
-from core.baseline.tokens import find_weights_file, open_packed_model
+from core.baseline.tokenizer import find_weights_file, open_packed_model
 from training.pairs import SHARED_SETS, LabelledPair, describe_provenance, load_shared_pairs
 from training.reader_pairs import load_labelled_pairs, sample_pairs
 from training.reader_training import load_weights, measure_by_set

@@ -17,8 +17,8 @@ from typing import Any
 
 import sentencex
 
+from core.evaluation.dataset_files import SplitPart, assign_part, normalize_key
 from core.evaluation.datasets import get_task_rule, load_dataset_rows
-from core.evaluation.files import SplitPart, assign_part, normalize_key
 
 AllowedClasses = tuple[int, int, int]
 SUPPORTED: AllowedClasses = (1, 0, 0)

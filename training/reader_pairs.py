@@ -17,8 +17,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from core.evaluation.files import SplitPart, assign_part
-from training.constructed import PairMaker, QuestionedParagraph
+from core.evaluation.dataset_files import SplitPart, assign_part
+from training.pair_maker import PairMaker, QuestionedParagraph
 from training.pairs import (
     SUPPORTED,
     LabelledPair,

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from core.baseline.encoder import write_card
 from core.baseline.entailment import (
     ENGLISH_DIR,
     MODEL_FILE,
@@ -24,7 +25,6 @@ from core.baseline.entailment import (
     OnnxReader,
     export_reader_model,
 )
-from core.baseline.export import write_card
 from training.export_reader import fit_temperature, list_training_sets, measure_shipped
 from training.pairs import load_shared_pairs
 from training.reader_pairs import DEV_ROWS_PER_SET, load_labelled_pairs, sample_pairs

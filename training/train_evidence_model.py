@@ -35,8 +35,8 @@ from core.baseline.evidence_model import (
     parse_logistic,
     to_feature_rows,
 )
+from core.evaluation.dataset_files import assign_fold, assign_part
 from core.evaluation.datasets import load_dataset_rows
-from core.evaluation.files import assign_fold, assign_part
 from core.learning.evidence_calibration import (
     MAX_HALLUCINATED_ERROR,
     MAX_SUPPORTED_ERROR,
@@ -58,7 +58,7 @@ from core.learning.evidence_calibration import (
 from core.learning.metrics import BoolArray, FloatArray, compute_auroc, select_rows
 from core.schema.records import MaterialKind
 from core.verdict.classifier import sigmoid
-from training.constructed import PairMaker
+from training.pair_maker import PairMaker
 from training.pairs import (
     MAX_EVIDENCE_CHARS,
     SUPPORTED,

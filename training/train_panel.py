@@ -22,13 +22,13 @@ import msgspec
 import numpy as np
 
 from core.agents.rosters import make_panel_reader
+from core.baseline.encoder import load_multilingual_encoder
 from core.baseline.entailment import load_reader, load_shared_assessor
-from core.baseline.export import load_multilingual_encoder
-from core.baseline.panel import PANEL_WEIGHTS_FILE, WordPanelist
 from core.baseline.span_features import SPAN_READER_DIR
+from core.baseline.span_panel import PANEL_WEIGHTS_FILE, WordPanelist
 from core.baseline.span_reader import load_span_reader
+from core.evaluation.dataset_files import GoldRow, GoldSpan
 from core.evaluation.datasets import load_dataset_rows
-from core.evaluation.files import GoldRow, GoldSpan
 from core.evaluation.metrics import build_measures, estimate_figures
 from core.evaluation.outcomes import Outcomes, Prediction, compute_row_digest, predict_all_marked
 from core.learning.bench import BenchHome, BenchMaterial, open_bench

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.baseline.tokens import Q4_0, find_weights_file, open_packed_model, unpack_q4
+from core.baseline.tokenizer import Q4_0, find_weights_file, open_packed_model, unpack_q4
 from training.reader_training import (
     EncodedPairs,
     PairLayout,
@@ -41,7 +41,7 @@ RECIPE_OPTIONS = ("views", "minutes", "rate", "seed", "tokens_per_batch", "avera
 
 def write_base(pairs: Path, out: Path) -> None:
     """Write the package's weights, reduced to the pairs' tokens; matrices stay as 4-bit blocks."""
-    from core.baseline.tokens import MATRIX_NAMES, build_tokenizer
+    from core.baseline.tokenizer import MATRIX_NAMES, build_tokenizer
 
     packed = open_packed_model(find_weights_file())
     tokenizer = build_tokenizer(packed)

@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from core.baseline.wording import frame_verdict
+from core.evaluation.dataset_files import assign_fold
 from core.evaluation.datasets import load_dataset_rows
-from core.evaluation.files import assign_fold
 from core.learning.bench import JudgedClaim, LabelledClaim, judge_claims
 from core.learning.head_fit import encode_rows, fit_head
 from core.learning.metrics import compute_classifier_figures, compute_reliability

@@ -39,8 +39,8 @@ from core.baseline.span_reader import (
     merge_scored_words,
     read_sentences,
 )
+from core.evaluation.dataset_files import GoldRow, GoldSpan, normalize_key
 from core.evaluation.datasets import load_dataset_rows
-from core.evaluation.files import GoldRow, GoldSpan, normalize_key
 from core.evaluation.metrics import score_spans
 from core.evaluation.outcomes import Outcomes, Prediction, predict_all_marked
 from core.schema.records import WordScore

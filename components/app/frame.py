@@ -23,7 +23,7 @@ MENU: dict[str, tuple[tuple[str, str, str], ...]] = {
     "Check": (
         ("pages/check/new.py", "New check", "add"),
         ("pages/check/history.py", "History", "history"),
-        ("pages/check/many.py", "Batch check", "table_rows"),
+        ("pages/check/batch.py", "Batch check", "table_rows"),
         ("pages/check/compare.py", "Compare", "compare"),
         ("pages/check/table.py", "Checked table", ""),
         ("pages/check/run.py", "Run", ""),
@@ -32,13 +32,13 @@ MENU: dict[str, tuple[tuple[str, str, str], ...]] = {
     "Review": (
         ("pages/review/pending.py", "Review", "checklist"),
         ("pages/review/label.py", "Label", ""),
-        ("pages/review/curate.py", "Adjudicate", "gavel"),
-        ("pages/review/settle.py", "Adjudicate a case", ""),
+        ("pages/review/adjudicate.py", "Adjudicate", "gavel"),
+        ("pages/review/adjudicate_case.py", "Adjudicate a case", ""),
         ("pages/review/agreement.py", "Agreement", "handshake"),
     ),
     "Learn": (
         ("pages/learn/retrain.py", "Retrain", "model_training"),
-        ("pages/learn/confidence.py", "Calibration", "speed"),
+        ("pages/learn/calibration.py", "Calibration", "speed"),
         ("pages/learn/spans.py", "Span tuning", "border_color"),
         ("pages/learn/reliability.py", "Reliability", "balance"),
     ),
@@ -50,6 +50,13 @@ MENU: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
 }
 DEFAULT_PAGE = "pages/check/new.py"
+# Addresses that people may have kept; all others are the script's name.
+URL_PATHS = {
+    "pages/check/batch.py": "many",
+    "pages/review/adjudicate.py": "curate",
+    "pages/review/adjudicate_case.py": "settle",
+    "pages/learn/calibration.py": "confidence",
+}
 
 
 def list_pages() -> dict[str, list[StreamlitPage]]:
@@ -59,6 +66,7 @@ def list_pages() -> dict[str, list[StreamlitPage]]:
             st.Page(
                 path,
                 title=title,
+                url_path=URL_PATHS.get(path),
                 icon=f":material/{icon}:" if icon else None,
                 default=path == DEFAULT_PAGE,
                 visibility="visible" if icon else "hidden",

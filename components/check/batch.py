@@ -60,8 +60,8 @@ from core.pipeline.batch_check import (
 )
 from core.runtime.config import Settings
 from core.runtime.errors import InputError
-from core.schema.progress import can_resume
 from core.schema.records import Plan, Run
+from core.schema.run_state import can_resume
 from core.store import Store
 from core.store.cases import Batch, BatchRow
 
@@ -88,7 +88,7 @@ def draw_batch(batch_id: str) -> None:
     with state.open_store() as store:
         batch = _load_visible_batch(store, batch_id)
         rows = load_batch_results(store, batch_id) if batch else []
-    draw_link("pages/check/many.py", "All tables", "arrow_back")
+    draw_link("pages/check/batch.py", "All tables", "arrow_back")
     if batch is None:
         st.info("There is no table at this link here.")
         return

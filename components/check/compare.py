@@ -81,13 +81,13 @@ from core.pipeline.comparison import (
     start_comparison,
 )
 from core.pipeline.cost_estimate import estimate_seconds
-from core.pipeline.streaming_input import CaseDraft, store_case
+from core.pipeline.single_check import CaseDraft, store_case
 from core.runtime.config import Settings
 from core.runtime.errors import InputError
-from core.schema.progress import RunState
 from core.schema.records import Case, Plan, Run
 from core.schema.reviews import Correction
 from core.schema.rosters import BUILT_IN_ROSTER
+from core.schema.run_state import RunState
 
 MAX_LINES = 12
 PAGE_KEY = "compare"

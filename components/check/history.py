@@ -24,7 +24,7 @@ from components.widgets.wording import (
     format_time,
 )
 from core.documents.segmentation import detect_language, extract_query_terms
-from core.pipeline.streaming_input import CLI_PROTOCOLS
+from core.pipeline.single_check import CLI_PROTOCOLS
 from core.review.adjudication import DecidedCase, find_similar_cases, load_decided_cases
 from core.review.queue_ranking import AutomationPolicy, load_policy
 from core.schema.records import Case, Run

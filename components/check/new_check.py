@@ -39,7 +39,7 @@ from core.debate.protocols import has_turns, list_protocols, require_protocol
 from core.documents.library import store_file
 from core.documents.readers import list_endings
 from core.pipeline.run_factory import require_keys
-from core.pipeline.streaming_input import CaseDraft, store_case
+from core.pipeline.single_check import CaseDraft, store_case
 from core.runtime.config import Settings
 from core.runtime.errors import InputError, ReviewError
 from core.schema.records import Case, LibraryEntry, Plan, Project, Run

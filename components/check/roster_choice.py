@@ -29,7 +29,7 @@ from core.pipeline.cost_estimate import (
     estimate_usage,
     measure_checks,
 )
-from core.pipeline.streaming_input import CLI_PROTOCOLS
+from core.pipeline.single_check import CLI_PROTOCOLS
 from core.runtime.errors import InputError
 from core.schema.records import EXAMPLES_KIND, MAX_EXAMPLE_TOKENS, LibraryEntry, Plan, Project
 from core.schema.rosters import (

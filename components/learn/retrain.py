@@ -101,7 +101,7 @@ TRAINING_ENDED_UNEXPECTEDLY = (
 
 OTHER_PROJECTS = "people of other projects"
 MIN_LABEL_SHARE = 0.2
-ADJUDICATION_PAGE = "pages/review/curate.py"
+ADJUDICATION_PAGE = "pages/review/adjudicate.py"
 TRAINING_PROBLEM = "retrain.problem"
 CURVE_RESULT = "learning curve"
 DOUBTS_RESULT = "label doubts"

@@ -39,10 +39,10 @@ from core.review.queue_ranking import (
     check_error_rate,
     load_policy,
 )
-from core.schema.progress import RunState
 from core.schema.records import Project, Run, Verdict
+from core.schema.run_state import RunState
 from core.store import Store, open_store
-from core.store.answered import AnsweredVerdict
+from core.store.answered_verdicts import AnsweredVerdict
 from core.store.versions import SEED_VERSION
 
 ERROR_RATE_HELP = (

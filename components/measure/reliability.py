@@ -32,15 +32,15 @@ from components.widgets.wording import (
 )
 from core.evaluation.alignment import ProtocolAlignment, summarize_alignment
 from core.learning import debate_worth as theory
-from core.learning.debate_worth import DebateWorth, WorthStep
-from core.learning.metrics import MetricEstimate
-from core.learning.reasoning import (
+from core.learning.agent_answers import (
     MAX_DECIDED_RUNS,
     DecidedRun,
     get_alignment_note_name,
     load_reasons,
     name_agents,
 )
+from core.learning.debate_worth import DebateWorth, WorthStep
+from core.learning.metrics import MetricEstimate
 from core.learning.reliability import MAX_AUDITS as MOST_AUDITS
 from core.learning.reliability import (
     MIN_POSTERIOR_CASES,

@@ -22,14 +22,14 @@ from components.widgets.charts import (
 from components.widgets.controls import draw_button, draw_table, show_problem, store_problem
 from components.widgets.wording import escape_markdown, format_count, format_time
 from core.learning import learned_consensus as consensus
-from core.learning.debate_worth import DebateWorth, measure_debate_worth
-from core.learning.reasoning import (
+from core.learning.agent_answers import (
     AnswersByRun,
     DecidedRun,
     SpeakingAgent,
     load_decided_runs,
     name_agents,
 )
+from core.learning.debate_worth import DebateWorth, measure_debate_worth
 from core.learning.reliability import (
     KIND_OF_ROW,
     MIN_POSTERIOR_CASES,

@@ -26,9 +26,9 @@ from components.widgets.controls import draw_button, show_problem, store_problem
 from components.widgets.wording import LABEL_WORDS, clip_text, escape_markdown, format_time
 from core.review.adjudication import record_correction
 from core.runtime.errors import InputError, ReviewError
-from core.schema.progress import RunState
 from core.schema.records import Case, Label, PersonRole, Run, new_id
 from core.schema.reviews import Correction, GoldAnswer, Ratings, format_category
+from core.schema.run_state import RunState
 from core.store import Store
 
 RATING_WORDS: dict[str, str] = {

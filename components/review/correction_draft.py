@@ -32,9 +32,9 @@ from components.widgets.wording import LABEL_WORDS, clip_text, escape_markdown, 
 from core.documents.quotes import relocate_words
 from core.review.adjudication import record_correction
 from core.runtime.errors import InputError
-from core.schema.progress import RunState
 from core.schema.records import CATEGORY_WORDS, Case, Label, Run, Source, Span, new_id
 from core.schema.reviews import Correction, EvidenceMark, GoldAnswer, Suggestion, format_category
+from core.schema.run_state import RunState
 from core.store import Store
 from core.store.sqlite import from_plain, to_plain
 

@@ -60,7 +60,6 @@ from core.review.adjudication import (
     reopen_case,
 )
 from core.runtime.errors import ReviewError
-from core.schema.progress import RunState
 from core.schema.records import Case, Project, Run, Span, new_id
 from core.schema.reviews import (
     Assignment,
@@ -71,8 +70,9 @@ from core.schema.reviews import (
     QueueItem,
     format_category,
 )
+from core.schema.run_state import RunState
 from core.store import Store
-from core.store.queue import NO_ITEM_FILTER
+from core.store.review_queue import NO_ITEM_FILTER
 
 HANDLING_WORDS: dict[str, str] = {
     "skipped": "skipped it",
@@ -105,7 +105,7 @@ QUEUE_PAGE = "pages/review/pending.py"
 VERSIONS_PER_ROW = 4
 FIRST_VERSION_KEY, LAST_VERSION_KEY = 4, 9  # Alt+1 to Alt+3 choose the label
 MAX_WAITING_CASES = 500  # waiting cases searched for the next one
-ADJUDICATION_PAGE = "pages/review/curate.py"
+ADJUDICATION_PAGE = "pages/review/adjudicate.py"
 
 
 def _list_history(store: Store, case_id: str, only: str = "") -> list[HistoryEntry]:

@@ -28,7 +28,13 @@ from core.runtime.errors import InputError
 from core.schema.records import CATEGORY_WORDS, Project
 from core.schema.reviews import AssignmentState, ItemState, QueueItem, format_category
 from core.store import Store
-from core.store.queue import NO_ITEM_FILTER, RANDOM_REASON, ItemFilter, QueueRules, explain_item
+from core.store.review_queue import (
+    NO_ITEM_FILTER,
+    RANDOM_REASON,
+    ItemFilter,
+    QueueRules,
+    explain_item,
+)
 from core.store.sqlite import ChangeMark
 
 RANDOM_SHARE_HELP = (
@@ -61,7 +67,7 @@ LIST_STATES: dict[str, tuple[ItemState, ...]] = {
     "flagged": ("flagged",),
     "settled": ("adjudicated",),
 }
-SETTLE_PAGE = "pages/review/settle.py"
+SETTLE_PAGE = "pages/review/adjudicate_case.py"
 ADJUDICATION_VIEWS: dict[str, tuple[ItemFilter, tuple[ItemState, ...]]] = {
     "people differ": (ItemFilter(differ=True), ("open",)),
     "flagged": (NO_ITEM_FILTER, ("flagged",)),

@@ -39,8 +39,8 @@ from components.widgets.wording import (
 )
 from core.pipeline.audit_steps import READING_TOOLS, SEARCH_TOOL
 from core.schema.events import LabelRevision, MemoryEntry, ToolOutcome, ToolUse
-from core.schema.progress import RunState
 from core.schema.records import Case, Label, Passage, Statement
+from core.schema.run_state import RunState
 
 OUTCOME_WORDS: dict[ToolOutcome, str] = {
     "found": "",

@@ -39,9 +39,9 @@ from core.debate.protocols import PROTOCOLS, get_follow_up_debate, get_plan_prot
 from core.debate.signals import AgentAccuracy, DebateSignal, find_signals
 from core.debate.state import DebateProtocol
 from core.llm.limits import format_dollars
-from core.schema.progress import RunState, sum_costs
 from core.schema.records import Case, EvidenceContext, Judgement, ModelCall, Plan, Run, Turn
 from core.schema.rosters import DebateOptions
+from core.schema.run_state import RunState, sum_costs
 
 ORIGIN_WORDS = {
     "called": "asked",

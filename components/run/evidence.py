@@ -41,9 +41,9 @@ from core.documents.rendering import (
 from core.documents.retrieval import DESCRIPTION_SUFFIX
 from core.runtime.config import Settings
 from core.runtime.errors import InputError
-from core.schema.progress import RunState
 from core.schema.records import Case, Passage, Quote, Source, Span
 from core.schema.reviews import format_category, introduce_correction
+from core.schema.run_state import RunState
 
 CONTEXT_CHARS = 900
 MAX_EXPANDED = 10

@@ -23,8 +23,8 @@ from components.widgets.controls import draw_button, draw_link, get_component
 from components.widgets.html import draw_html, number_spans, render_marked_text
 from components.widgets.wording import escape_markdown, format_duration
 from core.schema.events import Event, TurnStarted
-from core.schema.progress import RunState, fold_events
 from core.schema.records import Case, Run, Turn
+from core.schema.run_state import RunState, fold_events
 
 TICK_SECONDS = 0.25
 PACES = ("recorded", "reading")

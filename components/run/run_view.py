@@ -59,16 +59,16 @@ from core.debate.signals import AgentAccuracy, DebateSignal, find_signals, forma
 from core.pipeline.jobs import LiveState, is_debated
 from core.runtime.errors import ConfigError, ReviewError
 from core.schema.events import MAX_REMARK_CHARACTERS, Event, ProgressMade, Stage
-from core.schema.progress import RunState, can_resume, fold_events
 from core.schema.records import Case, Run, RunStatus
 from core.schema.reviews import Correction
+from core.schema.run_state import RunState, can_resume, fold_events
 from core.store import Store, open_store
 from core.store.sqlite import ChangeMark
 from core.store.traces import export_trace
 from core.verdict.classifier import get_version_folder, load_head
 
 if TYPE_CHECKING:
-    from core.learning.reasoning import AgentAnswers
+    from core.learning.agent_answers import AgentAnswers
 
 POLL_SECONDS = 0.25
 POLL_MANY_SECONDS = 1.0  # seconds, for several runs on one page
@@ -184,7 +184,7 @@ def load_past_records(project_id: str) -> PastRecords:
 
 def count_past_records(home: Path, project_id: str, known: dict[str, AgentAnswers]) -> PastRecords:
     """Return debaters' records by agent (and seat if two share one); of equal names the larger."""
-    from core.learning.reasoning import DEBATER, load_decided_runs
+    from core.learning.agent_answers import DEBATER, load_decided_runs
     from core.learning.reliability import (
         MIN_POSTERIOR_CASES,
         build_answer_table,

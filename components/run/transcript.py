@@ -28,10 +28,10 @@ from components.widgets.wording import (
 from core.baseline.wording import join_names, shorten
 from core.debate.signals import DebateSignal, SignalKind, count_signals, find_signals
 from core.schema.events import ConsensusWeighed, TurnStarted
-from core.schema.progress import RunState
 from core.schema.records import Quote, Stance, Turn, TurnReply
 from core.schema.roles import LEARNED_WEIGHTS_MARKER
 from core.schema.rosters import ANSWERING_MODES, SPAN_NAMING_MODES, TurnMode
+from core.schema.run_state import RunState
 
 STANCE_WORDS: dict[Stance, str] = {label: word.lower() for label, word in LABEL_WORDS.items()}
 REPLY_WORDS: dict[TurnReply, str] = {"agree": "agrees", "deny": "disagrees"}

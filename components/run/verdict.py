@@ -25,11 +25,11 @@ from components.widgets.wording import (
     format_label,
     format_percent,
 )
+from core.learning.agent_answers import name_agents
 from core.learning.learned_consensus import CONSENSUS_RECORD_KIND, ConsensusOpinion, form_opinion
-from core.learning.reasoning import name_agents
 from core.runtime.errors import ConfigError
-from core.schema.progress import RunState
 from core.schema.records import Judgement, ReaderStance, Verdict
+from core.schema.run_state import RunState
 from core.store import open_store
 from core.store.sqlite import ChangeMark
 from core.store.versions import SEED_VERSION, LearnedArtefact

@@ -33,15 +33,15 @@ from components.widgets.wording import LABEL_WORDS, clip_text, escape_markdown
 from core.documents.segmentation import extract_terms
 from core.exchange.annotation_tools import build_labeling_config
 from core.exchange.archive import import_archive, write_archive
-from core.exchange.incoming import (
+from core.exchange.exporter import export_trajectories, load_project_rows, zip_trajectories
+from core.exchange.file_decoding import MAX_FILE_MEGABYTES
+from core.exchange.importer import (
     ImportOutcome,
     ImportRequest,
     LabelUse,
     import_rows,
     preview_import,
 )
-from core.exchange.outgoing import export_trajectories, load_project_rows, zip_trajectories
-from core.exchange.packed import MAX_FILE_MEGABYTES
 from core.exchange.registry import FORMATS, WRITABLE_FORMATS, detect_format, join_sources
 from core.exchange.rows import ExchangeRow, ParsedFile, RowProblem
 from core.runtime.config import MEGABYTE

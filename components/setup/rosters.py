@@ -49,9 +49,9 @@ from core.llm.keys import Keys
 from core.llm.prompting import PromptBook
 from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ConflictError, InputError, ReviewError, Stopped
-from core.schema.progress import sum_costs
 from core.schema.records import new_id
 from core.schema.rosters import BUILT_IN_ROSTER, RosterConfig
+from core.schema.run_state import sum_costs
 from core.store import Store
 from core.store.projects import SavedRoster
 

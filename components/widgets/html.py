@@ -23,9 +23,9 @@ from core.agents.llm_judge import ARROW_PATTERN, DELETION_WORDS, QUOTE_CHARACTER
 from core.agents.reply_parser import CONFIDENCE_LINE, CONTESTED_LINE, DOUBT_LINE, strip_marks
 from core.baseline.wording import capitalise, join_quoted
 from core.schema.events import SoftLabel
-from core.schema.progress import RunState
 from core.schema.records import Span, Stance, TurnReply, WordScore
 from core.schema.reviews import format_category
+from core.schema.run_state import RunState
 
 STATEMENT_BREAK = re.compile(r"(?<=[.。]) (?=“[^”]{1,200}”: |\d+ statements? says? nothing )")
 REPLY_PATTERN = re.compile(r"\s*(agree|deny)\s*(?:[.:;,!–—-]+\s*|$)", re.IGNORECASE)

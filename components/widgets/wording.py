@@ -9,9 +9,9 @@ from pathlib import Path
 
 from core.agents.rosters import ROSTER_DESCRIPTIONS
 from core.schema.events import StepsReused
-from core.schema.progress import can_resume
 from core.schema.records import Label, Passage, PersonRole, Quote, QuoteStatus, Run, RunStatus
 from core.schema.rosters import BUILT_IN_ROSTER, PROTOCOL_INFOS
+from core.schema.run_state import can_resume
 
 
 def _read_rows(name: str) -> list[dict[str, str]]:

@@ -45,10 +45,10 @@ from core.schema.events import (
     Stage,
     StatementFound,
 )
-from core.schema.progress import sum_costs
 from core.schema.records import SHIPPED_MARKS, Case, Judgement, LearnedMarks, Project, Statement
 from core.schema.roles import Agent, CaseView, JudgeView, Roster, SpeakCallback
 from core.schema.rosters import AgentConfig
+from core.schema.run_state import sum_costs
 from core.store.ledger import RETRY_SLOT_SUFFIX
 
 if TYPE_CHECKING:

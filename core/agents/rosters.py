@@ -283,7 +283,6 @@ def make_built_in_roster(
     """
     if name != BUILT_IN_ROSTER:
         raise InputError(f"Expected a roster of {', '.join(ROSTER_DESCRIPTIONS)}; found “{name}”.")
-    from core.baseline.audit_agents import BuiltInSegmenter
     from core.baseline.debaters import (
         DEBATER_KINDS,
         BuiltInContextWriter,
@@ -292,8 +291,9 @@ def make_built_in_roster(
     )
     from core.baseline.entailment import load_shared_assessor
     from core.baseline.judge import BuiltInJudge
-    from core.baseline.panel import PointSpanExtractor, ThresholdSpanAdjudicator
     from core.baseline.reflector import BuiltInReflector
+    from core.baseline.segmenter import BuiltInSegmenter
+    from core.baseline.span_panel import PointSpanExtractor, ThresholdSpanAdjudicator
     from core.baseline.tool_picker import BuiltInToolPicker
 
     assessor = assessor or load_shared_assessor()
@@ -351,7 +351,7 @@ def _choose_panel_rule(sheet: RosterConfig, work: AgentContext) -> PanelRule:
 
     Levels learned from people's marks take precedence.
     """
-    from core.baseline.panel import load_shipped_rule
+    from core.baseline.span_panel import load_shipped_rule
 
     readers = sorted(seat.reader for seat in sheet.span_panel)
     rule = load_shipped_rule() if readers == sorted(PANEL_READERS) else PanelRule()
@@ -366,7 +366,7 @@ def make_panel_reader(
 ) -> SpanPanelist:
     """Return the built-in panel member of that name, one of `PANEL_READERS`."""
     from core.baseline.entailment import load_shared_assessor
-    from core.baseline.panel import make_panelist
+    from core.baseline.span_panel import make_panelist
 
     return make_panelist(name, assessor or load_shared_assessor(), threshold)
 

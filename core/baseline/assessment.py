@@ -15,14 +15,14 @@ from functools import lru_cache
 import regex
 
 from core.baseline.entailment import EntailmentReader
-from core.baseline.evidence import EvidenceWindow, read_statement
 from core.baseline.evidence_model import (
     EvidenceModel,
     StatementFeatures,
     load_evidence_model,
     measure_statement,
 )
-from core.baseline.values import ValueFinding
+from core.baseline.evidence_windows import EvidenceWindow, read_statement
+from core.baseline.value_comparison import ValueFinding
 from core.baseline.wording import cite_passage, join_quoted, quote_passage
 from core.documents.segmentation import IS_UNSPACED, WORD_TOKEN, extract_query_terms
 from core.runtime.concurrency import StopSignal

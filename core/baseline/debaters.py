@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from core.baseline.assessment import Assessment, Assessor, choose_best_passage, explain_assessment
-from core.baseline.evidence import EvidenceWindow
 from core.baseline.evidence_model import FeatureFamily
+from core.baseline.evidence_windows import EvidenceWindow
 from core.baseline.wording import (
     AGENT_RULES,
     DEBATER_DOUBTS,

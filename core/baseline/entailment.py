@@ -25,8 +25,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from core.baseline.export import open_session, read_card, write_card
-from core.baseline.tokens import encode_pair, load_vocabulary
+from core.baseline.encoder import open_session, read_card, write_card
+from core.baseline.tokenizer import encode_pair, load_vocabulary
 from core.documents.segmentation import KNOWN_LANGUAGES, UNKNOWN_LANGUAGE, detect_language
 from core.runtime.concurrency import StopSignal, cache_load
 from core.runtime.config import E5_DIR

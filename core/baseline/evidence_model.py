@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import regex
 
-from core.baseline.evidence import UNREAD_WINDOW, StatementReading
-from core.baseline.values import ValueFinding, compare_values, is_table_row
+from core.baseline.evidence_windows import UNREAD_WINDOW, StatementReading
+from core.baseline.value_comparison import ValueFinding, compare_values, is_table_row
 from core.documents.segmentation import (
     IS_UNSPACED,
     WORD_TOKEN,

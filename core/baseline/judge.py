@@ -512,7 +512,7 @@ def _with_similarity(
     """
     if not passages or any(passage.similarity is not None for passage in passages):
         return passages
-    from core.baseline.export import load_multilingual_encoder
+    from core.baseline.encoder import load_multilingual_encoder
 
     texts = [statement.rewrite, *(passage.text for passage in passages)]
     statement_vector, *vectors = load_multilingual_encoder().encode(texts, stop)

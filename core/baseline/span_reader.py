@@ -17,10 +17,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from core.baseline.audit_agents import split_outside_code
 from core.baseline.entailment import EntailmentReader, TokenDoubt, load_multilingual_reader
-from core.baseline.evidence import find_nearest_windows
 from core.baseline.evidence_model import BoostedTrees, load_trees
+from core.baseline.evidence_windows import find_nearest_windows
+from core.baseline.segmenter import split_outside_code
 from core.baseline.span_features import (
     COMMON_TERMS_FILE,
     SPAN_READER_DIR,

@@ -17,8 +17,8 @@ from core.agents.reply_parser import CONFIDENCE_LINE, DOUBT_LINE, QUOTED_TEXT, h
 from core.baseline.wording import SIDE_NAMES, format_count, shorten
 from core.documents.quotes import fold_with_offsets
 from core.documents.segmentation import IS_UNSPACED, extract_query_terms
-from core.schema.progress import RunState
 from core.schema.records import Quote, Turn
+from core.schema.run_state import RunState
 
 SignalKind = Literal["quote_not_found", "overconfident", "task_misread", "unmoved"]
 CERTAINTY_CONFIDENCE = 0.95  # the confidence that words of certainty express

@@ -27,10 +27,10 @@ from core.schema.events import (
     TurnFinished,
     TurnStarted,
 )
-from core.schema.progress import RunState, sum_costs
 from core.schema.records import EvidenceContext, Judgement, ModelCall, Plan, Stance, Turn
 from core.schema.roles import CaseView, DebateView, JudgeView, SpeakCallback
 from core.schema.rosters import JudgeMode, ProtocolOption, TurnMode
+from core.schema.run_state import RunState, sum_costs
 from core.store.ledger import RETRY_SLOT_SUFFIX
 
 MAX_PARALLEL_TURNS = 16  # turns in parallel; waiting for models costs no work here

@@ -21,9 +21,9 @@ from core.baseline.wording import capitalise, format_count, frame_verdict, join_
 from core.debate.state import MAX_PARALLEL_TURNS, DebateState
 from core.runtime.concurrency import merge_streams
 from core.schema.events import Event, ModelCalled, ProblemMet
-from core.schema.progress import sum_costs
 from core.schema.records import Judgement, Label, Turn, UnclearCause
 from core.schema.roles import CaseView, JudgeView
+from core.schema.run_state import sum_costs
 
 MAX_REASON_CHARS = 240  # characters of a reason
 

@@ -14,7 +14,7 @@ from operator import attrgetter
 from statistics import median
 from typing import NamedTuple
 
-from core.documents.draft import (
+from core.documents.source_builder import (
     BlockContent,
     TextBox,
     TextPiece,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from xml.etree.ElementTree import Element, ParseError, fromstring, iterparse
 from xml.parsers import expat
 
-from core.documents.draft import BlockContent, ReadRequest, SourceBuilder, text_block
+from core.documents.source_builder import BlockContent, ReadRequest, SourceBuilder, text_block
 from core.documents.tables import build_table_blocks
 from core.runtime.config import MEGABYTE
 from core.runtime.errors import InputError

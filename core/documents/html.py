@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from core.documents.draft import BlockContent, ReadRequest, SourceBuilder, text_block
 from core.documents.readers import decode_page, decode_text
+from core.documents.source_builder import BlockContent, ReadRequest, SourceBuilder, text_block
 from core.documents.tables import build_table_blocks, clean_cell
 from core.schema.records import BlockKind, Source
 

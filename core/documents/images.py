@@ -20,7 +20,13 @@ from typing import Any
 
 from PIL import Image, ImageOps, ImageStat, UnidentifiedImageError
 
-from core.documents.draft import PictureText, ReadRequest, SourceBuilder, TextBox, format_file_name
+from core.documents.source_builder import (
+    PictureText,
+    ReadRequest,
+    SourceBuilder,
+    TextBox,
+    format_file_name,
+)
 from core.runtime.errors import InputError
 from core.schema.records import Source
 

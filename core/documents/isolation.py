@@ -18,8 +18,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
-from core.documents.draft import ProgressCallback, ReadRequest, format_file_name
 from core.documents.readers import find_file_type, read_file
+from core.documents.source_builder import ProgressCallback, ReadRequest, format_file_name
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import MEGABYTE, PROJECT_ROOT, Settings
 from core.runtime.errors import InputError, Stopped

@@ -13,7 +13,14 @@ from statistics import median
 import regex
 
 from core.documents.charts import find_chart, is_sideways, split_numbers
-from core.documents.draft import (
+from core.documents.segmentation import (
+    UNSPACED_CHARACTER,
+    collect_words,
+    is_cut,
+    is_ended,
+    join_lines,
+)
+from core.documents.source_builder import (
     BlockContent,
     PictureText,
     TextBox,
@@ -22,13 +29,6 @@ from core.documents.draft import (
     group_rows,
     join_text_pieces,
     median_height,
-)
-from core.documents.segmentation import (
-    UNSPACED_CHARACTER,
-    collect_words,
-    is_cut,
-    is_ended,
-    join_lines,
 )
 from core.documents.tables import build_table_blocks, count_header_rows, is_number
 

@@ -17,10 +17,10 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from core.documents.draft import ProgressCallback, format_file_name
 from core.documents.isolation import read_source
 from core.documents.readers import READER_VERSION, detect_kind
 from core.documents.retrieval import ensure_index
+from core.documents.source_builder import ProgressCallback, format_file_name
 from core.llm.encoder import Embedder
 from core.runtime.concurrency import StopSignal, merge_streams, stream_call
 from core.runtime.config import MEGABYTE, Settings

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import pypdfium2
 import pypdfium2.raw
 
-from core.documents.draft import BlockContent, ReadRequest, SourceBuilder, format_file_name
 from core.documents.pdf_layout import build_page_blocks, normalize_title
 from core.documents.pdf_text import (
     PdfPage,
@@ -26,6 +25,7 @@ from core.documents.pdf_text import (
 )
 from core.documents.readers import build_plain_blocks
 from core.documents.segmentation import collect_words, is_ended, join_lines
+from core.documents.source_builder import BlockContent, ReadRequest, SourceBuilder, format_file_name
 from core.runtime.errors import InputError
 from core.schema.records import Source
 

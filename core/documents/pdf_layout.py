@@ -14,14 +14,6 @@ from statistics import median
 import regex
 
 from core.documents.charts import Chart, find_chart, split_numbers
-from core.documents.draft import (
-    BlockContent,
-    TextBox,
-    TextPiece,
-    bounding_box,
-    group_rows,
-    text_block,
-)
 from core.documents.layout import (
     CAPTION_START,
     LIST_ITEM_START,
@@ -33,6 +25,14 @@ from core.documents.layout import (
 from core.documents.pdf_tables import PdfTable, build_aligned_table, insert_tables, join_page_tables
 from core.documents.pdf_text import MARGIN_SHARE, PdfPage, TextLine
 from core.documents.segmentation import is_ended, join_lines
+from core.documents.source_builder import (
+    BlockContent,
+    TextBox,
+    TextPiece,
+    bounding_box,
+    group_rows,
+    text_block,
+)
 from core.documents.tables import is_number
 
 MAX_FURNITURE_SHIFT = 0.012

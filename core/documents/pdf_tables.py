@@ -14,7 +14,6 @@ from itertools import pairwise, product
 from statistics import median
 from typing import NamedTuple
 
-from core.documents.draft import BlockContent, TextBox, bounding_box, group_rows, median_height
 from core.documents.layout import (
     CAPTION_START,
     LIST_ITEM_START,
@@ -27,6 +26,13 @@ from core.documents.layout import (
 )
 from core.documents.pdf_text import PdfPage, RuledLine, TextLine, build_text_line
 from core.documents.segmentation import is_ended, join_lines
+from core.documents.source_builder import (
+    BlockContent,
+    TextBox,
+    bounding_box,
+    group_rows,
+    median_height,
+)
 from core.documents.tables import build_table_blocks, count_header_rows, find_header, is_number
 
 CONTENTS_LEADER = "...."  # dot leader in a table of contents

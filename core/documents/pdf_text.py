@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import pypdfium2.raw as pdfium
 import regex
 
-from core.documents.draft import PictureText, TextBox, bounding_box
+from core.documents.source_builder import PictureText, TextBox, bounding_box
 from core.schema.records import BoundingBox
 
 RTL_LETTER = regex.compile(r"[\p{Hebrew}\p{Arabic}\p{Syriac}\p{Thaana}]")

@@ -15,13 +15,6 @@ from importlib import import_module
 
 import regex
 
-from core.documents.draft import (
-    BlockContent,
-    ReadRequest,
-    SourceBuilder,
-    format_file_name,
-    text_block,
-)
 from core.documents.segmentation import (
     BLANK_LINE,
     FINAL_PUNCTUATION,
@@ -29,6 +22,13 @@ from core.documents.segmentation import (
     LIST_ITEM_START,
     join_lines,
     split_text_units,
+)
+from core.documents.source_builder import (
+    BlockContent,
+    ReadRequest,
+    SourceBuilder,
+    format_file_name,
+    text_block,
 )
 from core.runtime.errors import InputError, ReviewError
 from core.schema.records import Source, SourceKind, TextBlock

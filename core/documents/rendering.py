@@ -15,10 +15,10 @@ from typing import Any
 
 from PIL import Image, ImageDraw
 
-from core.documents.draft import ignore_progress
 from core.documents.images import open_picture
 from core.documents.isolation import WorkerTask, run_task
 from core.documents.quotes import fold_with_offsets
+from core.documents.source_builder import ignore_progress
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import Settings
 from core.runtime.errors import InputError

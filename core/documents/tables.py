@@ -15,7 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from core.documents.draft import (
+from core.documents.readers import decode_text
+from core.documents.source_builder import (
     BlockContent,
     ReadRequest,
     SourceBuilder,
@@ -24,7 +25,6 @@ from core.documents.draft import (
     bounding_box,
     text_block,
 )
-from core.documents.readers import decode_text
 from core.runtime.errors import InputError, make_printable
 from core.schema.records import BlockKind, Source
 

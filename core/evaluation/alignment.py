@@ -31,18 +31,18 @@ import numpy as np
 from core.agents.agent_runner import AgentContext, SeatAsker
 from core.agents.rosters import load_chosen_roster
 from core.evaluation.metrics import estimate_figures
-from core.learning.metrics import FloatArray, number_names
-from core.learning.reasoning import (
+from core.learning.agent_answers import (
     CaseReasons,
     get_alignment_note_name,
     load_decided_runs,
     load_reasons,
 )
+from core.learning.metrics import FloatArray, number_names
 from core.llm.keys import load_keys
 from core.llm.limits import SpendingCaps
 from core.llm.metering import CallAccount, MeteredClient
 from core.llm.prompting import Fence, PromptBook
-from core.pipeline.streaming_input import sum_calls
+from core.pipeline.single_check import sum_calls
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import PROJECT_ROOT, resolve_home
 from core.runtime.errors import BudgetReached, InputError, ModelError, ReplyError, ReviewError

@@ -30,6 +30,7 @@ from core.baseline.entailment import (
     read_reader_calibration,
     read_reader_card,
 )
+from core.evaluation.dataset_files import GoldRow, GoldSpan, assign_part
 from core.evaluation.datasets import get_task_rule, load_dataset_rows
 from core.evaluation.engine_runs import (
     WEIGHT_CHOICES,
@@ -47,9 +48,8 @@ from core.evaluation.evaluate import (
     sample_rows,
 )
 from core.evaluation.evaluate import load_labelled_rows as rows_of
-from core.evaluation.files import GoldRow, GoldSpan, assign_part
 from core.evaluation.outcomes import FAILED_CAUSE, Outcomes, Prediction
-from core.evaluation.recorded import RecordedSystemRequest, evaluate_recorded
+from core.evaluation.recorded_systems import RecordedSystemRequest, evaluate_recorded
 from core.learning.evidence_calibration import (
     MAX_HALLUCINATED_ERROR,
     MAX_SUPPORTED_ERROR,
@@ -67,7 +67,7 @@ from core.learning.evidence_calibration import (
 )
 from core.learning.training_set import attribute_rows
 from core.llm.keys import Keys
-from core.pipeline.streaming_input import CheckRequest, plan_check
+from core.pipeline.single_check import CheckRequest, plan_check
 from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ConfigError, InputError, ModelError
 from core.schema.records import Case, Plan

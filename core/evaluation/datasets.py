@@ -13,7 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.evaluation.files import PARTS_BY_SPLIT, GoldRow, Loader, assign_part, load_rule_lines
+from core.evaluation.dataset_files import (
+    PARTS_BY_SPLIT,
+    GoldRow,
+    Loader,
+    assign_part,
+    load_rule_lines,
+)
 from core.evaluation.sets.answers import ANSWER_LOADERS, HALUAGENT_LOADERS
 from core.evaluation.sets.claims import CLAIM_LOADERS, PICTURE_LOADERS
 from core.evaluation.sets.marked_texts import MARKED_TEXT_LOADERS, REALMISTAKE_LOADERS

@@ -31,12 +31,12 @@ from typing import Any
 
 import numpy as np
 
+from core.baseline.encoder import load_multilingual_encoder
 from core.baseline.entailment import load_assessor, load_reader_choice
-from core.baseline.export import load_multilingual_encoder
 from core.baseline.span_reader import fill_gaps, merge_scored_words
 from core.baseline.wording import join_names
 from core.debate.protocols import uses_learned_weights, weighs_answers
-from core.evaluation.files import GoldRow, GoldSpan
+from core.evaluation.dataset_files import GoldRow, GoldSpan
 from core.evaluation.outcomes import (
     FAILED_CAUSE,
     REFUSED_CAUSE,
@@ -54,9 +54,9 @@ from core.pipeline.span_stage import find_hard_spans
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import PROJECT_ROOT
 from core.runtime.errors import InputError, ModelError
-from core.schema.progress import RESUMABLE_CAUSES, RunState
 from core.schema.records import CONSENSUS_KIND, Label, Plan, Run, Stance
 from core.schema.roles import ConsensusPolicy
+from core.schema.run_state import RESUMABLE_CAUSES, RunState
 from core.store import Store, open_store
 from core.store.sqlite import to_json
 from core.store.versions import NOTHING_LEARNED, LearnedArtefact, parse_body

@@ -22,9 +22,9 @@ from types import MappingProxyType
 from typing import Any
 
 from core.debate.protocols import PROTOCOLS
+from core.evaluation.dataset_files import GoldRow, normalize_key
 from core.evaluation.datasets import get_task_rule, load_dataset_rows
 from core.evaluation.engine_runs import Engine, ProgressWriter, open_engine_runs
-from core.evaluation.files import GoldRow, normalize_key
 from core.evaluation.metrics import (
     Figure,
     build_measures,

@@ -42,8 +42,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from core.evaluation.dataset_files import GoldRow, GoldSpan
 from core.evaluation.engine_runs import compute_agent_figures, count_first_answers
-from core.evaluation.files import GoldRow, GoldSpan
 from core.evaluation.outcomes import PRIOR_P, Outcomes, Prediction
 from core.learning.metrics import (
     BOOTSTRAP_RESAMPLES,

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from core.evaluation.files import GoldRow, GoldSpan
+from core.evaluation.dataset_files import GoldRow, GoldSpan
 from core.learning.metrics import BoolArray, FloatArray, IndexArray, number_names
 from core.runtime.errors import ConfigError, InputError
 from core.schema.records import Label

@@ -22,6 +22,7 @@ from typing import Any
 
 from core.agents.rosters import SHIPPED_ROSTERS
 from core.debate.protocols import PROTOCOLS
+from core.evaluation.dataset_files import GoldRow
 from core.evaluation.datasets import get_task_rule
 from core.evaluation.engine_runs import (
     Engine,
@@ -39,12 +40,11 @@ from core.evaluation.evaluate import (
     parse_ways,
     sample_rows,
 )
-from core.evaluation.files import GoldRow
 from core.evaluation.metrics import Figure, build_measures, estimate_figures
 from core.evaluation.outcomes import Outcomes, predict_constant
 from core.learning.metrics import Measure
 from core.llm.keys import Keys, load_keys
-from core.pipeline.streaming_input import CheckRequest, plan_check
+from core.pipeline.single_check import CheckRequest, plan_check
 from core.runtime.config import PROJECT_ROOT, resolve_home
 from core.runtime.errors import InputError, ModelError, ReviewError
 from core.schema.records import Plan

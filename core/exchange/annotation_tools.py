@@ -40,7 +40,7 @@ from core.exchange.fields import (
     parse_spans,
     parse_suggestions,
 )
-from core.exchange.packed import decode_file_text, iter_json_items
+from core.exchange.file_decoding import decode_file_text, iter_json_items
 from core.exchange.rows import (
     UNKNOWN_LANGUAGES,
     UNSPECIFIED_CATEGORY,

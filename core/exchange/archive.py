@@ -24,7 +24,7 @@ from core.debate.protocols import require_options
 from core.documents.library import load_file_bytes, store_file
 from core.documents.segmentation import extract_terms
 from core.exchange.fields import MAX_ID_CHARS
-from core.exchange.packed import iter_json_lines
+from core.exchange.file_decoding import iter_json_lines
 from core.exchange.rows import RowProblem
 from core.review.queue_ranking import check_error_rate
 from core.runtime.config import MEGABYTE
@@ -41,7 +41,7 @@ from core.schema.reviews import (
 from core.store import Store
 from core.store.cases import Batch, BatchRow
 from core.store.projects import PromptEdit
-from core.store.queue import NO_ITEM_FILTER
+from core.store.review_queue import NO_ITEM_FILTER
 from core.store.sqlite import from_plain, to_plain
 from core.store.traces import export_trace, restore_trace
 
@@ -53,8 +53,7 @@ MAX_ARCHIVE_FILES = 100_000
 RECORD_TYPES: dict[str, type[Any]] = {
     "members": Member, "library": LibraryEntry, "cases": Case, "runs": Run,
     "corrections": Correction, "golds": GoldAnswer, "suggestions": Suggestion,
-    "handlings": QueueEvent, 
-    "items": QueueItem, "assignments": Assignment,
+    "handlings": QueueEvent, "items": QueueItem, "assignments": Assignment,
     "prompts": PromptEdit, "batches": Batch, "batch_rows": BatchRow,
 }  # fmt: skip
 LISTS_SINCE_VERSION_2 = ("prompts", "batches", "batch_rows")

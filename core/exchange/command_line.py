@@ -20,11 +20,11 @@ from core.exchange.archive import (
     import_archive,
     write_archive,
 )
-from core.exchange.incoming import ImportRequest, import_rows
-from core.exchange.outgoing import export_trajectories, load_project_rows
-from core.exchange.packed import MAX_FILE_MEGABYTES
+from core.exchange.exporter import export_trajectories, load_project_rows
+from core.exchange.file_decoding import MAX_FILE_MEGABYTES
+from core.exchange.importer import ImportRequest, import_rows
 from core.exchange.registry import FORMATS, READ_ONLY_FORMATS, WRITABLE_FORMATS, join_sources
-from core.pipeline.streaming_input import read_file_bytes
+from core.pipeline.single_check import read_file_bytes
 from core.review.people import current_person, ensure_project
 from core.runtime.config import MEGABYTE, replace_invalid_bytes
 from core.runtime.errors import InputError

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from core.exchange.packed import MAX_ROWS
+from core.exchange.file_decoding import MAX_ROWS
 from core.exchange.rows import (
     JSON_COLUMN_SUFFIX,
     UNSPECIFIED_CATEGORY,

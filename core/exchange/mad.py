@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from core.exchange.fields import collect_extra_columns, parse_rows
-from core.exchange.packed import decode_file_text, is_tar, iter_json_items, read_tar_files
+from core.exchange.file_decoding import decode_file_text, is_tar, iter_json_items, read_tar_files
 from core.exchange.rows import ExchangeRow, FileRecord, ParsedFile, RecordedRun, RowProblem
 from core.runtime.errors import make_printable
 from core.schema.events import (

@@ -49,7 +49,7 @@ from core.exchange.fields import (
     parse_spans,
     parse_suggestions,
 )
-from core.exchange.packed import (
+from core.exchange.file_decoding import (
     MAX_ROW_CHARS,
     decode_file_text,
     describe_unfit_text,

@@ -43,7 +43,12 @@ from core.exchange.fields import (
     parse_soft_labels,
     parse_spans,
 )
-from core.exchange.packed import MAX_ROW_CHARS, decode_file_text, iter_json_items, iter_json_lines
+from core.exchange.file_decoding import (
+    MAX_ROW_CHARS,
+    decode_file_text,
+    iter_json_items,
+    iter_json_lines,
+)
 from core.exchange.rows import (
     UNKNOWN_LANGUAGES,
     UNSPECIFIED_CATEGORY,

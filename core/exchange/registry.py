@@ -13,9 +13,9 @@ from core.exchange.annotation_tools import (
     write_argilla,
     write_label_studio,
 )
+from core.exchange.file_decoding import decode_file_text, is_tar, iter_json_items
 from core.exchange.mad import is_mad, read_mad
 from core.exchange.native_formats import read_csv_table, read_jsonl, write_csv_table, write_jsonl
-from core.exchange.packed import decode_file_text, is_tar, iter_json_items
 from core.exchange.public_sets import (
     HALUQUESTQA_COLUMNS,
     XSUM_COLUMNS,

@@ -20,9 +20,9 @@ from typing import Any, Literal
 from core.llm.prompting import Fence, PromptBook, fill_prompt, prompt_language
 from core.runtime.errors import InputError
 from core.schema.events import Event, LabelRevision, MemoryEntry, ToolOutcome, ToolUse
-from core.schema.progress import RunState, fold_events
 from core.schema.records import Case, Label, Statement
 from core.schema.reviews import Correction, GoldAnswer
+from core.schema.run_state import RunState, fold_events
 from core.store.sqlite import from_plain
 from core.tools.registry import describe_tools, get_tool, load_tools, read_input
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from core.learning.agent_answers import DecidedRun, SpeakingAgent
 from core.learning.consensus import build_weighting_measures, compute_scale, iter_fold_flags
 from core.learning.head_fit import StackedModel, fit_stack
 from core.learning.metrics import (
@@ -32,7 +33,6 @@ from core.learning.metrics import (
     number_names,
     select_rows,
 )
-from core.learning.reasoning import DecidedRun, SpeakingAgent
 from core.runtime.errors import ConfigError, InputError
 from core.schema.records import Stance
 from core.verdict.classifier import sigmoid

@@ -16,18 +16,18 @@ from itertools import chain
 from pathlib import Path
 
 from core.agents.rosters import make_built_in_roster
-from core.baseline.export import load_multilingual_encoder
+from core.baseline.encoder import load_multilingual_encoder
 from core.documents.library import remove_file, store_file
 from core.llm.encoder import Embedder
 from core.pipeline.review import ReviewResources
 from core.pipeline.run_factory import RunAgents
-from core.pipeline.streaming_input import CaseDraft, read_file_bytes, store_case
+from core.pipeline.single_check import CaseDraft, read_file_bytes, store_case
 from core.review.people import ensure_project
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import Settings
 from core.runtime.errors import InputError
-from core.schema.progress import RunState, fold_events
 from core.schema.records import Case, Judgement, Label, Plan, Project
+from core.schema.run_state import RunState, fold_events
 from core.store import Store, open_store
 from core.verdict.classifier import Classifier, ClassifierHead
 

@@ -18,6 +18,15 @@ from statistics import NormalDist
 
 import numpy as np
 
+from core.learning.agent_answers import (
+    CLASSIFIER,
+    DEBATER,
+    JUDGE,
+    READER,
+    AgentAnswers,
+    DecidedRun,
+    SpeakingAgent,
+)
 from core.learning.head_fit import fit_stack
 from core.learning.metrics import (
     FOLD_COUNT,
@@ -30,15 +39,6 @@ from core.learning.metrics import (
     iter_grouped_folds,
     make_mean,
     number_names,
-)
-from core.learning.reasoning import (
-    CLASSIFIER,
-    DEBATER,
-    JUDGE,
-    READER,
-    AgentAnswers,
-    DecidedRun,
-    SpeakingAgent,
 )
 from core.learning.reliability import SharePosterior, compute_posterior
 

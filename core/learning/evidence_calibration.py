@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from core.agents.rosters import make_built_in_roster
 from core.baseline.assessment import Assessor
+from core.baseline.encoder import load_multilingual_encoder
 from core.baseline.evidence_model import (
     FEATURES,
     MATERIALS,
@@ -25,7 +26,6 @@ from core.baseline.evidence_model import (
     classify_material,
     to_feature_rows,
 )
-from core.baseline.export import load_multilingual_encoder
 from core.learning.bench import BenchHome, BenchMaterial, open_bench
 from core.learning.metrics import (
     BoolArray,

@@ -14,6 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from core.learning.agent_answers import (
+    DecidedRun,
+    SpeakingAgent,
+    classify_response_form,
+    collect_agent_answers,
+)
 from core.learning.answer_weights import (
     MISSING_PACKAGE_MESSAGE,
     AnswerMatrix,
@@ -41,15 +47,9 @@ from core.learning.consensus import (
     parse_consensus_weights,
 )
 from core.learning.metrics import FloatArray, compute_auroc, number_names
-from core.learning.reasoning import (
-    DecidedRun,
-    SpeakingAgent,
-    classify_response_form,
-    collect_agent_answers,
-)
 from core.runtime.errors import ConfigError, InputError
-from core.schema.progress import RunState
 from core.schema.records import CONSENSUS_KIND
+from core.schema.run_state import RunState
 from core.store import Store
 from core.store.versions import NOTHING_LEARNED, ArtefactChoice, LearnedArtefact, parse_body
 from core.verdict.consensus_weights import (

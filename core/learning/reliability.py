@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from core.exchange.outgoing import build_row
+from core.exchange.exporter import build_row
 from core.exchange.trajectory import HumanAnswer, derive_statement_labels
+from core.learning.agent_answers import DEBATER, READER, DecidedRun, SpeakingAgent
 from core.learning.metrics import (
     BOOTSTRAP_RESAMPLES,
     UNCLEAR_VALUE,
@@ -23,11 +24,10 @@ from core.learning.metrics import (
     FloatArray,
     estimate_interval,
 )
-from core.learning.reasoning import DEBATER, READER, DecidedRun, SpeakingAgent
 from core.learning.track_record import WilsonShare
 from core.schema.events import AUDIT, ToolOutcome, ToolUse
-from core.schema.progress import RunState, fold_events
 from core.schema.records import Case, Label, Statement
+from core.schema.run_state import RunState, fold_events
 from core.store import Store
 from core.store.queries import load_events
 from core.tools.registry import load_tools

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from rapidfuzz.fuzz import ratio
 
-from core.baseline.panel import SPAN_READER_NAME, iterate_unmarked_words, load_shipped_rule
+from core.baseline.span_panel import SPAN_READER_NAME, iterate_unmarked_words, load_shipped_rule
 from core.baseline.span_reader import load_span_reader
 from core.learning.metrics import FOLD_COUNT, FloatArray, MetricEstimate, get_folds
 from core.learning.span_threshold import (
@@ -36,7 +36,6 @@ from core.pipeline.span_stage import (
     rebuild_voted_runs,
 )
 from core.runtime.errors import InputError
-from core.schema.progress import RunState, fold_events
 from core.schema.records import (
     EXAMPLES_KIND,
     MAX_EXAMPLE_TOKENS,
@@ -47,6 +46,7 @@ from core.schema.records import (
 )
 from core.schema.reviews import Correction, GoldAnswer, format_category
 from core.schema.rosters import PANEL_READERS, PANEL_ROLE_PREFIX
+from core.schema.run_state import RunState, fold_events
 from core.store import Store
 from core.store.cases import compute_fingerprint
 from core.store.queries import find_newest_finished_runs, load_events

@@ -31,7 +31,7 @@ from core.review.queue_ranking import (
 from core.runtime.errors import ReviewError
 from core.schema.records import Label, Project
 from core.store import Store
-from core.store.answered import AnsweredVerdict, VerdictKey
+from core.store.answered_verdicts import AnsweredVerdict, VerdictKey
 from core.store.versions import NOTHING_LEARNED, ArtefactChoice, LearnedArtefact
 
 LEVEL_EDGES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)

@@ -19,7 +19,7 @@ from core.schema.records import Label
 from core.schema.reviews import Correction, GoldAnswer
 from core.store import Store
 from core.store.cases import compute_fingerprint
-from core.store.queue import ItemFilter
+from core.store.review_queue import ItemFilter
 from core.store.versions import HoldoutSide
 
 MIN_CORRECTIONS_PER_LABEL = 8

@@ -16,8 +16,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from core.learning.agent_answers import load_decided_runs
 from core.learning.learned_consensus import activate_weights, adapt_policy, learn_weights
-from core.learning.reasoning import load_decided_runs
 from core.review.people import current_person, ensure_project
 from core.runtime.config import resolve_home
 from core.runtime.errors import ReviewError

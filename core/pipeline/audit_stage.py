@@ -56,7 +56,6 @@ from core.schema.events import (
     ReflectionChanged,
     ToolUse,
 )
-from core.schema.progress import RunState, sum_costs
 from core.schema.records import (
     CATEGORY_WORDS,
     Case,
@@ -72,6 +71,7 @@ from core.schema.records import (
     UnclearCause,
 )
 from core.schema.roles import CaseView, Evidence, EvidenceReader, JudgeView
+from core.schema.run_state import RunState, sum_costs
 from core.tools.registry import ToolAnswer, ToolContext
 
 AUDIT_AGENT_NAME = "Audit"

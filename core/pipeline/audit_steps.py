@@ -19,7 +19,7 @@ import msgspec
 from rapidfuzz import fuzz
 
 from core.agents.agent_runner import RunContext, drain_calls, play_role
-from core.baseline.audit_agents import split_outside_code
+from core.baseline.segmenter import split_outside_code
 from core.baseline.tool_picker import find_unchecked_text, is_conclusion
 from core.runtime.errors import InputError
 from core.schema.events import (

@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from core.documents.readers import decode_text
 from core.documents.tables import CLAIM_NAMES, QUESTION_NAMES, detect_delimiter, safe_cell
 from core.pipeline.jobs import NO_TYPED_KEYS, JobRunner
-from core.pipeline.streaming_input import CaseDraft, store_case
+from core.pipeline.single_check import CaseDraft, store_case
 from core.runtime.errors import InputError, ReviewError
-from core.schema.progress import can_resume
 from core.schema.records import LibraryEntry, Plan, Project, Run, new_id
+from core.schema.run_state import can_resume
 from core.store import Store
 from core.store.cases import Batch, BatchRow
 

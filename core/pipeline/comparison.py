@@ -25,8 +25,8 @@ from core.pipeline.jobs import NO_TYPED_KEYS, JobRunner
 from core.pipeline.run_factory import require_keys
 from core.runtime.config import Settings
 from core.runtime.errors import InputError, KeyMissing
-from core.schema.progress import RunState, fold_events
 from core.schema.records import Case, Label, Plan, Run, Stance
+from core.schema.run_state import RunState, fold_events
 from core.store import Store
 
 CENTS_PER_DOLLAR = 100

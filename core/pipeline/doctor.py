@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 
 from PIL import Image, ImageDraw, ImageFont
 
-from core.documents.draft import ignore_progress
 from core.documents.isolation import read_source
+from core.documents.source_builder import ignore_progress
 from core.llm.keys import load_keys
 from core.llm.local_server import MODEL, find_weights
 from core.llm.servers import find_servers
@@ -101,7 +101,7 @@ def _check_search(home: Path) -> str:
 
 
 def _check_encoder(home: Path) -> str:
-    from core.baseline.export import load_multilingual_encoder
+    from core.baseline.encoder import load_multilingual_encoder
 
     encoder = load_multilingual_encoder()
     encoder.encode(["a sentence"])

@@ -50,8 +50,8 @@ from core.schema.events import (
     RunResumed,
     RunStopped,
 )
-from core.schema.progress import RunState, fold_events
 from core.schema.records import Case, Plan, Run, new_id
+from core.schema.run_state import RunState, fold_events
 from core.store import Store, open_store
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class BackgroundReader:
                     return
 
     def _read(self, source_id: str, name: str, *, anew: bool) -> None:
-        from core.baseline.export import load_multilingual_encoder
+        from core.baseline.encoder import load_multilingual_encoder
         from core.documents.library import discard_reading, ensure_read
         from core.documents.retrieval import ensure_index
 
@@ -234,8 +234,8 @@ def warm_up(home: Path) -> None:
 
     detect_language(WARM_UP_SENTENCE)
     import core.pipeline.review  # noqa: F401 - the first run would wait for it
+    from core.baseline.encoder import load_multilingual_encoder
     from core.baseline.entailment import load_assessor, load_reader_choice
-    from core.baseline.export import load_multilingual_encoder
     from core.verdict.classifier import load_classifier
 
     load_multilingual_encoder().encode([WARM_UP_SENTENCE])

@@ -41,9 +41,9 @@ from core.schema.events import (
     RunStopped,
     StepsReused,
 )
-from core.schema.progress import RunState, fold_events
 from core.schema.records import Case, Passage, Plan, Source, UnclearCause, Verdict, hash_rule
 from core.schema.roles import CaseView, Evidence, ImageReader, JudgeView, Roster
+from core.schema.run_state import RunState, fold_events
 from core.store import Store, open_store
 from core.tools.registry import ToolContext
 from core.verdict.classifier import Classifier

@@ -21,7 +21,6 @@ from core.runtime.concurrency import StopSignal
 from core.runtime.config import PROJECT_ROOT
 from core.runtime.errors import ConfigError, KeyMissing
 from core.schema.events import AUDIT, Event, PersonSpoke
-from core.schema.progress import RunState
 from core.schema.records import (
     CONSENSUS_KIND,
     EXAMPLES_KIND,
@@ -40,6 +39,7 @@ from core.schema.records import (
 )
 from core.schema.roles import CaseView
 from core.schema.rosters import RosterConfig, get_judge_prompt_name
+from core.schema.run_state import RunState
 from core.store import Store, open_store
 from core.store.cases import compute_fingerprint
 from core.store.versions import NOTHING_LEARNED, LearnedArtefact, parse_body
@@ -304,8 +304,8 @@ def build_run_agents(
         ConfigError: the encoder, the classifier or what was learned cannot be loaded.
     """
     from core.agents.rosters import make_built_in_roster
+    from core.baseline.encoder import load_multilingual_encoder
     from core.baseline.entailment import SHIPPED_READER, load_assessor
-    from core.baseline.export import load_multilingual_encoder
     from core.pipeline.review import ReviewResources
     from core.pipeline.tool_context import make_context_factory
     from core.verdict.classifier import load_classifier

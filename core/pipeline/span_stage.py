@@ -32,7 +32,6 @@ from core.schema.events import (
     SpanVoted,
     WordsScored,
 )
-from core.schema.progress import RunState
 from core.schema.records import (
     Judgement,
     Label,
@@ -44,6 +43,7 @@ from core.schema.records import (
     get_base_language,
 )
 from core.schema.roles import CaseView, JudgeView, SpanPanelist, WordScorer
+from core.schema.run_state import RunState
 
 DEFAULT_VOTE_THRESHOLD = 0.7
 SOFT_LABEL_DIGITS = 4

@@ -66,7 +66,7 @@ def _make_library_search(
 
     def search(query: str, most: int) -> Sequence[Passage]:
         from core.baseline.debaters import OcrImageReader
-        from core.baseline.export import load_multilingual_encoder
+        from core.baseline.encoder import load_multilingual_encoder
         from core.documents.library import GatherJob, gather_sources, load_sources
         from core.documents.retrieval import Retriever
 

@@ -14,7 +14,7 @@ from core.documents.segmentation import extract_query_terms, extract_terms
 from core.schema.records import Case, Label, Span
 from core.schema.reviews import Correction, GoldAnswer, QueueEvent
 from core.store import Store
-from core.store.queue import QueueRules
+from core.store.review_queue import QueueRules
 
 MAX_SIMILAR_CASES = 20  # cases closest by words; most of them are not reviewed
 LABELS_DIFFER, MARKS_DIFFER = 2, 1

@@ -1,8 +1,8 @@
 """Decides which checks people review first, and which verdicts a project accepts automatically.
 
 An answer teaches most where the machine was unsure or its agents disagreed, so those items come
-first (`core.store.queue`); a random share keeps measurements unbiased. How unlike an item is to
-the answered ones changes with every answer, so a background thread computes it for the items that
+first (`core.store.review_queue`); a random share keeps measurements unbiased. How unlike an item is
+to the answered ones changes with every answer, so a background thread computes it for the items that
 teach most. A project sets the error rate it tolerates among verdicts that nobody reviews; a
 confidence limit fitted on people's answers (`core/learning/track_record.py`) keeps to it. If no
 limit can be guaranteed, the project accepts nothing automatically.
@@ -24,14 +24,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.baseline.export import load_multilingual_encoder
+from core.baseline.encoder import load_multilingual_encoder
 from core.llm.encoder import Embedder
 from core.runtime.errors import ConfigError, InputError, ReviewError
-from core.schema.progress import RunState, fold_events
 from core.schema.records import Case, Label, Project, Run, Stance
 from core.schema.reviews import QueueItem
+from core.schema.run_state import RunState, fold_events
 from core.store import Store, open_store
-from core.store.queue import (
+from core.store.review_queue import (
     CRITERION_SHARES,
     PRIORITY_BONUS,
     PendingItem,

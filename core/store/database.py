@@ -17,13 +17,13 @@ from pathlib import Path
 from types import TracebackType
 
 from core.runtime.errors import ConfigError
-from core.store.answered import AnsweredVerdicts, QueueLists
+from core.store.answered_verdicts import AnsweredVerdicts, QueueLists
 from core.store.cases import Batches, Cases, Library, Readings
 from core.store.corrections import Corrections, Golds
 from core.store.ledger import Ledger, WebSearches
 from core.store.migrations import migrations
 from core.store.projects import Projects, PromptEdits, Rosters
-from core.store.queue import QueueEvents, QueueOrder, ReviewQueue
+from core.store.review_queue import QueueEvents, QueueOrder, ReviewQueue
 from core.store.runs import Runs
 from core.store.sqlite import ChangeMarks, Database
 from core.store.versions import ClassifierVersions, LearnedArtefacts

@@ -12,8 +12,8 @@ from typing import Any
 
 from core.runtime.errors import ConflictError
 from core.schema.events import ENDING_KINDS, TRANSIENT_KINDS, Event, JudgementReached
-from core.schema.progress import RESUMABLE_CAUSES
 from core.schema.records import Judgement, Label, Plan, Run, RunStatus
+from core.schema.run_state import RESUMABLE_CAUSES
 from core.store.sqlite import (
     Repository,
     event_from_json,

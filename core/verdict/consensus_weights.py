@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from core.runtime.errors import ConfigError
-from core.schema.progress import RunState
 from core.schema.records import CONSENSUS_KIND, Run, Stance, Turn, hash_rule
 from core.schema.roles import LEARNED_WEIGHTS_MARKER, CaseView, Roster
 from core.schema.rosters import RosterConfig
+from core.schema.run_state import RunState
 from core.store import Store
 from core.store.versions import NOTHING_LEARNED, parse_body
 

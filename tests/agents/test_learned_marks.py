@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from core.agents.llm_panel import LlmSpanAdjudicator, LlmSpanExtractor, format_example
-from core.baseline.panel import SPAN_READER_NAME, PointSpanExtractor, ThresholdSpanAdjudicator
+from core.baseline.span_panel import SPAN_READER_NAME, PointSpanExtractor, ThresholdSpanAdjudicator
 from core.llm.prompting import Fence
 from core.runtime.concurrency import StopSignal
 from core.schema.records import (

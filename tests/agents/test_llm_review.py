@@ -17,16 +17,16 @@ from core.documents.library import store_file
 from core.llm.call import ModelRequest
 from core.llm.prompting import Fence, PromptBook
 from core.pipeline.review import ReviewResources
-from core.pipeline.streaming_input import CaseDraft, store_case
+from core.pipeline.single_check import CaseDraft, store_case
 from core.review.people import ensure_project
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import Settings
 from core.runtime.errors import ModelError, ModelRefused, ModelTimeout, ReviewError
 from core.schema.events import TRANSIENT_KINDS, Event, RunResumed
-from core.schema.progress import RunState, fold_events
 from core.schema.records import Case, Label, Plan
 from core.schema.roles import Roster
 from core.schema.rosters import AgentConfig, DebaterConfig, RosterConfig
+from core.schema.run_state import RunState, fold_events
 from core.store import open_store
 from tests.fakes import FakeDesk, Said, Scripted, review
 from tests.readers import word_assessor

@@ -20,7 +20,7 @@ from core.agents.rosters import make_single_model_roster
 from core.llm.keys import Keys
 from core.llm.metering import CallAccount
 from core.llm.prompting import PromptBook
-from core.pipeline.streaming_input import CheckRequest, check_once
+from core.pipeline.single_check import CheckRequest, check_once
 from core.review.people import ensure_project
 from core.runtime.concurrency import StopSignal
 from core.store import open_store

@@ -18,11 +18,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.baseline.audit_agents import StatementSplitter
+from core.baseline.segmenter import StatementSplitter
 from core.documents.segmentation import split_sentences
 from core.llm.keys import Keys
 from core.pipeline.audit_steps import accumulate_statements, decode_stream
-from core.pipeline.streaming_input import (
+from core.pipeline.single_check import (
     ArrivingResponse,
     CheckRequest,
     check_arriving,
@@ -38,9 +38,9 @@ from core.schema.events import (
     RunFinished,
     StatementFound,
 )
-from core.schema.progress import fold_events
 from core.schema.records import Plan, Statement, Verdict
 from core.schema.rosters import AgentConfig, RosterConfig
+from core.schema.run_state import fold_events
 from core.store import open_store
 from tests.fakes import make_case
 from tests.llm.cast import Cast, as_json

@@ -19,9 +19,9 @@ from core.schema.events import (
     RunResumed,
     ToolUse,
 )
-from core.schema.progress import RunState, can_resume, fold_events
 from core.schema.records import Case, EvidenceContext, Plan, Run
 from core.schema.roles import AuditView, CaseView, Roster, ToolStep
+from core.schema.run_state import RunState, can_resume, fold_events
 from core.tools.registry import SearchResult, ToolContext
 from tests.fakes import case_of, review
 from tests.readers import SUPPORTS, ScriptedReader, assessor_with

@@ -11,9 +11,9 @@ import pytest
 
 from core.llm.keys import Keys
 from core.pipeline.jobs import JobRunner
-from core.schema.progress import RunState
 from core.schema.records import Run
 from core.schema.rosters import RosterConfig
+from core.schema.run_state import RunState
 from tests.fakes import case_of
 from tests.llm.cast import Cast, Part, as_json, endless, judged, oversized, role_of
 from tests.llm.loopback import Asked, Loopback, Reply, loopback

@@ -18,9 +18,9 @@ from core.pipeline.jobs import JobRunner
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import PROJECT_ROOT
 from core.schema.events import Event
-from core.schema.progress import RunState, fold_events
 from core.schema.records import Case, Plan
 from core.schema.roles import AuditView, Roster, ToolPicker, ToolStep
+from core.schema.run_state import RunState, fold_events
 from core.store import open_store
 from core.store.database import DATABASE_FILE
 from tests.fakes import case_of, until

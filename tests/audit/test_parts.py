@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.baseline.audit_agents import BuiltInSegmenter
 from core.baseline.entailment import EntailmentReader
 from core.baseline.reflector import BuiltInReflector
+from core.baseline.segmenter import BuiltInSegmenter
 from core.pipeline.audit_stage import AuditResult, apply_revisions, build_audit_judgement
 from core.pipeline.audit_steps import (
     blank_same_words,

@@ -9,9 +9,9 @@ import pytest
 
 from core.pipeline.review import ReviewResources
 from core.runtime.concurrency import StopSignal
-from core.schema.progress import RunState, fold_events
 from core.schema.records import Plan
 from core.schema.roles import AuditView, Roster, ToolStep
+from core.schema.run_state import RunState, fold_events
 from tests.fakes import case_of, review
 
 LENGTH = "The bridge is 412 m long. It was opened on 4 May 1911."

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.baseline.audit_agents import BuiltInSegmenter
+from core.baseline.segmenter import BuiltInSegmenter
 from core.baseline.tool_picker import (
     MATCH_TOOL,
     SEARCH_TOOL,

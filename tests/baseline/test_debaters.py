@@ -35,7 +35,6 @@ from core.debate.signals import find_signals
 from core.debate.votes import find_last_reason
 from core.llm.call import ignore_piece
 from core.runtime.concurrency import StopSignal
-from core.schema.progress import RunState
 from core.schema.records import (
     DebatePoint,
     EvidenceContext,
@@ -48,6 +47,7 @@ from core.schema.records import (
 )
 from core.schema.roles import CaseView, Debater, DebateView, JudgeView
 from core.schema.rosters import TurnMode
+from core.schema.run_state import RunState
 from tests.debates import arguing, built_in, turns
 from tests.fakes import make_case, make_passage, make_view
 from tests.readers import (

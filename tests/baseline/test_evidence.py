@@ -18,7 +18,7 @@ from core.baseline.assessment import (
     locate_in_response,
 )
 from core.baseline.entailment import EntailmentReader, EntailmentReading, EvidenceClaimPair
-from core.baseline.evidence import (
+from core.baseline.evidence_windows import (
     MAX_WINDOW_CHARS,
     MAX_WINDOWS,
     SINGLE_PASSAGE_WINDOWS,

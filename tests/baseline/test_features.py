@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.baseline.evidence import StatementReading, read_statement
 from core.baseline.evidence_model import (
     EVIDENCE_MODEL_DIR,
     FEATURES,
@@ -33,7 +32,8 @@ from core.baseline.evidence_model import (
     measure_statement,
     to_feature_rows,
 )
-from core.baseline.values import compare_values, is_table_row
+from core.baseline.evidence_windows import StatementReading, read_statement
+from core.baseline.value_comparison import compare_values, is_table_row
 from core.runtime.errors import ConfigError
 from core.schema.records import Statement
 from tests.fakes import make_case, make_passage

@@ -27,7 +27,7 @@ from core.baseline.entailment import (
     load_reader_choice,
     parse_class_labels,
 )
-from core.baseline.tokens import MAX_TOKENS, MIN_EVIDENCE_TOKENS, encode_pair, load_vocabulary
+from core.baseline.tokenizer import MAX_TOKENS, MIN_EVIDENCE_TOKENS, encode_pair, load_vocabulary
 from core.runtime.config import E5_DIR
 from core.runtime.errors import InputError
 from core.store import open_store

@@ -14,16 +14,9 @@ import numpy as np
 import pytest
 
 from core.agents.rosters import SHIPPED_ROSTERS, find_roster, make_panel_reader
-from core.baseline import panel
+from core.baseline import span_panel as panel
 from core.baseline.assessment import categorise_words
 from core.baseline.evidence_model import BoostedTrees, load_trees
-from core.baseline.panel import (
-    SPAN_READER_NAME,
-    WHOLE_SOURCES_MAX_CHARS,
-    PointSpanExtractor,
-    ThresholdSpanAdjudicator,
-    choose_evidence_texts,
-)
 from core.baseline.span_features import (
     COMMON_TERMS_FILE,
     SPAN_READER_DIR,
@@ -33,6 +26,13 @@ from core.baseline.span_features import (
     index_evidence,
     shift_column,
     split_words,
+)
+from core.baseline.span_panel import (
+    SPAN_READER_NAME,
+    WHOLE_SOURCES_MAX_CHARS,
+    PointSpanExtractor,
+    ThresholdSpanAdjudicator,
+    choose_evidence_texts,
 )
 from core.baseline.span_reader import (
     DoubtScorer,

@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from core.baseline.entailment import ENGLISH_DIR
 from core.pipeline.jobs import warm_up
-from core.pipeline.streaming_input import CheckRequest, check_once
+from core.pipeline.single_check import CheckRequest, check_once
 from core.runtime.config import E5_DIR, ENCODER_DIR
 from tests.bench.large_queue import QUICK, make_large_home, reruns
 from tests.bench.one_call import middle, of_a_call

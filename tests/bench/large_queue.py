@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from core.documents.segmentation import extract_terms
-from core.pipeline.streaming_input import CheckRequest, check_once
+from core.pipeline.single_check import CheckRequest, check_once
 from core.review.adjudication import rate_difference, record_gold
 from core.review.queue_ranking import build_item
 from core.schema.events import Event
-from core.schema.progress import fold_events
 from core.schema.records import Case, Label, Member, Project, Run, Span, new_id
 from core.schema.reviews import Correction, GoldAnswer, QueueEvent, Suggestion
+from core.schema.run_state import fold_events
 from core.store import Store, open_store
-from core.store.queue import QueueRules
+from core.store.review_queue import QueueRules
 from tests.bench.rerun import Session
 
 RUNS = 20_000

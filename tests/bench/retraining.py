@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.evaluation.files import (
+from core.evaluation.dataset_files import (
     find_data_files,
     list_zip_members,
     parse_json_lines,

@@ -19,7 +19,7 @@ from pathlib import Path
 from core.documents.library import ensure_read, store_file
 from core.llm.keys import Keys
 from core.pipeline.jobs import ActiveRun, JobRunner
-from core.pipeline.streaming_input import CaseDraft, store_case
+from core.pipeline.single_check import CaseDraft, store_case
 from core.review.people import ensure_project
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import Settings

@@ -19,14 +19,14 @@ from core.llm.call import Call, Message
 from core.llm.client import ModelClient
 from core.llm.keys import Keys
 from core.pipeline.jobs import JobRunner
-from core.pipeline.streaming_input import CaseDraft, store_case
+from core.pipeline.single_check import CaseDraft, store_case
 from core.review.people import ensure_project
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import PROJECT_ROOT, Settings
 from core.runtime.errors import Stopped
-from core.schema.progress import fold_events
 from core.schema.records import Case, Plan
 from core.schema.rosters import AgentConfig, RosterConfig
+from core.schema.run_state import fold_events
 from core.store import open_store
 from tests.bench.model_server import SPANS
 from tests.documents.builders import bar_chart, png

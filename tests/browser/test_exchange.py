@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page
 
 from core.pipeline.jobs import JobRunner
-from core.pipeline.streaming_input import CaseDraft, store_case
+from core.pipeline.single_check import CaseDraft, store_case
 from core.review.people import ensure_project
 from core.schema.records import Member, Plan, Project
 from core.store import open_store

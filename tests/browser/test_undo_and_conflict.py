@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from core.documents.library import store_file
 from core.pipeline.jobs import JobRunner
-from core.pipeline.streaming_input import CaseDraft, store_case
+from core.pipeline.single_check import CaseDraft, store_case
 from core.review.people import ensure_project
 from core.runtime.config import Settings
 from core.schema.records import Member, Plan

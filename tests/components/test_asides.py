@@ -15,7 +15,7 @@ from components.run.transcript import (
     select_asides,
 )
 from components.widgets.html import Html
-from core.pipeline.streaming_input import build_outcome
+from core.pipeline.single_check import build_outcome
 from core.schema.events import (
     ConsensusWeighed,
     DebateNoted,
@@ -26,8 +26,8 @@ from core.schema.events import (
     RunStarted,
     TurnFinished,
 )
-from core.schema.progress import fold_events
 from core.schema.records import Judgement, Plan, Run, Turn
+from core.schema.run_state import fold_events
 from core.verdict.consensus_weights import LearnedWeigher, LearnedWeights, Method
 from tests.components.speaking import debate_html
 from tests.fakes import make_case

@@ -25,8 +25,8 @@ from components.run.audit import (
 from components.run.tool_views import drop_repeated_sources, is_already_shown
 from components.widgets.html import HtmlMark, LinkTarget, render_marked_text
 from core.schema.events import MemoryEntry, MemoryUpdated, RunStarted, ToolCalled, ToolUse
-from core.schema.progress import fold_events
 from core.schema.records import Label, Passage, Plan
+from core.schema.run_state import fold_events
 from tests.audits_told import CASE, PASSAGE, RESPONSE, SENTENCES, STEPS, begun, told
 from tests.components.test_markup import NASTY, bare
 

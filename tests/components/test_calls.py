@@ -19,17 +19,17 @@ from components.run.debate import (
     render_state,
 )
 from core.schema.events import ContextBuilt, DebateDecided, Event, MemoryEntry, MemoryUpdated
-from core.schema.progress import RunState, fold_events
 from core.schema.records import EvidenceContext, Judgement, ModelCall, Plan, RoleAssignment, Run
 from core.schema.rosters import DebateOptions
+from core.schema.run_state import RunState, fold_events
 from tests.audits_told import CASE, begun, told
 
 
 def the_judge_and_two_turns() -> None:
     from components.run.debate import draw_problems
     from core.schema.events import ProblemMet, RunFinished
-    from core.schema.progress import RunState
     from core.schema.records import Verdict
+    from core.schema.run_state import RunState
 
     progress = RunState()
     why = "Judge (x): no verdict line. So there is no verdict."

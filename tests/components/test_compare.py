@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from components.check.compare import LoadedRun, describe_differences, describe_disagreements
 from core.schema.events import SpanAdjudicated
-from core.schema.progress import RunState
 from core.schema.records import Label, Plan, Run, Span
+from core.schema.run_state import RunState
 from tests.fakes import make_case
 from tests.test_comparing import TEXT, run
 

@@ -24,8 +24,8 @@ from core.schema.events import (
     StatementFound,
     TurnStarted,
 )
-from core.schema.progress import fold_events
 from core.schema.records import Plan, Statement, Verdict
+from core.schema.run_state import fold_events
 from tests.fakes import make_case
 
 BEGUN = RunStarted(1.0, make_case("a"), Plan(), ())

@@ -36,8 +36,8 @@ from core.schema.events import (
     SpanVoted,
     WordsScored,
 )
-from core.schema.progress import fold_events
 from core.schema.records import Plan, RoleAssignment, Span, WordScore
+from core.schema.run_state import fold_events
 from tests.fakes import make_case
 
 NASTY = "<script>alert(1)</script> & \"quotes\" 'single' <b onclick=x>bold</b> &amp; ]]>"

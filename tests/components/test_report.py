@@ -44,7 +44,6 @@ from core.schema.events import (
     TurnFinished,
     TurnStarted,
 )
-from core.schema.progress import RunState, fold_events
 from core.schema.records import (
     BoundingBox,
     Judgement,
@@ -59,6 +58,7 @@ from core.schema.records import (
     Verdict,
 )
 from core.schema.reviews import Correction, EvidenceMark, ImageBox, Ratings
+from core.schema.run_state import RunState, fold_events
 from tests import audits_told
 from tests.fakes import make_case
 

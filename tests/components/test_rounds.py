@@ -32,10 +32,10 @@ from core.schema.events import (
     TurnFinished,
     TurnStarted,
 )
-from core.schema.progress import RunState, fold_events
 from core.schema.records import Judgement, Plan, Stance, Turn
 from core.schema.roles import DebateView, SpeakCallback
 from core.schema.rosters import DebateOptions, TurnMode
+from core.schema.run_state import RunState, fold_events
 from tests.components.speaking import debate_html, under_way
 from tests.debates import arguing, seated
 from tests.fakes import make_case, make_passage, make_view
@@ -226,8 +226,8 @@ def test_rounds_and_the_verdict_are_places_to_go_to() -> None:
 def page(count: int) -> None:
     """Draw a debate of so many turns by three debaters."""
     from components.run.debate import draw_debate
-    from core.schema.progress import RunState
     from core.schema.records import Turn
+    from core.schema.run_state import RunState
 
     progress = RunState()
     for number in range(1, count + 1):
@@ -289,8 +289,8 @@ def test_what_is_folded_is_not_drawn_before_somebody_unfolds_it() -> None:
 def twice() -> None:
     """Draw a debate in which two turns of each round have one number, as a file may say."""
     from components.run.debate import draw_debate
-    from core.schema.progress import RunState
     from core.schema.records import Quote, Turn
+    from core.schema.run_state import RunState
 
     quote = (Quote("As it says.", "verified", 100.0, "s", "s", None, 0, 11),)
     draw_debate(

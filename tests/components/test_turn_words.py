@@ -19,9 +19,9 @@ from components.run.transcript import (
 from components.run.verdict import render_verdict
 from components.widgets.html import split_rationale, split_reply, strip_verdict_line
 from core.schema.events import Event, RunStarted, TurnFinished, TurnStarted
-from core.schema.progress import RunState
 from core.schema.records import Plan, Stance, Turn, TurnReply, Verdict
 from core.schema.rosters import TurnMode
+from core.schema.run_state import RunState
 from tests.components.speaking import debate_html, under_way
 from tests.fakes import make_case
 

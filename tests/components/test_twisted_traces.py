@@ -20,7 +20,7 @@ from components.run.transcript import collect_asides, split_rounds, summarize_ro
 from core.debate import PROTOCOL_NAMES
 from core.debate.protocols import DEBATES
 from core.debate.signals import find_signals
-from core.pipeline.streaming_input import build_outcome
+from core.pipeline.single_check import build_outcome
 from core.runtime.errors import InputError
 from core.schema.events import (
     TRANSIENT_KINDS,
@@ -31,9 +31,9 @@ from core.schema.events import (
     RunStarted,
     StatementFound,
 )
-from core.schema.progress import fold_events
 from core.schema.records import Case, Project, Run, Verdict, hash_rule
 from core.schema.rosters import DEBATE_PROTOCOL_NAMES, DebateOptions
+from core.schema.run_state import fold_events
 from core.store import Store, open_store
 from core.store.sqlite import to_plain
 from core.store.traces import import_trace

@@ -21,8 +21,8 @@ from core.schema.events import (
     SpanAdjudicated,
     StatementFound,
 )
-from core.schema.progress import RunState, fold_events
 from core.schema.records import Judgement, ReaderStance, Span, Stance, Statement, Verdict
+from core.schema.run_state import RunState, fold_events
 
 NAMES = ("Entailment reader", "Value checker", "Overlap reader")
 

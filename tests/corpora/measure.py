@@ -19,15 +19,15 @@ from pathlib import Path
 from typing import Any
 
 from core.agents.rosters import make_built_in_roster
-from core.baseline.export import load_multilingual_encoder
+from core.baseline.encoder import load_multilingual_encoder
 from core.learning.bench import BenchHome, BenchMaterial, open_bench
 from core.pipeline.review import ReviewResources
 from core.pipeline.run_factory import RunAgents
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import Settings
-from core.schema.progress import RunState
 from core.schema.records import Label, Plan
 from core.schema.rosters import BUILT_IN_ROSTER
+from core.schema.run_state import RunState
 from core.store import open_store
 from core.verdict.classifier import load_classifier
 from tests.corpora.build_reports import build_report

@@ -14,9 +14,9 @@ from components.run.replay import replay_until, schedule_events
 from core.agents.rosters import make_single_model_roster
 from core.debate import PROTOCOL_NAMES
 from core.runtime.errors import KeyMissing
-from core.schema.progress import RunState, fold_events
 from core.schema.records import Plan, Run, UnclearCause
 from core.schema.rosters import DebateOptions, RosterConfig
+from core.schema.run_state import RunState, fold_events
 from core.store import open_store
 from core.store.traces import export_trace, import_trace
 from tests.debate.scripts import USUAL, prompt_of, reply_to

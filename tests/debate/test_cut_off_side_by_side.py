@@ -20,9 +20,9 @@ import pytest
 
 from core.runtime.config import PROJECT_ROOT
 from core.schema.events import Event
-from core.schema.progress import can_resume
 from core.schema.records import Plan, Run
 from core.schema.rosters import AgentConfig, DebateOptions, RosterConfig
+from core.schema.run_state import can_resume
 from core.store import open_store
 from tests.debate.scripts import prompt_of, reply_to
 from tests.fakes import until

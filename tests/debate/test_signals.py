@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from core.debate.protocols import PROTOCOLS
 from core.debate.signals import AgentAccuracy, DebateSignal, SignalKind, count_signals, find_signals
-from core.schema.progress import RunState
 from core.schema.records import Plan, Quote, QuoteStatus, RoleAssignment, Stance, Turn
+from core.schema.run_state import RunState
 from tests.debates import arguing, built_in
 from tests.fakes import make_case, make_passage, make_view
 

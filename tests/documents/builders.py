@@ -20,7 +20,7 @@ from reportlab.pdfbase import pdfmetrics
 from reportlab.pdfbase.ttfonts import TTFont
 from reportlab.pdfgen.canvas import Canvas
 
-from core.documents.draft import ReadRequest
+from core.documents.source_builder import ReadRequest
 from core.runtime.config import Settings
 from core.schema.records import Source, SourceKind
 

@@ -8,9 +8,9 @@ import pytest
 from PIL import Image, ImageDraw
 
 from core.documents import images
-from core.documents.draft import PictureText, TextBox
 from core.documents.images import MAX_STRIPS, describe_ocr_gaps, open_picture, read_image
 from core.documents.readers import read_file
+from core.documents.source_builder import PictureText, TextBox
 from core.runtime.errors import InputError
 from core.schema.records import Source
 from tests.documents.builders import (

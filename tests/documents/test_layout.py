@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from core.documents import charts
 from core.documents.charts import parse_tick_value, split_numbers
-from core.documents.draft import PictureText, SourceBuilder, TextBox, group_rows
 from core.documents.layout import build_picture_blocks
+from core.documents.source_builder import PictureText, SourceBuilder, TextBox, group_rows
 from tests.documents.builders import check_offsets, request
 
 HEIGHT = 20

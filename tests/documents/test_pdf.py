@@ -13,7 +13,6 @@ from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen.canvas import Canvas
 
 from core.documents import pdf_text
-from core.documents.draft import TextBox
 from core.documents.pdf import read_pdf
 from core.documents.pdf_text import (
     PdfCharacter,
@@ -23,6 +22,7 @@ from core.documents.pdf_text import (
     order_letters,
     read_page,
 )
+from core.documents.source_builder import TextBox
 from core.runtime.errors import InputError
 from core.schema.records import Source
 from tests.documents.builders import (

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from core.documents.draft import (
+from core.documents.readers import decode_text, detect_kind, read_text
+from core.documents.source_builder import (
     BlockContent,
     SourceBuilder,
     TextBox,
@@ -18,7 +19,6 @@ from core.documents.draft import (
     format_file_name,
     replace_unstorable,
 )
-from core.documents.readers import decode_text, detect_kind, read_text
 from core.runtime.errors import InputError
 from core.schema.records import BlockKind
 from tests.documents.builders import blocks_of, check_offsets, pdf, png, request, word, zipped

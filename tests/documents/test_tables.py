@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.documents.draft import TextBox
+from core.documents.source_builder import TextBox
 from core.documents.tables import (
     MAX_ROW_LENGTH,
     build_table_blocks,

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.evaluation.dataset_files import GoldRow
 from core.evaluation.engine_runs import (
     collect_first_answers,
     compute_agent_figures,
     get_statement_labels,
 )
-from core.evaluation.files import GoldRow
 from core.evaluation.metrics import build_measures
 from core.evaluation.outcomes import (
     FAILED_CAUSE,
@@ -23,8 +23,8 @@ from core.evaluation.outcomes import (
     PredictionCache,
     predict_constant,
 )
-from core.schema.progress import RunState
 from core.schema.records import Judgement, Label
+from core.schema.run_state import RunState
 from tests.verdict.test_answer_features import turn
 
 LABELS = st.sampled_from(["supported", "hallucinated", "unclear"])

@@ -12,7 +12,7 @@ import pytest
 
 from core.agents.agent_runner import AgentContext
 from core.evaluation.alignment import main, make_rater, rate_runs, summarize_alignment
-from core.learning.reasoning import (
+from core.learning.agent_answers import (
     CaseReasons,
     get_alignment_note_name,
     is_covered,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from core.evaluation.dataset_files import assign_part
 from core.evaluation.datasets import (
     DATASET_NAMES,
     TASK_RULES,
@@ -14,7 +15,6 @@ from core.evaluation.datasets import (
     list_tasks,
     load_dataset_rows,
 )
-from core.evaluation.files import assign_part
 from core.runtime.errors import InputError
 from tests.evaluation.sets.files import write_lines
 from training import pairs, train_evidence_model, train_seed_classifier, train_span_reader

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from core.evaluation import engine_runs
+from core.evaluation.dataset_files import GoldSpan
 from core.evaluation.engine_runs import build_engine, build_prediction, compute_engine_digest
-from core.evaluation.files import GoldSpan
 from core.llm.keys import Keys
 from core.runtime.config import PROJECT_ROOT
 from core.schema.events import SpanAdjudicated, WordsScored
-from core.schema.progress import RunState
 from core.schema.records import Case, Judgement, Label, Plan, Span, UnclearCause, Verdict, WordScore
+from core.schema.run_state import RunState
 from core.store import open_store
 
 RESPONSE = "Twelve wolves sang there."

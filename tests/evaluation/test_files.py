@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.evaluation import files
-from core.evaluation.files import (
+from core.evaluation import dataset_files as files
+from core.evaluation.dataset_files import (
     find_data_files,
     is_of_split,
     list_zip_members,

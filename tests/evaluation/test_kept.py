@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from core.evaluation.files import GoldRow, GoldSpan
+from core.evaluation.dataset_files import GoldRow, GoldSpan
 from core.evaluation.outcomes import Prediction, PredictionCache, compute_row_digest
 from core.runtime.errors import ConfigError, InputError
 

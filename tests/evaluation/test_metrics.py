@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as oracle
 
-from core.evaluation.files import GoldRow, GoldSpan
+from core.evaluation.dataset_files import GoldRow, GoldSpan
 from core.evaluation.metrics import build_measures, estimate_calibrated_ece, estimate_figures
 from core.evaluation.outcomes import Outcomes, Prediction, predict_all_marked, predict_constant
 from core.schema.records import Label

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.evaluation.dataset_files import GoldRow
 from core.evaluation.engine_runs import EngineRuns
 from core.evaluation.evaluate import parse_ways
-from core.evaluation.files import GoldRow
 from core.evaluation.outcomes import Outcomes, Prediction
 from core.evaluation.protocols import compare_outcomes, main
 from core.schema.records import Label

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from core.__main__ import main
-from core.evaluation import recorded as recorded_evaluation
+from core.evaluation import recorded_systems as recorded_evaluation
 from core.evaluation.command_line import format_result
+from core.evaluation.dataset_files import GoldRow
 from core.evaluation.evaluate import EvaluationRequest
-from core.evaluation.files import GoldRow
-from core.evaluation.recorded import (
+from core.evaluation.recorded_systems import (
     RecordedSystemRequest,
     build_consensus,
     decide_cases,

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from core.evaluation import evaluate as sample
+from core.evaluation.dataset_files import GoldRow, normalize_key
 from core.evaluation.evaluate import exchange_evidence, remove_evidence, sample_rows
-from core.evaluation.files import GoldRow, normalize_key
 from core.schema.records import Label
 
 

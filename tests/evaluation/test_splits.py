@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from core.evaluation.files import PARTS_BY_SPLIT, assign_part, normalize_key
+from core.evaluation.dataset_files import PARTS_BY_SPLIT, assign_part, normalize_key
 
 # Figures of earlier days stand on these parts: they never change.
 WRITTEN_DOWN = {

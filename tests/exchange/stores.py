@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from core.exchange.incoming import ImportOutcome, ImportRequest, LabelUse, import_rows
-from core.exchange.outgoing import load_project_rows
+from core.exchange.exporter import load_project_rows
+from core.exchange.importer import ImportOutcome, ImportRequest, LabelUse, import_rows
 from core.exchange.registry import FORMATS
 from core.exchange.rows import ExchangeRow, ParsedFile
 from core.review.people import ensure_project

@@ -22,7 +22,7 @@ from core.exchange.archive import (
     write_archive,
 )
 from core.llm.prompting import load_shipped_prompt
-from core.pipeline.streaming_input import CaseDraft, store_case
+from core.pipeline.single_check import CaseDraft, store_case
 from core.review.people import ensure_project
 from core.review.queue_ranking import build_imported_item
 from core.runtime.config import Settings
@@ -361,7 +361,7 @@ def test_the_command_line_moves_a_project(
 
 
 def kept_rows(store: Store) -> list[object]:
-    from core.exchange.outgoing import load_project_rows
+    from core.exchange.exporter import load_project_rows
     from tests.exchange.stores import NOWHERE
 
     return [kept(row) for row in load_project_rows(store, NOWHERE, project_of(store))]

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from core.exchange import incoming
-from core.exchange.incoming import ImportRequest, import_rows
-from core.exchange.packed import MAX_ROW_CHARS
+from core.exchange import importer as incoming
+from core.exchange.file_decoding import MAX_ROW_CHARS
+from core.exchange.importer import ImportRequest, import_rows
 from core.exchange.registry import FORMATS, READ_ONLY_FORMATS, WRITABLE_FORMATS
 from core.runtime.errors import InputError, NotAllowed
 from core.schema.events import RunFinished, RunStarted

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from components.run.run_view import is_timed
-from core.exchange.incoming import ImportOutcome
+from core.exchange.importer import ImportOutcome
 from core.exchange.mad import read_mad as read
-from core.schema.progress import fold_events
+from core.schema.run_state import fold_events
 from core.store import Store, open_store
 from core.store.traces import export_trace, import_trace
 from tests.exchange.stores import NOW, imported, project_of

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core.exchange.outgoing import load_project_rows
+from core.exchange.exporter import load_project_rows
 from core.exchange.registry import FORMATS, WRITABLE_FORMATS
 from core.exchange.rows import (
     ExchangeRow,

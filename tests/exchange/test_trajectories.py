@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.__main__ import main
-from core.exchange.outgoing import (
+from core.exchange.exporter import (
     FAILED_FILE_NAME,
     KEPT_FILE_NAME,
     TrajectoryExport,

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from core.baseline.examples import PREPARED_CASES, PreparedCase
 from core.debate.protocols import list_protocols
-from core.pipeline.streaming_input import CheckRequest, check_once
+from core.pipeline.single_check import CheckRequest, check_once
 
 KEPT = Path(__file__).with_name("traces.json")
 CUT = 8

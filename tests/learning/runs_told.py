@@ -9,7 +9,7 @@ from pathlib import Path
 
 from core.documents.library import store_file
 from core.pipeline.jobs import JobRunner
-from core.pipeline.streaming_input import CaseDraft, store_case
+from core.pipeline.single_check import CaseDraft, store_case
 from core.review.people import current_person, ensure_project
 from core.runtime.config import Settings
 from core.schema.events import (

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from core.learning.agent_answers import load_decided_runs
 from core.learning.answer_weights import (
     ENTROPY_BONUS,
     UNKNOWN_AGENT,
@@ -40,7 +41,6 @@ from core.learning.learned_consensus import (
     load_stored_policy,
     load_stored_weights,
 )
-from core.learning.reasoning import load_decided_runs
 from core.learning.weigh import format_weighting_report
 from core.learning.weigh import main as weigh
 from core.pipeline.run_factory import apply_learned

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.learning.agent_answers import load_decided_runs
 from core.learning.consensus import (
     WEIGHTINGS,
     VoteMatrix,
@@ -32,10 +33,9 @@ from core.learning.learned_consensus import (
     summarize_agent_weights,
 )
 from core.learning.metrics import compute_log_losses, deal_folds, number_names
-from core.learning.reasoning import load_decided_runs
 from core.runtime.errors import ConfigError, InputError, NotAllowed
-from core.schema.progress import fold_events
 from core.schema.records import Label, Member, Stance
+from core.schema.run_state import fold_events
 from core.store import Store, open_store
 from core.store.versions import NOTHING_LEARNED
 from tests.learning.runs_told import Told, tell

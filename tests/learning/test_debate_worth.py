@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.learning.agent_answers import DecidedRun, load_decided_runs
 from core.learning.debate_worth import (
     compute_collaborative_risk,
     compute_competitive_risk,
@@ -24,7 +25,6 @@ from core.learning.debate_worth import (
     measure_agents,
     measure_information,
 )
-from core.learning.reasoning import DecidedRun, load_decided_runs
 from core.schema.records import Stance
 from core.store import open_store
 from tests.learning.runs_told import Told, tell

@@ -26,8 +26,8 @@ from core.pipeline.run_factory import RunAgents
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import Settings
 from core.runtime.errors import InputError
-from core.schema.progress import RunState
 from core.schema.records import MaterialKind, Plan
+from core.schema.run_state import RunState
 from core.store.versions import SEED_VERSION
 from core.verdict.classifier import load_classifier
 from tests.debates import built_in

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.learning.debate_worth import measure_debate_worth
-from core.learning.reasoning import (
+from core.learning.agent_answers import (
     AgentAnswers,
     DecidedRun,
     SpeakingAgent,
@@ -19,6 +18,7 @@ from core.learning.reasoning import (
     load_decided_runs,
     name_agents,
 )
+from core.learning.debate_worth import measure_debate_worth
 from core.learning.reliability import (
     PRIOR_SIZES,
     AgentRecord,
@@ -35,7 +35,6 @@ from core.learning.reliability import (
 )
 from core.review.adjudication import record_gold
 from core.schema.events import Event, JudgementReached, LabelPredicted, RunStarted, StatementFound
-from core.schema.progress import fold_events
 from core.schema.records import (
     Judgement,
     Plan,
@@ -46,6 +45,7 @@ from core.schema.records import (
     new_id,
 )
 from core.schema.reviews import GoldAnswer
+from core.schema.run_state import fold_events
 from core.store import Store, open_store
 from core.store.cases import compute_fingerprint
 from core.store.ledger import LedgerRow

@@ -23,7 +23,7 @@ from core.learning.retrain import (
 )
 from core.learning.train import load_seed_claims
 from core.pipeline.jobs import JobRunner
-from core.pipeline.streaming_input import CaseDraft, store_case
+from core.pipeline.single_check import CaseDraft, store_case
 from core.review.people import current_person, ensure_project
 from core.runtime.config import Settings
 from core.runtime.errors import ConfigError, ConflictError, InputError, NotAllowed, NotEnoughLabels

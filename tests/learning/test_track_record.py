@@ -36,7 +36,7 @@ from core.schema.events import JudgementReached, LabelPredicted
 from core.schema.records import Judgement, Label, Project, Verdict
 from core.schema.reviews import GoldAnswer
 from core.store import Store
-from core.store.answered import AnsweredVerdict
+from core.store.answered_verdicts import AnsweredVerdict
 from core.store.versions import ClassifierVersion, HoldoutSide, LearnedArtefact
 from tests.learning.answered import OURS, add_run, draw, say, verdicts
 

@@ -21,11 +21,11 @@ from core.learning.training_set import grow_holdout
 from core.review.queue_ranking import enqueue_run
 from core.runtime.errors import ConfigError, ConflictError, InputError, NotAllowed
 from core.schema.events import Event, LabelPredicted, RunFinished
-from core.schema.progress import fold_events
 from core.schema.records import Member, Project, Verdict
+from core.schema.run_state import fold_events
 from core.store import Store, open_store
 from core.store.queries import load_newest_verdicts, load_present_classifiers
-from core.store.queue import PRIORITY_BONUS
+from core.store.review_queue import PRIORITY_BONUS
 from core.store.traces import export_trace, import_trace
 from core.store.versions import SEED_VERSION, ClassifierVersion
 from core.verdict.classifier import Classifier, ClassifierHead, get_version_folder, save_head

@@ -26,7 +26,7 @@ from core.llm.metering import CallAccount, MeteredClient
 from core.llm.prompting import Fence, PromptBook
 from core.llm.servers import find_slots
 from core.pipeline.jobs import JobRunner
-from core.pipeline.streaming_input import CaseDraft, CheckRequest, check_once, store_case
+from core.pipeline.single_check import CaseDraft, CheckRequest, check_once, store_case
 from core.review.people import ensure_project
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import Settings

@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from components.app import state
 from core.documents.library import store_file
-from core.pipeline.streaming_input import CaseDraft, store_case
+from core.pipeline.single_check import CaseDraft, store_case
 from core.review.people import ensure_project
 from core.runtime.config import Settings
 from core.schema.records import Case, Plan, Project, Run

@@ -11,7 +11,7 @@ from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
-from core.pipeline.streaming_input import CaseDraft, store_case
+from core.pipeline.single_check import CaseDraft, store_case
 from core.review.people import ensure_project
 from core.schema.events import Event
 from core.schema.records import Case, Plan, Run

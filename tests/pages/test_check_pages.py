@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from components.app import state
 from core.agents.rosters import make_single_model_roster
 from core.documents.library import remove_file
-from core.pipeline.streaming_input import CaseDraft, store_case
+from core.pipeline.single_check import CaseDraft, store_case
 from core.review.people import ensure_project
 from core.schema.events import RunFailed, RunStopped
 from core.schema.records import Plan, Project, Run
@@ -433,7 +433,7 @@ def test_a_replay_is_marked_and_steps(app: OpenApp, run_id: str) -> None:
 
 
 def test_many_claims_are_checked_and_open_as_runs(app: OpenApp, run_id: str) -> None:
-    at = app("pages/check/many.py")
+    at = app("pages/check/batch.py")
     table = f"claim,document\n{WRONG},cats.txt\nFemale cats tend to be right pawed.,cats.txt\n"
     at.text_area(key="many.pasted").set_value(table).run()
     assert said(at.markdown, "2 claims")
@@ -453,13 +453,13 @@ def test_many_claims_are_checked_and_open_as_runs(app: OpenApp, run_id: str) -> 
 
 def test_a_pasted_table_waits_in_another_session_until_it_is_checked(app: OpenApp) -> None:
     table = f"claim\n{WRONG}\n"
-    at = app("pages/check/many.py")
+    at = app("pages/check/batch.py")
     at.text_area(key="many.pasted").set_value(table).run()
-    again = app("pages/check/many.py")
+    again = app("pages/check/batch.py")
     assert again.text_area(key="many.pasted").value == table
     again.button(key="many.start").click().run()
     assert not again.exception
-    assert app("pages/check/many.py").text_area(key="many.pasted").value == ""
+    assert app("pages/check/batch.py").text_area(key="many.pasted").value == ""
 
 
 def test_a_tables_name_is_never_markdown(app: OpenApp, home: Path) -> None:
@@ -467,7 +467,7 @@ def test_a_tables_name_is_never_markdown(app: OpenApp, home: Path) -> None:
         project = ensure_project(store, "Mira", 1.0)
         name = "a![x](http://evil.example/p.png).csv"
         store.batches.add(Batch("b" * 32, project.id, name, "*Mira*", 1.0, Plan()), [])
-    at = app("pages/check/many.py")
+    at = app("pages/check/batch.py")
     labels = [link.proto.label for link in at.get("page_link")]
     assert any("evil" in label for label in labels)
     assert not any("](http" in label or " *Mira*" in label for label in labels)
@@ -526,7 +526,7 @@ def test_a_typed_key_that_is_wrong_can_be_typed_again_beside_resume(
 
 
 def test_rows_that_were_not_checked_are_counted_with_the_reason(app: OpenApp, run_id: str) -> None:
-    at = app("pages/check/many.py")
+    at = app("pages/check/batch.py")
     table = f"claim,document\n{WRONG},cats.txt\na,nowhere.pdf\nb,nowhere.pdf\n"
     at.text_area(key="many.pasted").set_value(table).run()
     at.button(key="many.start").click().run()
@@ -545,7 +545,7 @@ def test_check_many_shows_its_sources_and_limits_from_the_start(
 ) -> None:
     with open_store(home) as store:
         store.projects.save_setting("file_megabytes", 7)
-    at = app("pages/check/many.py")
+    at = app("pages/check/batch.py")
     assert at.file_uploader(key="many.table").proto.max_upload_size_mb == 7
     assert at.file_uploader(key="many.upload").proto.max_upload_size_mb == 7
     at.multiselect(key="many.library").set_value([at.multiselect(key="many.library").options[0]])
@@ -563,7 +563,7 @@ def test_check_many_shows_its_sources_and_limits_from_the_start(
 
 
 def test_a_bad_table_is_refused_in_words(app: OpenApp) -> None:
-    at = app("pages/check/many.py")
+    at = app("pages/check/batch.py")
     at.text_area(key="many.pasted").set_value("a,b\n1,2").run()
     assert "column called claim" in at.error[0].value
 

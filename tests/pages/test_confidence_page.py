@@ -13,11 +13,11 @@ from streamlit.testing.v1 import AppTest
 from core.learning.track_record import build_risk_curve
 from core.review.queue_ranking import load_policy
 from core.store import open_store
-from core.store.answered import AnsweredVerdicts
+from core.store.answered_verdicts import AnsweredVerdicts
 from tests.learning.answered import add_run, say
 from tests.pages.driving import Site, member, press
 
-PAGE = "pages/learn/confidence.py"
+PAGE = "pages/learn/calibration.py"
 
 
 def fill(home: Path, near: float, right: int, wrong: int) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from components.app import state
 from core.learning.training_set import summarize_corrections
-from core.pipeline.streaming_input import CaseDraft, store_case
+from core.pipeline.single_check import CaseDraft, store_case
 from core.review.agreement import count_answers
 from core.review.people import ensure_project
 from core.schema.records import Plan, Project

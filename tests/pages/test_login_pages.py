@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.agents.rosters import SHIPPED_ROSTERS
 from core.documents.library import store_file
-from core.pipeline.streaming_input import CaseDraft, store_case
+from core.pipeline.single_check import CaseDraft, store_case
 from core.review.people import ProviderIdentity, ensure_project
 from core.runtime.config import Settings
 from core.schema.events import RunStopped
@@ -406,7 +406,7 @@ def test_who_has_no_role_checks_nothing(app: OpenApp, home: Path, stranger: str)
     first = next(b for b in at.button if str(b.key).startswith("new.example."))
     first.click().run()
     assert refused(at, "check a claim")
-    at = app("pages/check/many.py")
+    at = app("pages/check/batch.py")
     put(at, "many.pasted", "claim\nOne.\n")
     press(at, "many.start")
     assert refused(at, "check a table")

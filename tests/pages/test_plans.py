@@ -16,7 +16,7 @@ from core.review.adjudication import record_correction, record_gold, reopen_case
 from core.schema.reviews import Correction, GoldAnswer
 from core.store import Store, open_store
 from core.store.database import DATABASE_FILE
-from core.store.queue import ItemFilter, QueueRules
+from core.store.review_queue import ItemFilter, QueueRules
 from tests.pages.conftest import OpenApp
 from tests.pages.test_review_pages import say
 

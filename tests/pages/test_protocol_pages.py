@@ -131,7 +131,7 @@ def test_a_part_of_a_protocol_can_be_left_out(app: OpenApp, home: Path, scripted
 
 
 def test_a_tables_rows_are_checked_as_was_chosen(app: OpenApp, home: Path) -> None:
-    at = app("pages/check/many.py")
+    at = app("pages/check/batch.py")
     at.text_area(key="many.pasted").set_value(f"claim\n{CLAIM}\n").run()
     at.selectbox(key="many.protocol").set_value("ensemble").run()
     at.number_input(key="many.ensemble.seed").set_value(3).run()

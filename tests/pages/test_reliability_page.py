@@ -11,10 +11,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.measure.reliability import format_debate_finding
+from core.learning.agent_answers import load_decided_runs
 from core.learning.answer_weights import has_policy_package
 from core.learning.debate_worth import DebateWorth, WorthStep
 from core.learning.learned_consensus import CONSENSUS_RECORD_KIND, activate_weights, learn_weights
-from core.learning.reasoning import load_decided_runs
 from core.learning.reliability import compute_posterior
 from core.review.people import ensure_project
 from core.schema.records import Member

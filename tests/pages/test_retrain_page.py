@@ -25,7 +25,7 @@ from core.learning.training_set import attribute_rows
 from core.review.people import ensure_project
 from core.review.queue_ranking import enqueue_run
 from core.store import open_store
-from core.store.queue import QueueRules
+from core.store.review_queue import QueueRules
 from core.store.versions import ClassifierVersion, TrainingJob
 from tests.pages.conftest import OpenApp
 from tests.pages.driving import Site, keys, member, press, run_of, told

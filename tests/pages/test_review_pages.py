@@ -15,13 +15,13 @@ from components.review.correction_draft import make_suggestions
 from components.review.review_queue import clean_categories
 from components.widgets.annotation_editors import SpanEditorState, SpanMark
 from core.pipeline.jobs import JobRunner
-from core.pipeline.streaming_input import CaseDraft, store_case
+from core.pipeline.single_check import CaseDraft, store_case
 from core.review.adjudication import record_correction, record_gold
 from core.review.people import ensure_project, save_draft
 from core.review.queue_ranking import MIN_WAITING, QueueRanker, build_imported_item, enqueue_run
-from core.schema.progress import fold_events
 from core.schema.records import Label, Member, Plan, Run, Span
 from core.schema.reviews import Correction, GoldAnswer, QueueItem, Suggestion
+from core.schema.run_state import fold_events
 from core.store import Store, open_store
 from core.store.sqlite import to_plain
 from tests.fakes import FakeEmbedder
@@ -53,7 +53,7 @@ def label_page(app: OpenApp, case_id: str) -> Form:
 
 
 def settle_page(app: OpenApp, case_id: str) -> Form:
-    return Form(app("pages/review/settle.py", case=case_id), f"{case_id}.settle")
+    return Form(app("pages/review/adjudicate_case.py", case=case_id), f"{case_id}.settle")
 
 
 def run_page(app: OpenApp, run_id: str) -> Form:
@@ -203,7 +203,7 @@ def test_what_waits_is_listed_and_filtered(app: OpenApp, run_id: str) -> None:
 
 
 def test_an_item_in_other_hands_is_shown_and_not_given(site: Site, run_id: str) -> None:
-    from core.store.queue import QueueRules
+    from core.store.review_queue import QueueRules
 
     run = queued(site.home, run_id)
     with open_store(site.home) as store, store.writing():
@@ -247,7 +247,7 @@ def test_a_lead_settles_what_people_differ_about(site: Site, run_id: str) -> Non
     with open_store(site.home) as store, store.writing():
         for person in ("Karl", "Ida"):
             store.queue.end(case_id, person, "submitted", 5.0)
-    (table,) = site.open("pages/review/curate.py").dataframe
+    (table,) = site.open("pages/review/adjudicate.py").dataframe
     assert list(table.value["They differ in"]) == ["labels"]
     assert list(table.value["People"]) == ["Ida: ✓, Karl: ✗"]
     form = settle_page(site.open, case_id)
@@ -370,7 +370,7 @@ def test_a_gold_answer_is_corrected_with_a_reason_and_the_old_one_stays(
         case = case_of(store, run_id)
         gold = GoldAnswer("g", case.id, "a set", 1.0, "imported", "supported")
         store.golds.add(gold, case.response)
-    at = put(site.open("pages/review/curate.py"), "settling.view", "right answer known")
+    at = put(site.open("pages/review/adjudicate.py"), "settling.view", "right answer known")
     assert len(at.dataframe[0].value) == 1
     assert "Adjudicate it" in told(site.open("pages/review/label.py", case=case.id))
     form = settle_page(site.open, case.id)

@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 
 from core.store import open_store
-from core.store.queue import QueueRules
+from core.store.review_queue import QueueRules
 
 PEOPLE = 3  # an item
 SAYING = threading.Lock()

@@ -23,7 +23,7 @@ from core.review.people import load_draft, save_draft
 from core.schema.records import Case, Span, new_id
 from core.schema.reviews import Correction, GoldAnswer, QueueEvent
 from core.store import Store, open_store
-from core.store.queue import QueueRules
+from core.store.review_queue import QueueRules
 from core.store.sqlite import to_json
 
 RULES = QueueRules(people=3, seconds=1e6)

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from components.review.review_item import list_versions
-from core.exchange.incoming import convert_labels_to_suggestions
-from core.exchange.outgoing import build_row
+from core.exchange.exporter import build_row
+from core.exchange.importer import convert_labels_to_suggestions
 from core.review.adjudication import load_decided_cases
 from core.runtime.errors import ConflictError, InputError
-from core.schema.progress import RunState
 from core.schema.records import Project, Span
 from core.schema.reviews import Correction, GoldAnswer, QueueEvent, Ratings, Suggestion
+from core.schema.run_state import RunState
 from core.store import Store, open_store
 from tests.fakes import make_case
 

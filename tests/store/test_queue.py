@@ -17,7 +17,7 @@ from core.runtime.errors import ConflictError
 from core.schema.records import Case, Project
 from core.schema.reviews import QueueItem
 from core.store import Store, open_store
-from core.store.queue import (
+from core.store.review_queue import (
     CRITERION_SHARES,
     NO_ITEM_FILTER,
     RANDOM_REASON,

@@ -17,9 +17,9 @@ from core.schema.events import (
     RunStopped,
     TurnDelta,
 )
-from core.schema.progress import can_resume, fold_events
 from core.schema.records import Case, Plan, Project, Run, Span, Verdict
 from core.schema.reviews import Correction
+from core.schema.run_state import can_resume, fold_events
 from core.store import Store
 from core.store.runs import RunFilter
 from core.store.sqlite import event_from_json, to_json

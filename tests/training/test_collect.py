@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from core.evaluation.dataset_files import assign_fold
 from core.evaluation.datasets import load_dataset_rows
-from core.evaluation.files import assign_fold
 from core.verdict.classifier import SEED_FOLDER, load_head
 from tests.evaluation.tiny_sets import write_sets
 from training import collect

@@ -10,7 +10,7 @@ import pytest
 
 from core.baseline.evidence_model import extract_trees
 from core.baseline.span_reader import load_span_reader
-from core.evaluation.files import GoldRow, GoldSpan
+from core.evaluation.dataset_files import GoldRow, GoldSpan
 from core.pipeline.span_stage import VotedRun, VotedSpan, compute_soft_labels
 from core.schema.records import Span, WordScore
 from training import train_span_reader as span_training

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from core.schema.progress import RunState
 from core.schema.records import (
     DebatePoint,
     Judgement,
@@ -19,6 +18,7 @@ from core.schema.records import (
     Turn,
     TurnReply,
 )
+from core.schema.run_state import RunState
 from core.verdict.consensus_weights import (
     ANSWER_FEATURES,
     DEBATE_FEATURES,

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from core.evaluation.files import (
+from core.evaluation.dataset_files import (
     GoldRow,
     Loader,
     build_answer_row,
@@ -23,7 +23,7 @@ from core.evaluation.files import (
     read_keyed_objects,
     read_records,
 )
-from core.exchange.packed import read_tar_files
+from core.exchange.file_decoding import read_tar_files
 from core.exchange.rows import (
     LABEL_BY_ERROR_FLAG,
     LABEL_BY_TRUTH_VALUE,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from core.evaluation.files import (
+from core.evaluation.dataset_files import (
     GoldRow,
     GoldSpan,
     Loader,

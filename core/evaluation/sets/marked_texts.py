@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from core.evaluation.files import (
+from core.evaluation.dataset_files import (
     GoldRow,
     GoldSpan,
     Loader,

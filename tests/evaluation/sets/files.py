@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from core.evaluation.files import GoldRow, Loader
+from core.evaluation.dataset_files import GoldRow, Loader
 
 
 def write(path: Path, text: str) -> Path:

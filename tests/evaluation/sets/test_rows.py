@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from core.evaluation.dataset_files import GoldRow, GoldSpan
 from core.evaluation.datasets import LOADERS, get_task_rule
 from core.evaluation.datasets import load_dataset_rows as load_set
-from core.evaluation.files import GoldRow, GoldSpan
 from core.evaluation.sets.answers import (
     ANSWER_FILES,
     CLAIM_FILES,

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from core.evaluation.dataset_files import GoldRow, assign_part
 from core.evaluation.datasets import DATASET_NAMES, TASK_RULES, list_tasks, load_dataset_rows
-from core.evaluation.files import GoldRow, assign_part
 from core.schema.records import Label
 from tests.needs import need
 

@@ -12,7 +12,7 @@ import sqlite3
 import tempfile
 from pathlib import Path
 
-from core.pipeline.streaming_input import CheckRequest, check_once
+from core.pipeline.single_check import CheckRequest, check_once
 from core.schema.records import Run, Span, new_id
 from core.schema.reviews import Correction
 from core.schema.rosters import RosterConfig

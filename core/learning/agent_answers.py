@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from core.debate.protocols import assign_judge
 from core.review.queue_ranking import collect_stances
 from core.schema.events import AUDIT
-from core.schema.progress import RunState, fold_events
 from core.schema.records import Case, Label, Quote, Turn
 from core.schema.reviews import EvidenceMark
+from core.schema.run_state import RunState, fold_events
 from core.store import Store
 from core.store.queries import (
     CaseDecision,

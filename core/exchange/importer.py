@@ -20,7 +20,7 @@ from typing import Literal, TypeVar
 from core.baseline.wording import format_count
 from core.documents.library import store_file
 from core.documents.readers import guess_file_type
-from core.exchange.outgoing import build_row
+from core.exchange.exporter import build_row
 from core.exchange.rows import (
     IMPORTED_SUFFIX,
     ExchangeDocument,
@@ -33,7 +33,7 @@ from core.exchange.rows import (
     mark_name_imported,
     mark_row_imported,
 )
-from core.pipeline.streaming_input import CaseDraft, store_case
+from core.pipeline.single_check import CaseDraft, store_case
 from core.review.adjudication import rate_difference
 from core.review.queue_ranking import build_imported_item
 from core.runtime.errors import InputError, ReviewError

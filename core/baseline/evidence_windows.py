@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from core.baseline.entailment import EntailmentReader, EntailmentReading, TokenDoubt
-from core.baseline.values import is_table_row
+from core.baseline.value_comparison import is_table_row
 from core.documents.segmentation import (
     IS_UNSPACED,
     UNKNOWN_LANGUAGE,

@@ -32,8 +32,8 @@ from core.exchange.trajectory import (
 from core.llm.prompting import PromptBook
 from core.runtime.errors import InputError
 from core.schema.events import AUDIT
-from core.schema.progress import fold_events
 from core.schema.records import Case, Project
+from core.schema.run_state import fold_events
 from core.store import Store
 from core.store.queries import LatestVerdict, load_events, load_newest_verdicts
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.schema.records import Label
-from core.store.queue import PRIORITY_BONUS, RANDOM_REASON
+from core.store.review_queue import PRIORITY_BONUS, RANDOM_REASON
 from core.store.sqlite import ChangeMarks, Repository, from_json
 from core.store.versions import SEED_VERSION, ClassifierVersions
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from core.evaluation.dataset_files import PARTS_BY_SPLIT, assign_part
 from core.evaluation.evaluate import (
     EvaluationRequest,
     Measurement,
@@ -26,7 +27,6 @@ from core.evaluation.evaluate import (
     compute_figures,
     sample_rows,
 )
-from core.evaluation.files import PARTS_BY_SPLIT, assign_part
 from core.evaluation.outcomes import Outcomes, Prediction
 from core.evaluation.sets.marked_texts import Detector, RecordedCase, load_recorded_cases
 from core.learning.consensus import VoteMatrix, Weighting

@@ -1,6 +1,6 @@
 """The sentence encoder of the built-in engine: multilingual-e5-small, int8, about 100 languages.
 
-`python -m core.baseline.export` makes it at set-up from the packed weights: the tokenizer and an
+`python -m core.baseline.encoder` makes it at set-up from the packed weights: the tokenizer and an
 int8 ONNX graph over `vectors` (1, length, width), with a card that holds its digest. A text's
 vector is the mean of its tokens'; its authors advise the prefix "query: " for symmetric tasks.
 """
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.baseline.tokens import (
+from core.baseline.tokenizer import (
     BEGIN_ID,
     END_ID,
     MAX_POSITIONS,

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 
 from core.agents.rosters import SHIPPED_ROSTERS, load_chosen_roster
-from core.baseline.audit_agents import BuiltInSegmenter, StatementSplitter
 from core.baseline.entailment import get_calibration_notice, import_if_new
+from core.baseline.segmenter import BuiltInSegmenter, StatementSplitter
 from core.debate import PROTOCOL_NAMES
 from core.debate.protocols import require_options, require_protocol
 from core.documents.library import ensure_read, store_file
@@ -34,9 +34,9 @@ from core.runtime.concurrency import StopSignal
 from core.runtime.config import MEGABYTE, replace_invalid_bytes
 from core.runtime.errors import NOT_STORED_MESSAGE, InputError
 from core.schema.events import AUDIT, ENDING_KINDS, TRANSIENT_KINDS, Event, MemoryEntry
-from core.schema.progress import RESUMABLE_CAUSES, RunState, fold_events, sum_costs
 from core.schema.records import Case, ModelCall, Passage, Plan, Project, Run, Statement, new_id
 from core.schema.rosters import BUILT_IN_ROSTER, DEFAULT_OPTIONS, AgentConfig, DebateOptions
+from core.schema.run_state import RESUMABLE_CAUSES, RunState, fold_events, sum_costs
 from core.store import Store, open_store
 
 SPAN_FIELDS = "start end text p category source instead in_evidence"
