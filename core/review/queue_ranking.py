@@ -2,8 +2,8 @@
 
 An answer teaches most where the machine was unsure or its agents disagreed, so those items come
 first (`core.store.review_queue`); a random share keeps measurements unbiased. How unlike an item is
-to the answered ones changes with every answer, so a background thread computes it for the items that
-teach most. A project sets the error rate it tolerates among verdicts that nobody reviews; a
+to the answered ones changes with every answer, so a background thread computes it for the items
+that teach most. A project sets the error rate it tolerates among verdicts that nobody reviews; a
 confidence limit fitted on people's answers (`core/learning/track_record.py`) keeps to it. If no
 limit can be guaranteed, the project accepts nothing automatically.
 """
