@@ -371,9 +371,10 @@ def test_images_are_asked_about_side_by_side() -> None:
 
 def test_it_loads_no_model_library() -> None:
     code = (
-        "import sys; from core.pipeline.cost_estimate import Size, expected_use; "
-        "from core.schema.rosters import RosterConfig, Seat; "
-        "expected_use(RosterConfig('x', judge=Seat(model='openai/gpt-4o')), Size(100)); "
+        "import sys; from core.pipeline.cost_estimate import CheckSize, estimate_usage; "
+        "from core.schema.rosters import RosterConfig, AgentConfig; "
+        "picker = AgentConfig(model='openai/gpt-4o'); "
+        "estimate_usage(RosterConfig('x', judge=picker), CheckSize(100)); "
         "assert not {'litellm', 'openai', 'onnxruntime', 'babel'} & set(sys.modules); "
         "assert not {'core.baseline.entailment', 'core.baseline.judge'} & set(sys.modules)"
     )

@@ -260,14 +260,14 @@ KILLED = """
 import sys, time
 from pathlib import Path
 from tests.test_jobs import slow_roster
-from core.pipeline.jobs import Jobs
+from core.pipeline.jobs import JobRunner
 from core.schema.records import Plan
 from core.store import open_store
 home, case_id = Path(sys.argv[1]), sys.argv[2]
 with open_store(home) as store:
     case = store.cases.get(case_id)
     store.projects.save_setting("lease_seconds", 3)
-jobs = Jobs(home, slow_roster([], pause=0.1))
+jobs = JobRunner(home, slow_roster([], pause=0.1))
 print(jobs.start(case, Plan()), flush=True)
 time.sleep(60)
 """

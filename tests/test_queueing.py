@@ -134,7 +134,7 @@ def test_what_the_queue_missed_is_filled_in_with_each_cases_newest_run(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr("core.pipeline.jobs.offer", lambda *_: None)
+        broken.setattr("core.pipeline.jobs.try_enqueue", lambda *_: None)
         jobs = JobRunner(home)
         with open_store(home) as store:
             runs = [checked(store, jobs, claim) for claim in ("One is one.", "Two is two.")]

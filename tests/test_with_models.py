@@ -351,7 +351,7 @@ def test_resume_goes_on_and_pays_for_nothing_twice(bench: Bench) -> None:
 KILLED = """
 import sys, time
 from pathlib import Path
-from core.pipeline.jobs import Jobs
+from core.pipeline.jobs import JobRunner
 from core.llm.keys import Keys
 from core.schema.records import Plan
 from core.store import open_store
@@ -361,7 +361,7 @@ with open_store(home) as store:
     case = store.cases.get(case_id)
     store.projects.save_setting("lease_seconds", 3)
 sheet = sheet_of_base(base, 60)
-print(Jobs(home, keys=Keys({})).start(case, Plan(roster=sheet.name, sheet=sheet)), flush=True)
+print(JobRunner(home, keys=Keys({})).start(case, Plan(roster=sheet.name, sheet=sheet)), flush=True)
 time.sleep(60)
 """
 

@@ -179,15 +179,15 @@ def _warm_up() -> None:
 
 
 @st.cache_resource
-def warm_up_models(seats: tuple[AgentConfig, ...]) -> None:
-    """Import the clients of the seats' calls, once a roster with language models is chosen."""
+def warm_up_models(models: tuple[tuple[str, str], ...]) -> None:
+    """Import the clients of these models (name, address), once a roster with some is chosen."""
     from core.llm.providers import import_client
 
-    def load_all() -> None:
-        for seat in seats:
-            import_client(seat)
+    def import_all() -> None:
+        for model, api_base in models:
+            import_client(AgentConfig(model, api_base))
 
-    threading.Thread(target=load_all, daemon=True, name="warm-up models").start()
+    threading.Thread(target=import_all, daemon=True, name="warm-up models").start()
 
 
 @st.cache_resource

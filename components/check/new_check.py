@@ -22,6 +22,7 @@ from components.check.roster_choice import (
     get_default_options,
     get_default_protocol,
     load_library_entries,
+    load_roster_config,
     read_options,
     save_protocol_choice,
 )
@@ -38,6 +39,7 @@ from core.baseline.examples import PREPARED_CASES, PreparedCase
 from core.debate.protocols import has_turns, list_protocols, require_protocol
 from core.documents.library import store_file
 from core.documents.readers import list_endings
+from core.llm.call import is_on_own_server
 from core.pipeline.run_factory import require_keys
 from core.pipeline.single_check import CaseDraft, store_case
 from core.runtime.config import Settings
@@ -456,6 +458,17 @@ def draw_prepared_cases() -> None:
             draw_button("Check it", key, _start_example, example, width="stretch")
 
 
+def _keyless_roster(project: Project) -> str:
+    """Return the chosen roster if no model of it needs a key or money, else the built-in one."""
+    name = str(_field_value("roster", project.roster))
+    config = load_roster_config(name)
+    if config is None or not all(
+        agent.is_built_in or is_on_own_server(agent) for _, agent in config.seats()
+    ):
+        return BUILT_IN_ROSTER
+    return name
+
+
 def _start_example(example: PreparedCase) -> None:
     with store_problem("new.problem"):
         with state.open_store() as store:
@@ -473,8 +486,8 @@ def _start_example(example: PreparedCase) -> None:
             draft = CaseDraft(example.response, example.question, documents, images)
             case = store_case(store, project, draft, person, time.time())
             protocol = get_default_protocol(store, project)
-        # Always the built-in engine: prepared cases need no key and cost nothing.
-        plan = read_plan(project, settings, protocol, BUILT_IN_ROSTER)
-        if plan.protocol not in list_protocols(None):
+        roster = _keyless_roster(project)
+        plan = read_plan(project, settings, protocol, roster)
+        if plan.protocol not in list_protocols(plan.sheet):
             plan = replace(plan, protocol=Plan().protocol, options=DEFAULT_OPTIONS)
         st.session_state["new.started"] = state.get_jobs().start(case, plan, by=person)

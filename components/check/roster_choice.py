@@ -353,8 +353,13 @@ def draw_roster_keys(names: Sequence[str], page: str) -> None:
     """Draw fields for keys that these rosters need and the server lacks, each once."""
     sheets = [sheet for sheet in map(load_roster_config, dict.fromkeys(names)) if sheet is not None]
     if sheets:
-        seats = (seat for sheet in sheets for _, seat in sheet.seats() if not seat.is_built_in)
-        state.warm_up_models(tuple(dict.fromkeys(seats)))
+        models = [
+            (agent.model, agent.api_base)
+            for sheet in sheets
+            for _, agent in sheet.seats()
+            if not agent.is_built_in
+        ]
+        state.warm_up_models(tuple(dict.fromkeys(models)))
         draw_keys_of(sheets, page)
 
 

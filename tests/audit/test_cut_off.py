@@ -115,7 +115,7 @@ def test_a_stopped_audit_goes_on_to_the_same_end(home: Path) -> None:
 KILLED = """
 import sys, time
 from pathlib import Path
-from core.pipeline.jobs import Jobs
+from core.pipeline.jobs import JobRunner
 from core.schema.records import Plan
 from core.store import open_store
 from tests.audit.test_cut_off import slowly
@@ -123,7 +123,7 @@ home, case_id = Path(sys.argv[1]), sys.argv[2]
 with open_store(home) as store:
     case = store.cases.get(case_id)
     store.projects.save_setting("lease_seconds", 3)
-print(Jobs(home, slowly(0.3)).start(case, Plan("audit")), flush=True)
+print(JobRunner(home, slowly(0.3)).start(case, Plan("audit")), flush=True)
 time.sleep(60)
 """
 

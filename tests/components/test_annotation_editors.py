@@ -58,8 +58,8 @@ def test_what_fits_is_believed() -> None:
         (said() | {"none": True}, "exclude each other"),
         (said() | {"marks": said()["marks"] * 2}, "found one twice"),
         ({"revision": "1", "marks": []}, "revision"),
-        ([], "Marked"),
-        ("marks", "Marked"),
+        ([], "SpanEditorState"),
+        ("marks", "SpanEditorState"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_words(payload: object, words: str) -> None:
@@ -138,8 +138,8 @@ def test_boxes_that_fit_are_believed() -> None:
         (drew() | {"boxes": drew()["boxes"] * 2}, "found one twice"),
         (drew() | {"boxes": drew()["boxes"] * 501}, "at most 500 boxes on an image, found 501"),
         ({"revision": "1", "boxes": []}, "revision"),
-        ([], "Drawn"),
-        ("boxes", "Drawn"),
+        ([], "BoxEditorState"),
+        ("boxes", "BoxEditorState"),
     ],
 )
 def test_boxes_that_do_not_fit_are_refused_in_words(payload: object, words: str) -> None:

@@ -83,7 +83,7 @@ class HalfOfAPhase:
 KILLED = """
 import sys, time
 from pathlib import Path
-from core.pipeline.jobs import Jobs
+from core.pipeline.jobs import JobRunner
 from core.llm.keys import Keys
 from core.store import open_store
 from tests.debate.test_cut_off_side_by_side import PHASES, plan_of
@@ -93,7 +93,7 @@ home, case_id, base = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 with open_store(home) as store:
     case = store.cases.get(case_id)
     store.projects.save_setting("lease_seconds", 3)
-jobs = Jobs(home, keys=Keys({}))
+jobs = JobRunner(home, keys=Keys({}))
 print(*(jobs.start(case, plan_of(name, base)) for name in PHASES), flush=True)
 time.sleep(60)
 """

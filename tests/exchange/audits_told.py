@@ -58,7 +58,7 @@ SENTENCES = ("3 + 4 = 7.", "2 + 2 = 5.")
 def own_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     """The registry holds the tool above, those that run the audit, and no others."""
     for module in ("core.tools.registry", "core.exchange.trajectory", "core.learning.reliability"):
-        monkeypatch.setattr(f"{module}.toolbox", lambda: TOOLS)
+        monkeypatch.setattr(f"{module}.load_tools", lambda: TOOLS)
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,7 @@ def test_a_cancel_on_the_way_is_seen_at_the_next_report(
     ready: Store, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     training_id = begun(ready, home)
-    tuned: Any = vars(training)["fine_tuned"]
+    tuned: Any = vars(training)["fine_tune_encoder"]
 
     def cancelled(*given: Any) -> None:
         tuned(*given)
@@ -156,7 +156,7 @@ def test_a_cancel_on_the_way_is_seen_at_the_next_report(
         (ConfigError("The encoder is odd."), "The encoder is odd."),
     ],
 )
-@pytest.mark.parametrize("where", ["fine_tuned", "save_head", "rename"])
+@pytest.mark.parametrize("where", ["fine_tune_encoder", "save_head", "rename"])
 def test_whatever_fails_is_said_and_leaves_no_version(
     ready: Store, home: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception, message: str,
     where: str,

@@ -468,7 +468,7 @@ def test_a_stop_while_the_ledger_is_written_sends_and_owes_nothing(home: Path) -
 KILLED = """
 import sys, time
 from pathlib import Path
-from core.runtime.concurrency import Stop
+from core.runtime.concurrency import StopSignal
 from tests.llm.test_desk import OneModel, asked, desk_of
 
 class Hanging(OneModel):
@@ -476,7 +476,7 @@ class Hanging(OneModel):
         print("sent", flush=True)
         time.sleep(60)
 
-desk_of(Path(sys.argv[1]), Hanging()).ask(asked(), Stop())
+desk_of(Path(sys.argv[1]), Hanging()).ask(asked(), StopSignal())
 """
 
 

@@ -110,8 +110,9 @@ def test_an_address_is_shown_without_a_password() -> None:
 
 def test_the_list_is_read_without_loading_litellm() -> None:
     code = (
-        "import sys; from core.llm.limits import price_of; from core.schema.rosters import Seat; "
-        "assert price_of(Seat(model='gpt-4o-mini')); "
+        "import sys; from core.llm.limits import price_of; "
+        "from core.schema.rosters import AgentConfig; "
+        "assert price_of(AgentConfig(model='gpt-4o-mini')); "
         "import core.llm.client, core.llm.encoder; "
         "assert not {'litellm', 'openai'} & set(sys.modules)"
     )

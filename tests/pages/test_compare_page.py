@@ -59,7 +59,7 @@ def test_rosters_that_need_the_same_keys_ask_for_each_once_and_are_left_out(
     app: OpenApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        state, "warm_up_models", lambda: None
+        state, "warm_up_models", lambda *_: None
     )  # a thread that would outlive the test
     at = app(PAGE)
     at.text_area(key="compare.response").set_value("The tower is 512 m tall.").run()

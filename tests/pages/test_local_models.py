@@ -53,7 +53,7 @@ def test_where_nothing_runs_the_page_says_how_to_get_a_model(
     app: OpenApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found(monkeypatch)
-    monkeypatch.setattr("components.setup.local_models.SHIPPED", {})
+    monkeypatch.setattr("components.setup.local_models.SHIPPED_ROSTERS", {})
     at = app(PAGE)
     assert any("make local-model" in caption.value for caption in at.caption)
 

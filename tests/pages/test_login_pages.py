@@ -29,7 +29,7 @@ OpenApp = Callable[..., AppTest]
 Door = Callable[..., AppTest]
 PAGES = [
     f"pages/{name}.py"
-    for name in "check/new check/history check/many check/run check/table check/replay "
+    for name in "check/new check/history check/batch check/run check/table check/replay "
     "check/compare review/pending review/label review/agreement learn/retrain setup/project "
     "setup/library setup/settings".split()
 ]

@@ -63,7 +63,7 @@ def test_a_query_without_an_index_would_be_found(home: Path, asked: set[str]) ->
     assert [line.split(":")[0] for line in scans(home, asked)] == ["SCAN corrections"]
 
 
-@pytest.mark.parametrize("page", ["pending", "label", "curate", "settle"])
+@pytest.mark.parametrize("page", ["pending", "label", "adjudicate", "adjudicate_case"])
 def test_a_page_of_the_queue_reads_no_table_from_end_to_end(
     app: OpenApp, run_id: str, home: Path, asked: set[str], page: str
 ) -> None:

@@ -68,7 +68,7 @@ def test_weights_are_learned_used_and_seen_on_a_run(
     with open_store(site.home) as store:
         ids = tell(store, runs(80))
     looked = Mock(wraps=load_decided_runs)
-    monkeypatch.setattr("components.measure.reliability_agents.rows_of", looked)
+    monkeypatch.setattr("components.measure.reliability_agents.load_decided_runs", looked)
     at = site.open(PAGE)
     assert looked.call_count == 1
     figures = [json.loads(own.proto.spec) for own in at.get("plotly_chart")]

@@ -235,7 +235,7 @@ def test_two_versions_are_compared_anew_on_what_is_held_out_now(
     add_version(site.home, "v2", CARD, 2.0)
     found = CARD["holdout"] | {"after": AFTER | {"accuracy": 0.25}}
     compared = Mock(return_value=found)
-    monkeypatch.setattr("components.learn.versions.compare", compared)
+    monkeypatch.setattr("components.learn.versions.compare_versions", compared)
     at = site.open(PAGE, version="v2", beside="v1")
     assert not at.get("plotly_chart"), "they were never measured beside each other"
     press(at, "retrain.pair.compare")
@@ -300,8 +300,8 @@ def test_nothing_is_looked_for_or_counted_on_a_rerun(
     site: Site, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked, counted = Mock(), Mock()
-    monkeypatch.setattr("components.learn.retrain.doubts", looked)
-    monkeypatch.setattr("components.learn.retrain.learning_curve", counted)
+    monkeypatch.setattr("components.learn.retrain.find_doubtful_labels", looked)
+    monkeypatch.setattr("components.learn.retrain.measure_learning_curve", counted)
     at = site.open(PAGE)
     at.run()
     assert not looked.called
@@ -317,8 +317,8 @@ def test_old_runs_are_scored_again_only_once_somebody_has_agreed(site: Site, run
     assert "Every run's verdict is by **seed** already" in told(at)
     with pytest.MonkeyPatch.context() as patch:
         done = Mock(return_value=found)
-        patch.setattr("components.learn.versions.rescore", done)
-        patch.setattr("components.learn.versions.waiting_runs", lambda *_: [run_id])
+        patch.setattr("components.learn.versions.rescore_runs", done)
+        patch.setattr("components.learn.versions.list_waiting_runs", lambda *_: [run_id])
         press(at, "retrain.rescore")
         assert "**1 run** of all projects" in told(at)
         assert not done.called

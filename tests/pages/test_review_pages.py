@@ -172,7 +172,7 @@ def test_a_project_nobody_has_reviewed_says_so(app: OpenApp) -> None:
 def test_a_long_queue_is_put_in_order_while_people_work(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("components.app.state.Reordering", partial(QueueRanker, load=FakeEmbedder))
+    monkeypatch.setattr("components.app.state.QueueRanker", partial(QueueRanker, load=FakeEmbedder))
     with open_store(site.home) as store:
         project = ensure_project(store, "Mira", 1.0)
         store.projects.save_note("person", "Mira")

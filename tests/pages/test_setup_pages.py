@@ -212,5 +212,5 @@ def test_a_persons_name_is_never_markdown(site: Site, project_id: str) -> None:
 
 
 def test_pages_open_at_their_own_address_after_a_restart(app: OpenApp, project_id: str) -> None:
-    for page in ("history", "many"):
+    for page in ("history", "batch"):
         assert not app(f"pages/check/{page}.py").exception
