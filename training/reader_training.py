@@ -27,7 +27,6 @@ Floats = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int64]
 SORTED_CHUNK_PAIRS = 20_000  # pairs sorted by length together
 PADDING_MULTIPLE = 16  # lengths are padded up to a multiple
-LEAST = 1e-6
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,7 @@
 """Train the span reader on marked words: `python -m training.train_span_reader --path DATA`.
 
-It writes `trees.npz`, `count_common_terms.json` and `card.json` beside the reader. All figures are
-on
-rows that were not trained on: five folds by group, and each language left out in turn.
+It writes `trees.npz`, `common_terms.json` and `card.json` beside the reader. All figures are
+on rows that were not trained on: five folds by group, and each language left out in turn.
 """
 
 from __future__ import annotations

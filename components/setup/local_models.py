@@ -11,7 +11,7 @@ from components.app import state
 from components.widgets.controls import draw_button, show_problem, store_problem
 from components.widgets.wording import escape_markdown, format_time
 from core.agents.qualification import (
-    NEEDED,
+    MIN_RIGHT_ANSWERS,
     Qualification,
     load_qualification,
     qualification_key,
@@ -122,11 +122,13 @@ def _draw_qualification(
         return
     left, right = st.columns([4, 2], vertical_alignment="center")
     if trusted:
-        left.warning(f"{words}; {NEEDED} are needed. {escape_markdown(trusted)}")
+        left.warning(f"{words}; {MIN_RIGHT_ANSWERS} are needed. {escape_markdown(trusted)}")
         with right:
             draw_button("Do not count its verdicts", f"judge.distrust.{key}", _trust, key, False)
     else:
-        left.warning(f"{words}; {NEEDED} are needed. It may speak, but its verdicts are unclear.")
+        left.warning(
+            f"{words}; {MIN_RIGHT_ANSWERS} are needed. It may speak, but its verdicts are unclear."
+        )
         with right:
             draw_button("Count its verdicts here", f"judge.trust.{key}", _trust, key, True)
 

@@ -227,7 +227,7 @@ def form_text(name: str) -> str:
 
 
 def typed_sheet() -> RosterConfig:
-    """The roster as it stands in the form; `check_sheet` says whether it can be kept."""
+    """The roster as it stands in the form; `check_roster` says whether it can be kept."""
     rows = _typed_rows()
     seats = {row["role"]: _seat(row) for row in rows}
     single: dict[str, Any] = {

@@ -43,7 +43,7 @@ from components.widgets.controls import (
 from components.widgets.html import Html, draw_html, element, paginate
 from components.widgets.wording import escape_markdown, format_count, format_roster, format_time
 from core.agents import roster_files as files
-from core.agents.qualification import NEEDED
+from core.agents.qualification import MIN_RIGHT_ANSWERS
 from core.agents.rosters import SHIPPED_ROSTERS, find_roster, list_rosters, require_model_names
 from core.llm.keys import Keys
 from core.llm.prompting import PromptBook
@@ -181,7 +181,7 @@ def _draw_found(trial: ModelTest) -> None:
         rows.append([capitalize_role(role), cell])
     rows += [
         [f"{result.model.split('/', 1)[-1]} as a judge", f"{'✓' if result.has_passed else '✗'} "
-         f"{result.words}; {NEEDED} are needed"]
+         f"{result.words}; {MIN_RIGHT_ANSWERS} are needed"]
         for result in list(trial.judged)
     ]  # fmt: skip
     draw_html(html_table_of(("Role", "Test"), rows))

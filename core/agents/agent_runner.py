@@ -290,8 +290,8 @@ _one_at_a_time = threading.Lock()
 
 
 @dataclass(frozen=True)
-class SeatAsker:
-    """The `Asker` of tools over one seat; thread-safe.
+class ToolPromptRunner:
+    """The `PromptRunner` of tools over one model; thread-safe.
 
     `language` (a BCP 47 tag or `und`) picks the prompt's language; `role` names who asks in the
     ledger and in messages.

@@ -189,8 +189,8 @@ class LlmReviser(LlmAgent):
 def parse_revision(reply: Completion, response: str) -> str:
     """Return the text between the marks, unchanged.
 
-    Raises Unusable if there is none, if the reply was cut off within it, or if there are several,
-    such as a draft before the last one, unless the `response` itself holds such marks.
+    Raises UnusableReply if there is none, if the reply was cut off within it, or if there are
+    several, such as a draft before the last one, unless the `response` itself holds such marks.
     """
     match = FINAL_TEXT_BLOCK.search(reply.text)
     if match is None or not match["text"].strip():

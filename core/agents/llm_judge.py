@@ -143,7 +143,7 @@ def parse_text_block(text: str) -> str | None:
 def parse_best(reply: Completion, count: int) -> int:
     """Return the index, from 0, of the version that the last line names, from 1.
 
-    Raises Unusable if that line names none of `count` versions.
+    Raises UnusableReply if that line names none of `count` versions.
     """
     _, last = split_last_line(reply.text)
     match = BEST_LINE.fullmatch(last)
@@ -243,7 +243,7 @@ class LlmJudge(LlmAgent):
 def parse_moderation(reply: Completion) -> tuple[Label, str]:
     """Return the same as `parse_verdict`, but `unclear` if the last line lets the debate go on.
 
-    Raises Unusable if the line says neither.
+    Raises UnusableReply if the line says neither.
     """
     prose, last = split_last_line(reply.text)
     return ("unclear", prose) if CONTINUE_LINE.fullmatch(last) else parse_verdict(reply)
@@ -252,7 +252,7 @@ def parse_moderation(reply: Completion) -> tuple[Label, str]:
 def parse_verdict(reply: Completion) -> tuple[Label, str]:
     """Return the label in the last line that holds text, and the prose before it.
 
-    Raises Unusable if that line is no verdict; a verdict in an earlier line does not count.
+    Raises UnusableReply if that line is no verdict; a verdict in an earlier line does not count.
     """
     prose, last = split_last_line(reply.text)
     match = VERDICT_LINE.fullmatch(last)

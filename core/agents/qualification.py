@@ -56,7 +56,7 @@ CASES: tuple[tuple[str, str, Label], ...] = (
     ("The museum is closed on Mondays and open until 18:00 on all other days.",
      "The museum is open until 18:00 on Mondays.", "hallucinated"),
 )  # fmt: skip
-NEEDED = 10  # right of the twelve; a coin comes to so many in 2 % of all tests
+MIN_RIGHT_ANSWERS = 10  # right of the twelve; a coin comes to so many in 2 % of all tests
 PROMPT = "judge_plain"
 AT_ONCE = 4
 
@@ -74,7 +74,7 @@ class Qualification:
     @property
     def has_passed(self) -> bool:
         """True where it judged more cases rightly than a guess would."""
-        return self.right >= NEEDED
+        return self.right >= MIN_RIGHT_ANSWERS
 
     @property
     def words(self) -> str:

@@ -1,9 +1,8 @@
 """Features of each word of a response over the evidence, for any language.
 
 `compute_word_features` returns one row a word. No column holds a word or a language, so what is
-learned in
-one language applies to others. In scripts without spaces every character counts as a word. Offsets
-are half-open and count code points of the text as given.
+learned in one language applies to others. In scripts without spaces every character counts as a
+word. Offsets are half-open and count code points of the text as given.
 """
 
 from __future__ import annotations
@@ -293,8 +292,7 @@ def _number_distances(words: Sequence[ResponseWord], held: EvidenceIndex) -> lis
     """Return each number's distance to the nearest one, relative to the greater.
 
     It is 2 if the evidence has none, and 0 for other words. `normalize_number` has already
-    converted the
-    digits of other scripts.
+    converted the digits of other scripts.
     """
     values = np.array([v for v in (_number_value(word) for word in held.words) if v is not None])
     distances = []

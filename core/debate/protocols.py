@@ -1,11 +1,10 @@
 """The debate protocols by name, what can be chosen of each, and whether models can hold them.
 
 The audit, which debates only what stays open, is in `core/pipeline`. `require_context_window`
-refuses models
-with too small a context window before any is asked: a question in its shortest form is the prompt
-with the response, one passage of the evidence and the beginning of two turns, beside the longest
-answer. What grows during a debate is cut to the window (`core/agents/transcript.py`); these parts
-are not.
+refuses models with too small a context window before any is asked: a question in its shortest form
+is the prompt with the response, one passage of the evidence and the beginning of two turns, beside
+the longest answer. What grows during a debate is cut to the window (`core/agents/transcript.py`);
+these parts are not.
 """
 
 from __future__ import annotations

@@ -192,8 +192,7 @@ def encode_upright(name: str, data: bytes, *, megapixels: int) -> dict[str, Any]
     """Return the fields of `UprightImage`: the picture as people see it, encoded anew.
 
     Small ones are lossless; those above `MAX_SHOWN_PIXELS` pixels are scaled down. Raises
-    InputError: it
-    is no picture, is cut off or too large.
+    InputError: it is no picture, is cut off or too large.
     """
     image, _ = open_picture(name, data, megapixels)
     scale = min(1.0, (MAX_SHOWN_PIXELS / (image.width * image.height)) ** 0.5)

@@ -28,7 +28,7 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 
-from core.agents.agent_runner import AgentContext, SeatAsker
+from core.agents.agent_runner import AgentContext, ToolPromptRunner
 from core.agents.rosters import load_chosen_roster
 from core.evaluation.metrics import estimate_figures
 from core.learning.agent_answers import (
@@ -229,7 +229,7 @@ def make_rater(work: AgentContext, seat: AgentConfig) -> ReasonRater:
     """Return a function that rates with the model of a seat."""
 
     def rate(reasons: CaseReasons, reason: str) -> int | None:
-        ask = SeatAsker(seat, work, reasons.language, StopSignal(), ALIGNMENT_ROLE)
+        ask = ToolPromptRunner(seat, work, reasons.language, StopSignal(), ALIGNMENT_ROLE)
         fields = {name: getattr(reasons, name) for name in ("claim", "label", "rationale")}
         try:
             return ask(ALIGNMENT_ROLE, fields | {"reason": reason}, Rating).agreement

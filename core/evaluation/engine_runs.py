@@ -60,7 +60,7 @@ from core.schema.run_state import RESUMABLE_CAUSES, RunState
 from core.store import Store, open_store
 from core.store.sqlite import to_json
 from core.store.versions import NOTHING_LEARNED, LearnedArtefact, parse_body
-from core.verdict.consensus_weights import LearnedWeigher, add_weigher, parse_stored_weights
+from core.verdict.consensus_weights import LearnedConsensusPolicy, add_weigher, parse_stored_weights
 
 WEIGHT_CHOICES = ("uniform", "learned")
 MAX_NUMBER = 1_000_000_000
@@ -123,7 +123,7 @@ def describe_weights(weigher: ConsensusPolicy) -> str:
 
     Raises InputError if the weights are learned, but for none of these debaters.
     """
-    if not isinstance(weigher, LearnedWeigher):
+    if not isinstance(weigher, LearnedConsensusPolicy):
         return weigher.method
     unknown = weigher.unknown
     if len(unknown) == len(weigher.seats):

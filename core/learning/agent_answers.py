@@ -67,8 +67,8 @@ class SpeakingAgent:
 class AgentAnswers:
     """What was said in a finished run: `last` and `opening` are each agent's last and first answer.
 
-    Their numbers are as in `Votes.said`. `opener` spoke first. `seconds` run from start to end,
-    `opening_seconds` to the end of the first turn. `answers` holds the features of debaters'
+    Their numbers are as in `VoteMatrix.said`. `opener` spoke first. `seconds` run from start to
+    end, `opening_seconds` to the end of the first turn. `answers` holds the features of debaters'
     answers.
     """
 

@@ -84,9 +84,8 @@ class AnswerMatrix:
     `said` is (n, s): 1 hallucinated, 0 supported, one half unclear, NaN if there is no answer.
     `who` is (n, s), the answerer's place in `agents`, -1 without a record. `features` is (n, s, d)
     in the order of `ANSWER_FEATURES`. `labels` is (n,), 1 hallucinated. `graded` is (n,) how well
-    people
-    rated the response, from 0 to 1, NaN if they did not. Debates of one group lie on one side of a
-    fold.
+    people rated the response, from 0 to 1, NaN if they did not. Debates of one group lie on one
+    side of a fold.
     """
 
     agents: tuple[AnsweringAgent, ...]
@@ -428,10 +427,9 @@ def train_policy(
     """Train a policy by PPO, stopping early when the validation reward no longer rises.
 
     One debate is one step, an action is a score for each answer, and the reward is
-    `compute_mixture_reward`, so the best policy has w_i in proportion to exp(r_i / ENTROPY). With
-    a `start`
-    it continues from that policy in small steps (3.5: domain adaptation). Raises ConfigError
-    without stable-baselines3.
+    `compute_mixture_reward`, so the best policy has w_i in proportion to exp(r_i / ENTROPY_BONUS).
+    With a `start` it continues from that policy in small steps (3.5: domain adaptation). Raises
+    ConfigError without stable-baselines3.
     """
     require_policy_package()
     from core.learning.ppo import PolicyTrainer

@@ -195,7 +195,7 @@ def measure_debate_worth(rows: Sequence[DecidedRun]) -> DebateWorth | None:
 
 
 def _answers_by_step(heard: AgentAnswers) -> tuple[float, ...]:
-    """Return the answer of each of `WORTH_STEPS` in one debate, as in `Votes.said`."""
+    """Return the answer of each of `WORTH_STEPS` in one debate, as in `VoteMatrix.said`."""
     by_part = {agent.part: answer for agent, answer in heard.last.items()}
     debaters = [answer for agent, answer in heard.last.items() if agent.part == DEBATER]
     opener = heard.opening[heard.opener] if heard.opener else np.nan

@@ -293,7 +293,7 @@ def choose_calibration_inputs(rows: ScoredStatements) -> dict[MaterialKind, Sequ
 def apply_calibrations(
     rows: ScoredStatements, told: dict[MaterialKind, dict[str, Any]]
 ) -> FloatArray:
-    """Return the probabilities of the rows; `told` are the models of `calibrations`."""
+    """Return the probabilities of the rows; `told` are the models of `fit_calibrations`."""
     weights = [told[m]["weights"] for m in rows.materials]
     slopes = np.array([row_weights["score"] for row_weights in weights])
     steps = np.array([row_weights.get("values_different", 0.0) for row_weights in weights])

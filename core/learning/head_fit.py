@@ -319,7 +319,7 @@ def fit_calibration(
 ) -> tuple[FittedCalibrator, bool]:
     """Return the head's calibration, and whether it was cross-fitted on the training cases.
 
-    It is fitted to the calibration split if that has FEWEST_ON_SPLIT rows of each label.
+    It is fitted to the calibration split if that has MIN_SPLIT_ROWS rows of each label.
     Cross-fitted cases look surer than new ones will, because the encoder has seen them, and a head
     with words was chosen on the split: in both cases the curve may cool the probabilities but never
     sharpen them.

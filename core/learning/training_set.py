@@ -109,7 +109,7 @@ def grow_holdout(store: Store, now: float) -> TrainingSet:
     """Give every new case its side by rule, and return the set.
 
     A quarter of each label's cases is held out. Of the others about one in seven calibrates, as
-    soon as each label has FEWEST_TO_SPLIT of them. New cases are taken in the order of their
+    soon as each label has MIN_CASES_TO_SPLIT of them. New cases are taken in the order of their
     digests, which nobody can choose. Cases that have a side keep it.
     """
     with store.writing():

@@ -275,7 +275,7 @@ class ReplySchema(Generic[Kind]):
     def read(self, completion: Completion) -> Kind:
         """Return the reply as a value.
 
-        Raises Unusable: it is cut off, holds no JSON object, or one of another form.
+        Raises UnusableReply: it is cut off, holds no JSON object, or one of another form.
         """
         text = completion.text.strip()[:LONGEST]
         if _depth(text) > DEEPEST and _nesting(text) > DEEPEST:

@@ -1,7 +1,7 @@
 """The prompts in force, and the fence around every untrusted text on its way into one.
 
 Source: CEDA 3.3, A.3.1 to A.3.4, HaluAgent A.2. What passes `Fence.around` can neither end it nor
-pose as anyone else. Patterns look at a `skeleton` of the text, to which no offset ever refers.
+pose as anyone else. Patterns look at a `text_skeleton` of the text, to which no offset ever refers.
 """
 
 from __future__ import annotations

@@ -231,7 +231,7 @@ class RunPayer:
 
 @dataclass(frozen=True)
 class RunAgents:
-    """A run's agents and resources; `require_context_window` refuses too long a case."""
+    """A run's agents and resources; `require_room` refuses too long a case."""
 
     roster: Roster
     resources: ReviewResources
@@ -341,7 +341,7 @@ def build_run_agents(
 class _LlmRoster:
     """A roster of language models, its embedding model if any, and what its tools ask.
 
-    `require_context_window` refuses too long a case; `why_unfit` is that of `ReviewResources`.
+    `require_room` refuses too long a case; `why_unfit` is that of `ReviewResources`.
     """
 
     roster: Roster
@@ -433,7 +433,7 @@ def _explain_unfitness(
     The model in the box is tested here, once; others are tested in Settings, as that may cost.
     """
     from core.agents.qualification import (
-        NEEDED,
+        MIN_RIGHT_ANSWERS,
         load_qualification,
         qualification_key,
         qualify_model,
@@ -458,7 +458,7 @@ def _explain_unfitness(
         if result is not None and not result.has_passed:
             return (
                 f"{seat.model.split('/', 1)[-1]} failed its test as a judge: {result.words}, "
-                f"{NEEDED} are needed. Read what it says, but do not rely on it."
+                f"{MIN_RIGHT_ANSWERS} are needed. Read what it says, but do not rely on it."
             )
     return ""
 

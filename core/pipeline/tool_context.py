@@ -103,6 +103,6 @@ def make_asker_factory(seat: AgentConfig, work: AgentContext) -> AskerFactory | 
     """Let tools ask the model of that role; None for a built-in agent."""
     if seat.is_built_in:
         return None
-    from core.agents.agent_runner import SeatAsker
+    from core.agents.agent_runner import ToolPromptRunner
 
-    return lambda case, stop: SeatAsker(seat, work, case.language, stop)
+    return lambda case, stop: ToolPromptRunner(seat, work, case.language, stop)

@@ -374,7 +374,7 @@ def enqueue_run(store: Store, run_id: str, now: float) -> bool:
 
 
 def try_enqueue(store: Store, run_id: str, now: float) -> None:
-    """Call `enqueue` and only log a failure; `fill` makes up for it later."""
+    """Call `enqueue_run` and only log a failure; `fill_queue` makes up for it later."""
     try:
         enqueue_run(store, run_id, now)
     except (ReviewError, sqlite3.Error) as error:

@@ -1,8 +1,7 @@
 """Settings with their defaults and bounds, and the paths of files.
 
 Values enter at the edge (`Settings.from_mapping`, `resolve_home`) and are passed down. No other
-module
-bases a decision on the environment, except for settings that its own process needs.
+module bases a decision on the environment, except for settings that its own process needs.
 """
 
 from __future__ import annotations

@@ -601,7 +601,7 @@ def get_base_language(language: str) -> str:
 
 
 def parse_thresholds(number: int, body: Mapping[str, Any]) -> SpanThresholds:
-    """Parse the thresholds from a stored body; call this and its like through `read_body`."""
+    """Parse the thresholds from a stored body; call this and its like through `parse_body`."""
     kinds = ("reader", "votes", "panel", "weighted")
     return SpanThresholds(number, *(_parse_levels(body.get(kind)) for kind in kinds))
 

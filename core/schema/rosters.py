@@ -177,8 +177,7 @@ class AgentConfig:
     itself. `window` is in tokens, 0 where litellm knows it. Prices are US dollars for a million
     tokens, None where litellm's list decides. `seconds` is the longest silence to wait for.
     `reader` picks the built-in debater, one of `BUILT_IN_READERS`, or the member of the panel that
-    marks
-    words, one of `PANEL_READERS`.
+    marks words, one of `PANEL_READERS`.
     """
 
     model: str = ""

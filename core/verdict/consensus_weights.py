@@ -329,8 +329,8 @@ def parse_learned_weights(plain: Any) -> LearnedWeights:
 
 
 @dataclass(frozen=True)
-class LearnedWeigher:
-    """A `Weigher` that applies learned weights to a debate; unknown agents get the mean weight."""
+class LearnedConsensusPolicy:
+    """A `ConsensusPolicy` by learned weights; unknown agents get the mean weight."""
 
     learned: LearnedWeights
     seats: Mapping[str, AnsweringAgent]
@@ -404,7 +404,7 @@ def add_weigher(roster: Roster, store: Store, run: Run) -> Roster:
     if learned is None:
         return roster
     seats = identify_answerers(roster, run.plan.sheet)
-    return replace(roster, weigher=LearnedWeigher(learned, seats, number))
+    return replace(roster, weigher=LearnedConsensusPolicy(learned, seats, number))
 
 
 def parse_stored_weights(body: Mapping[str, Any]) -> LearnedWeights | None:

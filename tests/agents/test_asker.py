@@ -9,7 +9,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from core.agents.agent_runner import SeatAsker
+from core.agents.agent_runner import ToolPromptRunner
 from core.llm.limits import estimate_tokens
 from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ConfigError, ModelError, ReplyError
@@ -27,8 +27,10 @@ FIELDS = {"from_language": "German", "into_language": "English", "text": "Guten 
 GOOD = json.dumps({"reason": "Both greet.", "same_meaning": True})
 
 
-def asker(place: Workplace, language: str = "en", stop: StopSignal | None = None) -> SeatAsker:
-    return SeatAsker(SEAT, place.work, language, stop or StopSignal())
+def asker(
+    place: Workplace, language: str = "en", stop: StopSignal | None = None
+) -> ToolPromptRunner:
+    return ToolPromptRunner(SEAT, place.work, language, stop or StopSignal())
 
 
 def test_fields_are_fenced_and_the_reply_comes_in_its_shape() -> None:

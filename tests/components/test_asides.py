@@ -28,7 +28,7 @@ from core.schema.events import (
 )
 from core.schema.records import Judgement, Plan, Run, Turn
 from core.schema.run_state import fold_events
-from core.verdict.consensus_weights import LearnedWeigher, LearnedWeights, Method
+from core.verdict.consensus_weights import LearnedConsensusPolicy, LearnedWeights, Method
 from tests.components.speaking import debate_html
 from tests.fakes import make_case
 
@@ -78,7 +78,7 @@ def test_they_stand_between_the_turns_that_they_were_said_between() -> None:
     ],
 )
 def test_learned_weights_are_told_in_words_with_their_number(method: Method, told: str) -> None:
-    weigher = LearnedWeigher(LearnedWeights(method), {}, 3)
+    weigher = LearnedConsensusPolicy(LearnedWeights(method), {}, 3)
     weighed = ConsensusWeighed(5.0, weigher.method, (("Ada", 0.6), ("Ben", 0.4)), 0.6)
     assert told in render_weights(weighed)
 

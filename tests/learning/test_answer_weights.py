@@ -54,7 +54,7 @@ from core.verdict.consensus_weights import (
     NETWORK_FEATURES,
     AnsweringAgent,
     AnswerNetwork,
-    LearnedWeigher,
+    LearnedConsensusPolicy,
     Method,
     add_weigher,
     identify_answerers,
@@ -280,7 +280,7 @@ def test_answers_are_weighed_by_what_is_in_use(store: Store) -> None:
     seats = identify_answerers(roster, None)
     assert seats["Ada"] == AnsweringAgent("Reader Ada", rules=hash_rule(ada.rule))
     weigher = add_weigher(roster, store, run_of(store, learned.number)).weigher
-    assert isinstance(weigher, LearnedWeigher)
+    assert isinstance(weigher, LearnedConsensusPolicy)
     at_told_rules = {name: replace(seat, rules="r1") for name, seat in seats.items()}
     weigher = replace(weigher, seats=at_told_rules)
     turns = [turn(1, "Ada", "supported"), turn(2, "Ben", "hallucinated")]
@@ -302,7 +302,7 @@ def test_in_a_run_an_answer_weighs_what_it_weighed_when_weights_were_compared(st
         said = [SIDE_OF[answers.said[n, s]] for s in range(2)]
         names = [agent.name.removeprefix("Reader ") for agent in row.heard.answers]
         turns = [turn(s + 1, names[s], said[s], quotes=("verified",)) for s in range(2)]
-        own = dict(LearnedWeigher(weights, agents, 1).weights(VIEW, turns))
+        own = dict(LearnedConsensusPolicy(weights, agents, 1).weights(VIEW, turns))
         assert [own[name] for name in names] == pytest.approx(expected[n].tolist())
         seen.add(tuple(said))
     assert len(seen) > 1

@@ -17,7 +17,7 @@ from core.verdict.consensus_weights import (
     STANCES,
     AnsweringAgent,
     AnswerNetwork,
-    LearnedWeigher,
+    LearnedConsensusPolicy,
     LearnedWeights,
     PastAnswers,
     compute_answer_features,
@@ -49,8 +49,8 @@ def network(seed: int = 1) -> AnswerNetwork:
     )
 
 
-def weigher(learned: LearnedWeights) -> LearnedWeigher:
-    return LearnedWeigher(
+def weigher(learned: LearnedWeights) -> LearnedConsensusPolicy:
+    return LearnedConsensusPolicy(
         learned, {"Ada": ADA, "Ben": BEN, "Cleo": AnsweringAgent("Agent Cleo")}, 7
     )
 
