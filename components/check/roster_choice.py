@@ -279,9 +279,9 @@ def draw_roster_choice(key: str, chosen: str = BUILT_IN_ROSTER) -> str:
     return str(name or BUILT_IN_ROSTER)
 
 
-def describe_roster(key: str) -> str:
+def describe_roster(key: str, default: str) -> str:
     """Return the line under a page's title that says which roster will check."""
-    name = str(st.session_state.get(key) or BUILT_IN_ROSTER)
+    name = str(st.session_state.get(key) or default)
     if name == BUILT_IN_ROSTER:
         return f":material/offline_bolt: {escape_markdown(format_roster(name))}"
     sheet = load_roster_config(name)

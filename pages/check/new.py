@@ -26,7 +26,7 @@ started = st.session_state.pop("new.started", "")
 if started:
     st.switch_page("pages/check/run.py", query_params={"run": started})
 restore_draft()
-draw_page_title("New check", describe_roster("new.roster"))
+draw_page_title("New check", describe_roster("new.roster", get_project_roster()))
 
 left, right = st.columns([3, 2], gap="large")
 with left:

@@ -1,4 +1,4 @@
-"""Settings: your name, keys, rosters, reader, web search, limits, and what works here."""
+"""Settings: your name, models, keys, reader, web search, the limits, and what works here."""
 
 from components.app.frame import draw_page_title
 from components.setup.rosters import draw_rosters
@@ -13,8 +13,8 @@ from components.setup.settings import (
 
 draw_page_title("Settings")
 draw_person()
-draw_keys()
 draw_rosters()
+draw_keys()
 draw_readers()
 draw_web_search()
 draw_limits()

@@ -77,6 +77,7 @@ def test_one_click_puts_a_model_in_use_tests_it_and_new_check_begins_with_it(
     assert any("its verdicts are unclear" in warning.value for warning in at.warning)
     at.switch_page("pages/check/new.py").run()
     assert at.selectbox(key="new.roster").value == NAME
+    assert any("Every speaking role is tiny" in caption.value for caption in at.caption)
 
 
 def test_a_lead_lets_a_failed_judge_count_and_takes_that_back(
