@@ -369,7 +369,7 @@ def _build_rate_row(rate: float, limit: ConfidenceLimit) -> dict[str, Any]:
     return {
         "Target": f"{100 * rate:.3g}%",
         "From": "–" if limit.threshold is None else f"{100 * limit.threshold:.3g}%",
-        "AnsweredVerdict": f"{answered}%",
+        "Answered": f"{answered}%",
         "To people": f"{100 - answered}%",
         "Wrong of those answered": f"{limit.wrong} of {limit.answered}" if limit.answered else "",
         "Why none": _explain_no_limit(rate, limit),
