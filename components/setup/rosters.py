@@ -134,7 +134,6 @@ def _work(trial: ModelTest, keys: Keys, home: Path, account: CallAccount) -> Non
             home=home,
             account=replace(account, run_id=new_id()),
             clock=time.time,
-            without={one.model for one in trial.found if not one.works},
         ):
             trial.judged.append(result)
     except Stopped:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -127,12 +127,10 @@ def qualify_deciding_models(
     home: Path,
     account: CallAccount,
     clock: Callable[[], float],
-    without: Collection[str] = (),
 ) -> Iterator[Qualification]:
     """Test and keep each language model of the sheet that may decide in some protocol, one by one.
 
-    Models named in `without` are left out. `account.run_id` is new for each test, so that no
-    earlier reply is taken for an answer.
+    `account.run_id` is new for each test, so that no earlier reply is taken for an answer.
 
     Raises:
         ReviewError: a service failed, or a cap leaves no room; what was tested before is kept.
@@ -164,7 +162,10 @@ def qualification_key(seat: AgentConfig, book: PromptBook) -> str:
 def load_qualification(store: Store, key: str) -> Qualification | None:
     """The newest result of that key; None where the model was not tested."""
     kept = store.projects.note(f"qualification.{key}")
-    return msgspec.json.decode(kept, type=Qualification) if kept else None
+    try:
+        return msgspec.json.decode(kept, type=Qualification) if kept else None
+    except msgspec.MsgspecError:  # written by hand, or by another version: not tested
+        return None
 
 
 def save_qualification(store: Store, key: str, result: Qualification) -> None:

@@ -54,7 +54,7 @@ def _asked(name: str, port: int) -> FoundServer | None:
     try:
         with httpx.Client(timeout=SECONDS, trust_env=False) as client:
             listed = _json(client, f"{address}/models")
-    except (httpx.HTTPError, ValueError):
+    except (httpx.HTTPError, ValueError, RecursionError):
         return None
     models = tuple(_models(listed))
     return FoundServer(name, address, models) if models else None
@@ -98,7 +98,7 @@ def find_slots(address: str) -> int:
     try:
         with httpx.Client(timeout=SECONDS, trust_env=False) as client:
             told = _json(client, f"{address.rstrip('/').removesuffix('/v1')}/props")
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError):
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError):
         return 0
     slots = told.get("total_slots") if isinstance(told, dict) else None
     return slots if isinstance(slots, int) and 0 < slots <= MOST_SLOTS else 0
@@ -109,7 +109,7 @@ def find_window(address: str, model: str) -> int:
     try:
         with httpx.Client(timeout=SECONDS, trust_env=False) as client:
             models = list(_models(_json(client, f"{address.rstrip('/')}/models")))
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError):
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError):
         return 0
     return next((one.window for one in models if one.name == model.removeprefix("openai/")), 0)
 
@@ -121,10 +121,11 @@ def turn_at(address: str, stop: StopSignal, usual: int = MOST_SLOTS) -> Iterator
     `usual` is how many it has where it does not tell. Raises Stopped: `stop` was set while all
     were taken.
     """
-    with _turns_lock:
-        if address not in _turns:
-            _turns[address] = threading.Semaphore(find_slots(address) or usual)
-        slots = _turns[address]
+    if address not in _turns:
+        count = find_slots(address) or usual  # outside the lock: a slow server keeps nobody else
+        with _turns_lock:
+            _turns.setdefault(address, threading.Semaphore(count))
+    slots = _turns[address]
     while not slots.acquire(timeout=0.1):
         stop.check()
     try:
