@@ -13,8 +13,8 @@ from components.widgets.wording import escape_markdown, format_time
 from core.agents.qualification import (
     MIN_RIGHT_ANSWERS,
     Qualification,
+    list_deciding_models,
     load_qualification,
-    qualification_key,
     trust_model,
     trusted_by,
 )
@@ -98,8 +98,7 @@ def draw_qualifications(sheet: RosterConfig) -> None:
     with state.open_store() as store:
         project = state.get_project(store)
         book = PromptBook(store.prompt_edits.of_project(project.id))
-        seats = (sheet.judge, sheet.tool_picker, *(debater.seat for debater in sheet.debaters))
-        models = {qualification_key(seat, book): seat for seat in seats if not seat.is_built_in}
+        models = list_deciding_models(sheet, book)
         found = {key: load_qualification(store, key) for key in models}
         trusted = {key: trusted_by(store, project.id, key) for key in models}
     for key, seat in models.items():

@@ -96,7 +96,7 @@ def qualify_model(
 
     judge = LlmJudge(seat, replace(work, judging=(PROMPT,)))
 
-    def asked(number: int) -> Iterator[Label | None]:
+    def judge_case(number: int) -> Iterator[tuple[int, Label | None]]:
         evidence, claim, _ = CASES[number]
         passage = Passage("P1", "test", "Evidence", False, None, 0, len(evidence), evidence, 1.0)
         case = Case(f"test {number}", "", claim, language="en")
@@ -105,14 +105,11 @@ def qualify_model(
             view, EvidenceContext((), (passage.id,), ""), (), False, "plain", number + 1001
         )
         try:
-            yield judge.decide(seen, stop).label
+            yield number, judge.decide(seen, stop).label
         except ReplyError:
-            yield None
+            yield number, None
 
-    def answer(number: int) -> Iterator[tuple[int, Label | None]]:
-        yield from ((number, label) for label in asked(number))
-
-    streams = [partial(answer, number) for number in range(len(CASES))]
+    streams = [partial(judge_case, number) for number in range(len(CASES))]
     labels = dict(merge_streams(streams, workers=AT_ONCE))
     right = sum(labels[number] == label for number, (_, _, label) in enumerate(CASES))
     unreadable = sum(label is None for label in labels.values())
@@ -141,26 +138,29 @@ def qualify_deciding_models(
         book = PromptBook(store.prompt_edits.of_project(account.project_id))
     desk = MeteredClient(ModelClient(keys), home, account, caps, clock)
     work = AgentContext(desk, book, Fence.of_run(account.run_id), home)
-    seats = (sheet.judge, sheet.tool_picker, *(debater.seat for debater in sheet.debaters))
-    models = {
-        qualification_key(seat, book): seat for seat in reversed(seats) if not seat.is_built_in
-    }
-    for key, seat in models.items():
+    for key, seat in list_deciding_models(sheet, book).items():
         result = qualify_model(seat, work, stop, clock())
         with open_store(home) as store, store.writing():
             save_qualification(store, key, result)
         yield result
 
 
+def list_deciding_models(sheet: RosterConfig, book: PromptBook) -> dict[str, AgentConfig]:
+    """Return the sheet's models that decide in some protocol, each once, by their test's key."""
+    seats = (sheet.judge, sheet.tool_picker, *(debater.seat for debater in sheet.debaters))
+    models = (seat for seat in reversed(seats) if not seat.is_built_in)  # the judge's settings win
+    return {qualification_key(seat, book): seat for seat in models}
+
+
 def qualification_key(seat: AgentConfig, book: PromptBook) -> str:
-    """Names what a result belongs to: model, address, and the prompt and cases that were asked."""
+    """Return what a result belongs to: a digest of model, address, prompt and cases."""
     prompt = book.prompt(PROMPT, "en")
-    whole = json.dumps([seat.model, seat.api_base, prompt.hash, CASES])
+    whole = json.dumps([seat.model, seat.api_base.rstrip("/"), prompt.hash, CASES])
     return hashlib.sha256(whole.encode()).hexdigest()[:16]
 
 
 def load_qualification(store: Store, key: str) -> Qualification | None:
-    """The newest result of that key; None where the model was not tested."""
+    """Return the newest result of that key, or None where the model was not tested."""
     kept = store.projects.note(f"qualification.{key}")
     try:
         return msgspec.json.decode(kept, type=Qualification) if kept else None

@@ -78,7 +78,8 @@ class ModelClient:
         def attempt(relaxed: frozenset[str]) -> Completion | CallFault:
             request = chat_request(call, self._keys, relaxed)
             faults = self._faults(call.seat, request)
-            answer = _Answer(call, request, faults, self._patience.longest(call.seat.seconds))
+            longest = self._patience.longest(call.seat.seconds) + reading_seconds(call)
+            answer = _Answer(call, request, faults, longest)
             return run_streamed(answer.streamed, speak, stop)
 
         stop.check()
@@ -177,7 +178,7 @@ class _Answer:
     async def _read(self, heard: _Heard, put: Put) -> None:
         """Read to the end; only a token count follows the finish reason, and may be lost."""
         async with aclosing(stream_pieces(self.call.seat, self.request)) as stream:
-            allowed = self.call.seat.seconds + self._reading_seconds
+            allowed = self.call.seat.seconds + reading_seconds(self.call)
             while (piece := await self._within(anext(stream, None), allowed)) is not None:
                 allowed = self.call.seat.seconds
                 heard.hear(piece)
@@ -191,14 +192,6 @@ class _Answer:
                 async with asyncio.timeout(min(LATEST_COUNT, self.call.seat.seconds)):
                     async for piece in stream:
                         heard.hear(piece)
-
-    @property
-    def _reading_seconds(self) -> float:
-        """Seconds that a server on a person's own machine may take to read the prompt."""
-        if not is_on_own_server(self.call.seat):
-            return 0.0
-        tokens = sum(estimate_tokens(message.text) for message in self.call.messages)
-        return max(0, tokens - SHORT_PROMPT) / SLOWEST_READING
 
     async def _within(self, step: Any, seconds: float) -> Any:
         """Take one step of the stream within the allowed silence."""
@@ -302,6 +295,14 @@ def base_request(seat: AgentConfig, keys: Keys) -> dict[str, Any]:
     return request
 
 
+def reading_seconds(call: Call) -> float:
+    """Return the seconds that a person's own server may take to read a long prompt."""
+    if not is_on_own_server(call.seat):
+        return 0.0
+    tokens = sum(estimate_tokens(message.text) for message in call.messages)
+    return max(0, tokens - SHORT_PROMPT) / SLOWEST_READING
+
+
 def chat_request(call: Call, keys: Keys, relaxed: frozenset[str]) -> dict[str, Any]:
     """Return the whole request, without the `relaxed` parts that this server refuses."""
     seat = call.seat
@@ -315,6 +316,7 @@ def chat_request(call: Call, keys: Keys, relaxed: frozenset[str]) -> dict[str, A
         "stream_options": {"include_usage": True},
         "drop_params": True,
     }
+    request["timeout"] += reading_seconds(call)
     for part in ("temperature", "stream_options"):
         if part in relaxed:
             del request[part]

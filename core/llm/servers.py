@@ -101,7 +101,7 @@ def find_slots(address: str) -> int:
     except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError):
         return 0
     slots = told.get("total_slots") if isinstance(told, dict) else None
-    return slots if isinstance(slots, int) and 0 < slots <= MOST_SLOTS else 0
+    return slots if type(slots) is int and 0 < slots <= MOST_SLOTS else 0
 
 
 def find_window(address: str, model: str) -> int:

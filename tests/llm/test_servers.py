@@ -10,7 +10,11 @@ from threading import Thread
 
 import pytest
 
+from core.llm.call import Call, Message
+from core.llm.client import chat_request
+from core.llm.keys import Keys
 from core.llm.servers import FoundServer, ServedModel, find_servers
+from core.schema.rosters import AgentConfig
 
 # As the servers answer; shortened to what is read.
 VLLM = {"data": [{"id": "Qwen/Qwen2.5-7B-Instruct", "max_model_len": 32768}]}
@@ -69,3 +73,14 @@ def test_a_server_is_found_with_its_models_and_windows(
 def test_whoever_else_listens_there_is_no_server_of_models(body: bytes, status: int) -> None:
     with serving(body, status) as port:
         assert find_servers({"Mine": port, "Nobody": 9}) == ()
+
+
+def test_a_long_prompt_is_waited_for_at_an_own_server_alone() -> None:
+    def timeout(api_base: str, words: int) -> float:
+        seat = AgentConfig("openai/tiny", api_base, seconds=10)
+        call = Call(seat, (Message("user", "word " * words),))
+        return float(chat_request(call, Keys({"OPENAI_API_KEY": "k"}), frozenset())["timeout"])
+
+    own = "http://127.0.0.1:9/v1"
+    assert timeout(own, 4000) > 100 + timeout(own, 10)
+    assert timeout("", 4000) == timeout("", 10)
