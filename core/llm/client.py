@@ -40,8 +40,7 @@ Vector = Sequence[float]
 
 FILTERED = "content_filter"
 LATEST_COUNT = 5.0  # seconds after an answer's end, which is not lost with its count
-SHORT_PROMPT = 500  # tokens that the seat's own seconds have to do for
-SLOWEST_READING = 20.0  # tokens of a prompt a second, on a laptop without a graphics card
+READ_IN_TIME = 1200  # tokens of a prompt that a laptop without a graphics card reads in 60 s
 LONGEST_ANSWER = 1_000_000  # characters, far beyond any token limit that a server keeps to
 
 
@@ -296,11 +295,11 @@ def base_request(seat: AgentConfig, keys: Keys) -> dict[str, Any]:
 
 
 def reading_seconds(call: Call) -> float:
-    """Return the seconds that a person's own server may take to read a long prompt."""
+    """Return the seconds beyond the agent's own that its own server may read a long prompt."""
     if not is_on_own_server(call.seat):
         return 0.0
     tokens = sum(estimate_tokens(message.text) for message in call.messages)
-    return max(0, tokens - SHORT_PROMPT) / SLOWEST_READING
+    return call.seat.seconds * max(0, tokens / READ_IN_TIME - 1)
 
 
 def chat_request(call: Call, keys: Keys, relaxed: frozenset[str]) -> dict[str, Any]:
