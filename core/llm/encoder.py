@@ -66,6 +66,8 @@ class OnnxEncoder:
             options.log_severity_level = 3
             # Else its threads spin for 30 ms after every text, as the first calls go out.
             options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+            # Else sums of 8-bit products saturate on processors without VNNI.
+            options.add_session_config_entry("session.x64quantprecision", "1")
             self._session: Any = onnxruntime.InferenceSession(
                 str(folder / "encoder.onnx"), options, providers=["CPUExecutionProvider"]
             )
