@@ -189,7 +189,7 @@ class FakeDesk:
             id=asked.slot,
             role=asked.role,
             slot=asked.slot,
-            model=asked.call.seat.model,
+            model=asked.call.agent.model,
             prompt=asked.prompt,
             prompt_hash=asked.prompt_hash,
             tokens_in=done.tokens_in if done else 0,

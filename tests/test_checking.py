@@ -94,7 +94,7 @@ def test_a_plan_holds_the_sheet_and_the_cap_and_nothing_is_stored(home: Path) ->
     plan, notices = plan_check(home, request, Keys({}))
     assert (plan.roster, plan.token_cap, notices) == ("openai/x", 500, [])
     assert plan.sheet is not None
-    assert {seat.api_base for _, seat in plan.sheet.seats() if seat.model} == {base}
+    assert {seat.api_base for _, seat in plan.sheet.agents_by_role() if seat.model} == {base}
     built_in, _ = plan_check(home, CheckRequest("A claim."), Keys({}))
     assert (built_in.roster, built_in.sheet) == ("builtin", None)
     aws = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION_NAME": "eu-west-3"}

@@ -155,7 +155,7 @@ UNPRICED = AgentConfig(model="ollama/y", max_tokens=400)
 def sheet_of(seat: AgentConfig) -> RosterConfig:
     """Every speaking role to one model."""
     sheet = RosterConfig("ours")
-    for role, _ in sheet.seats():
+    for role, _ in sheet.agents_by_role():
         sheet = sheet if role == "retriever" else sheet.with_seat(role, seat)
     return sheet
 
@@ -190,7 +190,7 @@ def test_an_audits_calls_are_those_of_its_picker_tools_and_reflector() -> None:
 def of_debate(protocol: str, **options: object) -> tuple[int, int]:
     """The likely calls and the most of one statement's debate and judge; no other role is paid."""
     sheet = RosterConfig("ours")
-    for role, _ in sheet.seats():
+    for role, _ in sheet.agents_by_role():
         if role.startswith("debater") or role in ("judge", "context writer"):
             sheet = sheet.with_seat(role, SEAT)
     chosen = DebateOptions(**options)  # type: ignore[arg-type]
@@ -221,7 +221,7 @@ def test_calls_are_those_of_the_debaters_who_are_seated(protocol: str) -> None:
         options = DebateOptions(rounds=3, is_swapped=is_swapped)
         size = CheckSize(100, protocol=protocol, options=options)
         for is_most in (False, True):
-            asked = {s.seat.model: s.calls for s in plan_calls(sheet, size, is_most) if s.calls}
+            asked = {s.agent.model: s.calls for s in plan_calls(sheet, size, is_most) if s.calls}
             asked = {model: asked.get(model, 0) for model in [seat.model for seat in unlike]}
             half = 3 * (1 + (is_swapped and protocol == "copmad"))
             assert list(asked.values())[1:] == [half, 0], "the first may be the judge too"
@@ -256,7 +256,7 @@ def test_a_picker_is_expected_to_read_every_tool() -> None:
     tools = estimate_tokens("".join(describe_toolbox()))
     size = CheckSize(240, protocol="audit")
     picker = [s for s in plan_calls(RosterConfig("ours", tool_picker=SEAT), size, False) if s.calls]
-    (picks, asked) = [step for step in picker if not step.seat.is_built_in]
+    (picks, asked) = [step for step in picker if not step.agent.is_built_in]
     assert picks.calls == 3 * asked.calls
     assert tools < picks.prompt < 1.5 * tools
     assert asked.prompt < tools, "what is compared is no matter of tools"

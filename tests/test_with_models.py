@@ -107,7 +107,7 @@ def sheet_at(server: Loopback, *, seconds: int = 2) -> RosterConfig:
 def sheet_of_base(base: str, seconds: int) -> RosterConfig:
     """Every speaking role to the model at that address."""
     sheet = make_single_model_roster("openai/loopback", base)
-    for role, seat in list(sheet.seats()):
+    for role, seat in list(sheet.agents_by_role()):
         if not seat.is_built_in:
             sheet = sheet.with_seat(role, replace(seat, seconds=seconds))
     return sheet

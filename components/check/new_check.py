@@ -463,7 +463,7 @@ def _keyless_roster(project: Project) -> str:
     name = str(_field_value("roster", project.roster))
     config = load_roster_config(name)
     if config is None or not all(
-        agent.is_built_in or is_on_own_server(agent) for _, agent in config.seats()
+        agent.is_built_in or is_on_own_server(agent) for _, agent in config.agents_by_role()
     ):
         return BUILT_IN_ROSTER
     return name

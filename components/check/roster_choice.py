@@ -206,7 +206,7 @@ def list_offered_protocols(rosters: Sequence[str], key: str) -> tuple[str, ...]:
     A choice in the widget `key` that is no longer offered is dropped.
     """
     with state.open_store() as store:
-        sheets = {sheet.name: sheet for sheet in list_rosters(store)}
+        sheets = {roster_config.name: roster_config for roster_config in list_rosters(store)}
     runnable = {name for roster in rosters for name in list_protocols(sheets.get(roster))}
     offered = (
         *EVERYDAY_PROTOCOLS,
@@ -258,7 +258,10 @@ def _protocol_note(project: Project, person: str) -> str:
 def list_roster_labels() -> dict[str, str]:
     """Return the display names of all rosters by name."""
     with state.open_store() as store:
-        return {sheet.name: format_roster(sheet.name, sheet.words) for sheet in list_rosters(store)}
+        return {
+            roster_config.name: format_roster(roster_config.name, roster_config.words)
+            for roster_config in list_rosters(store)
+        }
 
 
 def draw_roster_choice(key: str, chosen: str = BUILT_IN_ROSTER) -> str:
@@ -284,8 +287,9 @@ def describe_roster(key: str, default: str) -> str:
     name = str(st.session_state.get(key) or default)
     if name == BUILT_IN_ROSTER:
         return f":material/offline_bolt: {escape_markdown(format_roster(name))}"
-    sheet = load_roster_config(name)
-    return f":material/cloud: {escape_markdown(format_roster(name, sheet.words if sheet else ''))}"
+    roster_config = load_roster_config(name)
+    words = format_roster(name, roster_config.words if roster_config else "")
+    return f":material/cloud: {escape_markdown(words)}"
 
 
 def load_library_entries(store: Store, sources: Sequence[str]) -> list[LibraryEntry]:
@@ -351,12 +355,16 @@ def load_roster_config(name: str) -> RosterConfig | None:
 
 def draw_roster_keys(names: Sequence[str], page: str) -> None:
     """Draw fields for keys that these rosters need and the server lacks, each once."""
-    sheets = [sheet for sheet in map(load_roster_config, dict.fromkeys(names)) if sheet is not None]
+    sheets = [
+        roster_config
+        for roster_config in map(load_roster_config, dict.fromkeys(names))
+        if roster_config is not None
+    ]
     if sheets:
         models = [
             (agent.model, agent.api_base)
-            for sheet in sheets
-            for _, agent in sheet.seats()
+            for roster_config in sheets
+            for _, agent in roster_config.agents_by_role()
             if not agent.is_built_in
         ]
         state.warm_up_models(tuple(dict.fromkeys(models)))
@@ -372,10 +380,10 @@ def build_plan(
     options: DebateOptions = DEFAULT_OPTIONS,
 ) -> Plan:
     """Return a plan with the roster's current settings. Raises InputError: the roster is gone."""
-    sheet = None
+    roster_config = None
     if name != BUILT_IN_ROSTER:
         with state.open_store() as store:
-            sheet = find_roster(name, store)
+            roster_config = find_roster(name, store)
     return Plan(
-        protocol, name, max_turns=max_turns, passages=passages, sheet=sheet, options=options
+        protocol, name, max_turns=max_turns, passages=passages, sheet=roster_config, options=options
     )

@@ -323,8 +323,8 @@ def _draw_answers(learned: LearnedArtefact) -> None:
     with st.expander("How much each debater weighs"):
         draw_table(
             [
-                {"Debater": f"{name}, {seat}" if seat else name, "Mean weight": weight}
-                for name, seat, weight in answers["mean_weights"]
+                {"Debater": f"{name}, {config}" if config else name, "Mean weight": weight}
+                for name, config, weight in answers["mean_weights"]
             ],
             column_config={"Mean weight": st.column_config.NumberColumn(format="%.2f")},
         )

@@ -76,7 +76,7 @@ def _model_words(model: ServedModel) -> str:
     return f"{model.name} · {model.window:,} tokens" if model.window else model.name
 
 
-def _put_in_use(sheet: RosterConfig) -> str:
+def _put_in_use(roster_config: RosterConfig) -> str:
     """Keep the roster, and have new checks of the project use it; its name, or empty."""
     with store_problem(PROBLEM):
         with state.open_store() as store, store.writing():
@@ -84,31 +84,33 @@ def _put_in_use(sheet: RosterConfig) -> str:
             person = state.require_role(
                 store, project.id, "admin", "choose the models of new checks"
             )
-            newest = store.rosters.newest(sheet.name)
-            if sheet.name not in SHIPPED_ROSTERS and (newest is None or newest.sheet != sheet):
-                store.rosters.save(sheet, person, time.time())
-            store.projects.save(replace(project, roster=sheet.name))
+            newest = store.rosters.newest(roster_config.name)
+            if roster_config.name not in SHIPPED_ROSTERS and (
+                newest is None or newest.sheet != roster_config
+            ):
+                store.rosters.save(roster_config, person, time.time())
+            store.projects.save(replace(project, roster=roster_config.name))
         st.session_state.pop("new.roster", None)  # New check begins with the project's
-        return sheet.name
+        return roster_config.name
     return ""
 
 
-def draw_qualifications(sheet: RosterConfig) -> None:
+def draw_qualifications(roster_config: RosterConfig) -> None:
     """Draw how the deciding models did in the judge test, and whether a lead lets them count."""
     with state.open_store() as store:
         project = state.get_project(store)
         book = PromptBook(store.prompt_edits.of_project(project.id))
-        models = list_deciding_models(sheet, book)
+        models = list_deciding_models(roster_config, book)
         found = {key: load_qualification(store, key) for key in models}
         trusted = {key: trusted_by(store, project.id, key) for key in models}
-    for key, seat in models.items():
-        _draw_qualification(key, seat, found[key], trusted[key])
+    for key, agent in models.items():
+        _draw_qualification(key, agent, found[key], trusted[key])
 
 
 def _draw_qualification(
-    key: str, seat: AgentConfig, result: Qualification | None, trusted: str
+    key: str, agent: AgentConfig, result: Qualification | None, trusted: str
 ) -> None:
-    name = escape_markdown(seat.model.split("/", 1)[-1])
+    name = escape_markdown(agent.model.split("/", 1)[-1])
     if result is None:
         st.caption(
             f":material/help: {name} was not tested as a judge yet: “Test every role” asks it "

@@ -142,7 +142,7 @@ def _read_again(chosen: list[LibraryEntry]) -> None:
 
 def _draw_roster(project: Project) -> str:
     with state.open_store() as store:
-        words = {sheet.name: sheet.words for sheet in list_rosters(store)}
+        words = {roster_config.name: roster_config.words for roster_config in list_rosters(store)}
     rosters = list(words)
     if project.roster not in words:
         gone = f"The model set “{project.roster}” is not there any more: choose another and save."

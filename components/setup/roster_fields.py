@@ -1,4 +1,4 @@
-"""A roster as a table, and the form in which one is written: a row for each seat."""
+"""A roster as a table, and the form in which one is written: a row for each role."""
 
 from __future__ import annotations
 
@@ -82,13 +82,13 @@ def html_table_of(heads: Sequence[str], rows: Sequence[Sequence[str | Html]]) ->
     return element("div", inside, style=AROUND)
 
 
-def roster_table(sheet: RosterConfig, book: PromptBook) -> Html:
-    """Every seat of the sheet as a row; `book` holds the prompts in force."""
+def roster_table(roster: RosterConfig, book: PromptBook) -> Html:
+    """Every role of the roster as a row; `book` holds the prompts in force."""
     rows: list[list[str | Html]] = []
     debaters = 0
-    for role, seat in sheet.seats():
-        has_text = not seat.is_built_in and role != "retriever"
-        reader = seat.reader
+    for role, agent in roster.agents_by_role():
+        has_text = not agent.is_built_in and role != "retriever"
+        reader = agent.reader
         if role.startswith("debater "):  # built-in readers take turns where none is named
             reader, debaters = (
                 reader or BUILT_IN_READERS[debaters % len(BUILT_IN_READERS)],
@@ -97,11 +97,11 @@ def roster_table(sheet: RosterConfig, book: PromptBook) -> Html:
         rows.append(
             [
                 capitalize_role(role),
-                element("div", seat.model or READER_WORDS.get(reader, "built-in"), style=NAME),
-                NONE if seat.is_built_in else shown_address(seat),
-                f"{seat.temperature:g}" if has_text else NONE,
-                f"{seat.max_tokens:,}" if has_text else NONE,
-                _price_words(seat),
+                element("div", agent.model or READER_WORDS.get(reader, "built-in"), style=NAME),
+                NONE if agent.is_built_in else shown_address(agent),
+                f"{agent.temperature:g}" if has_text else NONE,
+                f"{agent.max_tokens:,}" if has_text else NONE,
+                _price_words(agent),
                 _prompt_cell(role, book) if has_text else NONE,
             ]
         )
@@ -113,10 +113,10 @@ def capitalize_role(role: str) -> str:
     return role[:1].upper() + role[1:]
 
 
-def _price_words(seat: AgentConfig) -> str:
-    if seat.is_built_in:
+def _price_words(agent: AgentConfig) -> str:
+    if agent.is_built_in:
         return NONE
-    if (price := price_of(seat)) is None:
+    if (price := price_of(agent)) is None:
         return "unknown"
     per_in, per_out = price.per_token_in * MILLION, price.per_token_out * MILLION
     if not per_in and not per_out:
@@ -142,7 +142,7 @@ KEY = "rosters.edit."
 DRAFT = "rosters.draft"  # {"fixed", "seen", "prompts", "rows", "typed", "round"}
 REFUSED = "rosters.refused"
 DEBATER, PANELIST = "Debater ", "Span panel "
-BEFORE = 6  # seats before the debaters
+BEFORE = 6  # roles before the debaters
 SILENT = ("Retriever", "Segmenter")  # they stay as they are when one model gets every role
 TEXTS: dict[str, list[str]] = {
     "model": ["Model", "provider/model as litellm names it, e.g. openai/gpt-4o-mini"],
@@ -161,45 +161,45 @@ PRICES = (0.0, HIGHEST_PRICE)
 BOUNDS = {**WHOLE, "temperature": TEMPERATURE, "price_in": PRICES, "price_out": PRICES}
 
 
-def begin_form(sheet: RosterConfig, *, fixed: str = "", seen: int = 0) -> None:
+def begin_form(roster: RosterConfig, *, fixed: str = "", seen: int = 0) -> None:
     """Open the form, from a callback; `fixed` and `seen` name the kept version that is changed."""
     if DRAFT in st.session_state:
         return  # a double click; what is being written stays
-    st.session_state[DRAFT] = {"fixed": fixed, "seen": seen, "prompts": sheet.prompts, "round": 0}
+    st.session_state[DRAFT] = {"fixed": fixed, "seen": seen, "prompts": roster.prompts, "round": 0}
     values: dict[str, Any] = {
-        "name": sheet.name,
-        "words": sheet.words,
-        "sees": sheet.panel_sees_evidence,
-        "debaters": len(sheet.debaters),
-        "panel": len(sheet.span_panel),
+        "name": roster.name,
+        "words": roster.words,
+        "sees": roster.panel_sees_evidence,
+        "debaters": len(roster.debaters),
+        "panel": len(roster.span_panel),
         # The judge's, so that no address is wiped by a field that was never looked at.
-        **{f"all.{name}": getattr(sheet.judge, name) for name in TEXTS},
+        **{f"all.{name}": getattr(roster.judge, name) for name in TEXTS},
     }
     for name, value in values.items():
         st.session_state[f"{KEY}{name}"] = value
-    debaters = [_row(f"{DEBATER}{n}", d.seat, d.name) for n, d in enumerate(sheet.debaters, 1)]
+    debaters = [_row(f"{DEBATER}{n}", d.seat, d.name) for n, d in enumerate(roster.debaters, 1)]
     rows = [
         _row(capitalize_role(role), s)
-        for role, s in sheet.seats()
+        for role, s in roster.agents_by_role()
         if not role.startswith("debater ")
     ]
     _put([*rows[:BEFORE], *debaters, *rows[BEFORE:]])
 
 
-def _row(role: str, seat: AgentConfig, name: str = "") -> dict[str, Any]:
-    """A seat in the form; what a built-in one does not say is what its role has (CEDA 5.2)."""
-    if seat.is_built_in and role.startswith((DEBATER, PANELIST)):
+def _row(role: str, agent: AgentConfig, name: str = "") -> dict[str, Any]:
+    """A role in the form; what a built-in one does not say is what its role has (CEDA 5.2)."""
+    if agent.is_built_in and role.startswith((DEBATER, PANELIST)):
         place = int(role.split()[-1]) - 1
         readers = BUILT_IN_READERS if role.startswith(DEBATER) else PANEL_READERS
-        seat = replace(seat, reader=seat.reader or readers[place % len(readers)],
+        agent = replace(agent, reader=agent.reader or readers[place % len(readers)],
                        max_tokens=WRITER_MAX_TOKENS)  # fmt: skip
         if role.startswith(DEBATER):
-            seat = replace(
-                seat,
+            agent = replace(
+                agent,
                 temperature=(LOW_TEMPERATURE, HIGH_TEMPERATURE)[place % 2],
                 max_tokens=DEBATER_MAX_TOKENS,
             )
-    return {"role": role, "name": name, **asdict(seat)}
+    return {"role": role, "name": name, **asdict(agent)}
 
 
 def _put(rows: list[dict[str, Any]]) -> None:
@@ -231,8 +231,8 @@ def typed_sheet() -> RosterConfig:
     rows = _typed_rows()
     seats = {row["role"]: _seat(row) for row in rows}
     single: dict[str, Any] = {
-        role.lower().replace(" ", "_"): seat
-        for role, seat in seats.items()
+        role.lower().replace(" ", "_"): agent
+        for role, agent in seats.items()
         if not role.startswith((DEBATER, PANELIST))
     }
     debaters = [row for row in rows if row["role"].startswith(DEBATER)]
@@ -243,7 +243,7 @@ def typed_sheet() -> RosterConfig:
             DebaterConfig(str(row["name"] or "").strip(), seats[row["role"]]) for row in debaters
         ),
         prompts=st.session_state[DRAFT]["prompts"],
-        span_panel=tuple(seat for role, seat in seats.items() if role.startswith(PANELIST)),
+        span_panel=tuple(agent for role, agent in seats.items() if role.startswith(PANELIST)),
         panel_sees_evidence=bool(st.session_state.get(f"{KEY}sees", True)),
         **single,
     )
@@ -326,7 +326,7 @@ def _draw_seats() -> None:
 
 
 def _resize() -> None:
-    """Have as many debaters and panel seats as were chosen: the last ones come and go."""
+    """Have as many debaters and panel members as were chosen: the last ones come and go."""
     rows = _typed_rows()
     sized: dict[str, list[dict[str, Any]]] = {}
     for prefix, name in ((DEBATER, "debaters"), (PANELIST, "panel")):
@@ -339,7 +339,7 @@ def _resize() -> None:
 
 
 def _give_everywhere() -> None:
-    """Seat one model in every speaking role; window and prices were another model's."""
+    """Put one model in every speaking role; window and prices were another model's."""
     given: dict[str, Any] = {name: form_text(f"all.{name}") for name in TEXTS}
     if not given["model"]:
         st.toast("Write the model's name first.", icon=":material/edit:")

@@ -85,13 +85,13 @@ def _trial_of(name: str) -> ModelTest | None:
     return trials.get(name)
 
 
-def _draw_trial_button(sheet: RosterConfig) -> None:
-    trial = _trial_of(sheet.name)
+def _draw_trial_button(roster: RosterConfig) -> None:
+    trial = _trial_of(roster.name)
     if trial is not None and not trial.is_done:
         draw_button("Stop the test", "rosters.untest", trial.stop.set, icon="stop")
-    elif not sheet.is_built_in:
+    elif not roster.is_built_in:
         draw_button(
-            "Test every role", "rosters.test", _start, sheet.name,
+            "Test every role", "rosters.test", _start, roster.name,
             icon="network_check", type="primary",
             help="Asks each model for one word, and those that can decide a verdict about twelve "
             "fixed claims; booked like any other call, under your caps.",
@@ -107,11 +107,11 @@ def _start(name: str) -> None:
         return
     with store_problem(TRIAL_PROBLEM):
         with state.open_store() as store:
-            sheet = find_roster(name, store)
+            roster = find_roster(name, store)
             project = state.get_project(store)
             by = state.require_role(store, project.id, "annotator", "test a model set")
-        require_model_names(sheet)
-        trial = st.session_state[TRIALS][name] = ModelTest(sheet, time.time())
+        require_model_names(roster)
+        trial = st.session_state[TRIALS][name] = ModelTest(roster, time.time())
         work = (trial, state.get_keys(), state.home_folder(), CallAccount(new_id(), by, project.id))
         threading.Thread(target=_work, args=work, daemon=True, name="roster-test").start()
 
@@ -147,14 +147,14 @@ def _work(trial: ModelTest, keys: Keys, home: Path, account: CallAccount) -> Non
         trial.is_done = True
 
 
-def _draw_trial(sheet: RosterConfig) -> None:
+def _draw_trial(roster: RosterConfig) -> None:
     show_problem(TRIAL_PROBLEM)
-    trial = _trial_of(sheet.name)
-    if trial is not None and trial.sheet == sheet:
+    trial = _trial_of(roster.name)
+    if trial is not None and trial.sheet == roster:
         if trial.is_done:
             _draw_found(trial)
         else:
-            _follow(sheet.name)
+            _follow(roster.name)
 
 
 @st.fragment(run_every=POLL_SECONDS)
@@ -171,7 +171,7 @@ def _draw_found(trial: ModelTest) -> None:
     found = {probe.role: probe for probe in list(trial.found)}
     waits = "not asked" if trial.is_done else "asking …"
     rows: list[list[str | Html]] = []
-    for role in (role for role, seat in trial.sheet.seats() if not seat.is_built_in):
+    for role in (role for role, agent in trial.sheet.agents_by_role() if not agent.is_built_in):
         cell: str | Html = waits
         if one := found.get(role):
             sign = element("strong", "✓ works" if one.works else "✗ does not work")
@@ -201,10 +201,10 @@ def _draw_found(trial: ModelTest) -> None:
 CHOICE = "rosters.choice"
 
 
-def _derived(sheet: RosterConfig, word: str) -> RosterConfig:
-    """The sheet with a word behind its name, which stays no longer than names may be."""
+def _derived(roster: RosterConfig, word: str) -> RosterConfig:
+    """The roster with a word behind its name, which stays no longer than names may be."""
     end = f" ({word})"
-    return replace(sheet, name=f"{sheet.name[: files.LONGEST['name'] - len(end)].rstrip()}{end}")
+    return replace(roster, name=f"{roster.name[: files.LONGEST['name'] - len(end)].rstrip()}{end}")
 
 
 def _draw_editor() -> None:
@@ -224,12 +224,12 @@ def _save() -> None:
     draft = st.session_state.get(DRAFT)
     if not draft:
         return  # the second half of a double click
-    sheet, fixed = typed_sheet(), str(draft["fixed"])
+    roster, fixed = typed_sheet(), str(draft["fixed"])
     try:
-        files.check_roster(sheet)
-        require_model_names(sheet)
+        files.check_roster(roster)
+        require_model_names(roster)
         with state.open_store() as store, store.writing():
-            _keep(store, sheet, fixed=fixed, seen=int(draft["seen"]))
+            _keep(store, roster, fixed=fixed, seen=int(draft["seen"]))
     except ReviewError as error:
         st.session_state[REFUSED] = str(error)
         if isinstance(error, ConflictError) and fixed:
@@ -239,34 +239,34 @@ def _save() -> None:
             draft["seen"] = newest.number if newest else 0
         return
     close_form()
-    st.session_state[CHOICE] = sheet.name
-    st.toast(f"Saved “{escape_markdown(sheet.name)}”.", icon=":material/check:")
+    st.session_state[CHOICE] = roster.name
+    st.toast(f"Saved “{escape_markdown(roster.name)}”.", icon=":material/check:")
 
 
 def _require_lead(store: Store) -> None:
     store.projects.require_for_all(state.get_person(store), "lead", "change model sets")
 
 
-def _keep(store: Store, sheet: RosterConfig, *, fixed: str = "", seen: int = 0) -> None:
+def _keep(store: Store, roster: RosterConfig, *, fixed: str = "", seen: int = 0) -> None:
     """Append a version of a roster, within `Store.writing()`, unless the name is another's."""
     _require_lead(store)
     ours = {
         name.casefold() for name in (*SHIPPED_ROSTERS, format_roster(BUILT_IN_ROSTER, short=True))
     }
-    if sheet.name.casefold() in ours:
+    if roster.name.casefold() in ours:
         raise InputError(
-            f"Roster, name: expected one of your own, found “{sheet.name}”, which comes with "
+            f"Roster, name: expected one of your own, found “{roster.name}”, which comes with "
             "Counterpoint and never changes; choose another."
         )
-    newest = store.rosters.newest(sheet.name)
+    newest = store.rosters.newest(roster.name)
     if not fixed:
         if newest is not None and newest.sheet is not None:
             raise InputError(
-                f"Roster, name: expected a new one, found “{sheet.name}”, which {newest.author} "
+                f"Roster, name: expected a new one, found “{roster.name}”, which {newest.author} "
                 "keeps already; choose another, or discard this and change that one."
             )
         seen = newest.number if newest else 0
-    store.rosters.save(sheet, state.get_person(store), time.time(), seen=seen)
+    store.rosters.save(roster, state.get_person(store), time.time(), seen=seen)
 
 
 NOTICE = "rosters.notice"
@@ -291,7 +291,7 @@ def _draw_import() -> None:
             st.markdown(
                 f"There is a model set “{escape_markdown(pending['name'])}”, saved "
                 f"{format_time(pending['at'])} "
-                f"by {escape_markdown(pending['author'])}, with other seats. Keep the one in "
+                f"by {escape_markdown(pending['author'])}, with other models. Keep the one in "
                 f"the file as "
                 "a new version?"
             )
@@ -384,7 +384,7 @@ def draw_rosters() -> None:
     st.subheader("Model sets", anchor=False)
     with state.open_store() as store:
         project = state.get_project(store)
-        sheets = {sheet.name: sheet for sheet in list_rosters(store)}
+        sheets = {roster.name: roster for roster in list_rosters(store)}
         if st.session_state.get(CHOICE) not in sheets:  # at first, or once it was removed
             usual = project.roster if project.roster in sheets else next(iter(sheets))
             st.session_state[CHOICE] = usual
@@ -394,33 +394,33 @@ def draw_rosters() -> None:
                 "Models", list(sheets), format_func=words, key=CHOICE, persist_state="session"
             )
         )
-        sheet = sheets[name]
+        roster = sheets[name]
         history = [] if name in SHIPPED_ROSTERS else store.rosters.history(name)
         book = PromptBook(store.prompt_edits.of_project(project.id))
-    st.caption(escape_markdown(sheet.words))
-    draw_qualifications(sheet)
-    draw_html(roster_table(sheet, book))
-    st.caption(_origin(sheet, history, book.digest()))
+    st.caption(escape_markdown(roster.words))
+    draw_qualifications(roster)
+    draw_html(roster_table(roster, book))
+    st.caption(_origin(roster, history, book.digest()))
     with st.container(horizontal=True):
-        _draw_trial_button(sheet)
-        _draw_changes(sheet, history)
-        _draw_export(sheet, book.digest())
+        _draw_trial_button(roster)
+        _draw_changes(roster, history)
+        _draw_export(roster, book.digest())
     for key, draw in ((PROBLEM, st.error), (NOTICE, st.info)):
         if told := st.session_state.pop(key, ""):
             draw(escape_markdown(told))
     if history and st.session_state.get(ASKED) == (number := history[0].number):
         question = (
-            f"Remove “{escape_markdown(name)}”? Runs keep the seats that they used, and its "
+            f"Remove “{escape_markdown(name)}”? Runs keep the models that they used, and its "
             f"history stays."
         )
         draw_confirmation(question, "Remove", "rosters", _remove, name, number, asked=ASKED)
     _draw_editor()
-    _draw_trial(sheet)
+    _draw_trial(roster)
     _draw_history(history)
     _draw_import()
 
 
-def _origin(sheet: RosterConfig, history: list[SavedRoster], digest: str) -> str:
+def _origin(roster: RosterConfig, history: list[SavedRoster], digest: str) -> str:
     first = "Comes with Counterpoint and never changes; a copy is yours to change."
     if history:
         saved = history[0]
@@ -428,20 +428,20 @@ def _origin(sheet: RosterConfig, history: list[SavedRoster], digest: str) -> str
             f"Saved {format_time(saved.at)} by {escape_markdown(saved.author)}, version "
             f"{len(history)}."
         )
-    if sheet.is_built_in:
+    if roster.is_built_in:
         return first
     written = ""
-    if sheet.prompts and sheet.prompts != digest:
-        written = f"; the model set was written for {escape_markdown(sheet.prompts)}"
+    if roster.prompts and roster.prompts != digest:
+        written = f"; the model set was written for {escape_markdown(roster.prompts)}"
     return (
         f"{first} Prompts in use: version {digest}{written}. Where a price is unknown, tokens "
         "are capped instead of money."
     )
 
 
-def _draw_changes(sheet: RosterConfig, history: list[SavedRoster]) -> None:
+def _draw_changes(roster: RosterConfig, history: list[SavedRoster]) -> None:
     """Copy, change, remove; what is being written must be saved or discarded first."""
-    is_writing, name = DRAFT in st.session_state, sheet.name
+    is_writing, name = DRAFT in st.session_state, roster.name
     draw_button(
         "Make a copy", "rosters.copy", _copy, name, icon="content_copy", disabled=is_writing
     )
@@ -452,13 +452,13 @@ def _draw_changes(sheet: RosterConfig, history: list[SavedRoster]) -> None:
         )
 
 
-def _draw_export(sheet: RosterConfig, digest: str) -> None:
+def _draw_export(roster: RosterConfig, digest: str) -> None:
     try:
-        data = files.write_roster(sheet, digest)
+        data = files.write_roster(roster, digest)
     except InputError as error:  # kept by an earlier version with other rules
         st.error(escape_markdown(str(error)))
         return
-    file_name = re.sub(r"[^\w.-]+", "-", sheet.name).strip(".-") + files.SUFFIX
+    file_name = re.sub(r"[^\w.-]+", "-", roster.name).strip(".-") + files.SUFFIX
     told = "The model set as a file, without any key"
     draw_download("Export", data, file_name, "rosters.export", help=told)
 
@@ -467,8 +467,8 @@ def _copy(name: str) -> None:
     with store_problem(PROBLEM):
         with state.open_store() as store:
             _require_lead(store)
-            sheet = find_roster(name, store)
-        begin_form(_derived(sheet, "copy"))
+            roster = find_roster(name, store)
+        begin_form(_derived(roster, "copy"))
 
 
 def _change(name: str, number: int = 0) -> None:

@@ -64,9 +64,14 @@ def draw_plan_keys(plan: Plan, page: str) -> None:
 def draw_keys_of(sheets: Sequence[RosterConfig], page: str) -> None:
     """The same for several rosters, each key once; `page` sets the fields' names apart."""
     keys = state.get_keys()
-    seats = [seat for sheet in sheets for _, seat in sheet.seats() if not seat.is_built_in]
-    missing = list(dict.fromkeys(name for seat in seats for name in keys.missing_for(seat)))
-    names = dict.fromkeys(name for seat in seats for name in key_names(seat))
+    seats = [
+        agent
+        for roster_config in sheets
+        for _, agent in roster_config.agents_by_role()
+        if not agent.is_built_in
+    ]
+    missing = list(dict.fromkeys(name for agent in seats for name in keys.missing_for(agent)))
+    names = dict.fromkeys(name for agent in seats for name in key_names(agent))
     if missing:
         st.info(
             escape_markdown(
@@ -135,11 +140,15 @@ def draw_keys() -> None:
     missing: set[str] = set()
     optional: set[str] = set()
     with state.open_store() as store:
-        seats = [(sheet.name, seat) for sheet in list_rosters(store) for _, seat in sheet.seats()]
-    for roster, seat in seats:
-        names = key_names(seat)
-        missing.update(keys.missing_for(seat))
-        if seat.api_base and not names:
+        seats = [
+            (roster_config.name, agent)
+            for roster_config in list_rosters(store)
+            for _, agent in roster_config.agents_by_role()
+        ]
+    for roster, agent in seats:
+        names = key_names(agent)
+        missing.update(keys.missing_for(agent))
+        if agent.api_base and not names:
             names = (ADDRESS_KEY,)
             optional.add(ADDRESS_KEY)
         for name in names:

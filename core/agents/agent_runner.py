@@ -95,7 +95,7 @@ class AgentContext:
     read by the `assessor`; by the shipped reader where there is none.
     """
 
-    desk: RunClient
+    client: RunClient
     book: PromptBook
     fence: Fence
     home: Path
@@ -113,14 +113,14 @@ class LlmAgent:
     built_in = False
     prompts: tuple[str, ...] = ()
 
-    def __init__(self, seat: AgentConfig, work: AgentContext) -> None:
-        self._seat = seat
-        self._work = work
+    def __init__(self, config: AgentConfig, agent_context: AgentContext) -> None:
+        self._agent = config
+        self._context = agent_context
 
     @property
     def name(self) -> str:
         """The model's name without its provider."""
-        return self._seat.model.split("/", 1)[-1]
+        return self._agent.model.split("/", 1)[-1]
 
     @property
     def rule(self) -> str:
@@ -128,7 +128,7 @@ class LlmAgent:
         return self._prompts_words(*self.prompts)
 
     def _prompts_words(self, *names: str) -> str:
-        book = self._work.book
+        book = self._context.book
         found = [book.prompt(name, language) for name in names for language in LANGUAGES]
         return "\n\n".join(f"{p.name} ({p.language}) {p.hash}\n{p.text.strip()}" for p in found)
 
@@ -142,16 +142,16 @@ class LlmAgent:
         slot: str,
         schema: Mapping[str, Any] | None = None,
     ) -> PromptCall:
-        chosen = self._work.book.prompt(prompt, case.language)
-        return PromptCall(self._seat, self._work, role, slot, chosen, stop, schema)
+        chosen = self._context.book.prompt(prompt, case.language)
+        return PromptCall(self._agent, self._context, role, slot, chosen, stop, schema)
 
 
 @dataclass(frozen=True)
 class PromptCall:
     """One prompt of one role, up to its reply."""
 
-    seat: AgentConfig
-    work: AgentContext
+    agent: AgentConfig
+    context: AgentContext
     role: str
     slot: str
     prompt: Prompt
@@ -162,7 +162,7 @@ class PromptCall:
 
     def fenced(self, kind: str, text: str) -> str:
         """Return the text as fenced material."""
-        return self.work.fence.around(kind, text)
+        return self.context.fence.around(kind, text)
 
     def fields(self, **texts: str) -> dict[str, str]:
         """Return the texts by field name, each in a fence of that name."""
@@ -193,7 +193,7 @@ class PromptCall:
         messages = self._filled({**fields, key: self.fenced(key, "\n".join(parts[:kept]))})
         if kept == len(parts):
             return self, messages, kept
-        window = window_of(self.seat)
+        window = window_of(self.agent)
         lost = f"{len(parts) - kept} of {len(parts)} passages"
         cut = f"{self.cut} {lost} did not fit the model's {window:,} tokens.".strip()
         return replace(self, cut=cut), messages, kept
@@ -212,9 +212,9 @@ class PromptCall:
 
     def _room_beside(self, messages: tuple[Message, ...]) -> int:
         needed = count_message_tokens(messages)
-        room = window_of(self.seat) - self.seat.max_tokens - needed
+        room = window_of(self.agent) - self.agent.max_tokens - needed
         if room < 0:
-            raise ModelError(window_too_small_message(self.role, self.seat, needed))
+            raise ModelError(window_too_small_message(self.role, self.agent, needed))
         return room
 
     def say(
@@ -226,7 +226,7 @@ class PromptCall:
     ) -> Completion:
         """Return the reply; a retry that shows the model its error has its own slot.
 
-        A retry shows no more of the reply before it than its seat allows, and the window takes: a
+        A retry shows no more of the reply before it than its agent allows, and the window takes: a
         model that keeps to no limit would else use up the caps, and the run, for its role.
         """
         slot = self.slot
@@ -234,12 +234,14 @@ class PromptCall:
             slot += RETRY_SLOT_SUFFIX
             *before, reply, mend = messages
             room = (
-                window_of(self.seat) - self.seat.max_tokens - count_message_tokens((*before, mend))
+                window_of(self.agent)
+                - self.agent.max_tokens
+                - count_message_tokens((*before, mend))
             )
-            kept = truncate_to_tokens(reply.text, min(room, self.seat.max_tokens))
+            kept = truncate_to_tokens(reply.text, min(room, self.agent.max_tokens))
             messages = (*before, replace(reply, text=kept or "…"), mend)
         form = None
-        if self.schema is None and is_on_own_server(self.seat):
+        if self.schema is None and is_on_own_server(self.agent):
             form = REPLY_FORMS.get(self.prompt.name)
         schema = self.schema
         if form is not None:
@@ -247,25 +249,25 @@ class PromptCall:
             asked_so = replace(messages[at], text=messages[at].text + form.asked)
             messages = (*messages[:at], asked_so, *messages[at + 1 :])
             schema, speak = form.schema, ProseStream(form, speak).hear
-        call = Call(self.seat, messages, schema, self.work.fence.token)
+        call = Call(self.agent, messages, schema, self.context.fence.token)
         name = f"{self.prompt.language}/{self.prompt.name}"
         asked = ModelRequest(self.role, slot, call, name, self.prompt.hash, self.cut)
-        said = self.work.desk.ask(asked, self.stop, speak)
+        said = self.context.client.ask(asked, self.stop, speak)
         text = THOUGHT.sub("", said.text, count=1)
         return replace(said, text=form.prose(text) if form else text)
 
     def mend(self, error: str) -> Message:
         """Return the message that tells the model what was wrong with its reply."""
-        prompt = self.work.book.prompt("mend", self.prompt.language)
+        prompt = self.context.book.prompt("mend", self.prompt.language)
         return fill_prompt(prompt, {"error": error})[-1]
 
 
-def window_too_small_message(role: str, seat: AgentConfig, needed: int) -> str:
+def window_too_small_message(role: str, config: AgentConfig, needed: int) -> str:
     """Return the message for a prompt that does not fit the model's window."""
     return (
-        f"The {role}'s model {seat.model} takes {window_of(seat):,} tokens; the question in its "
-        f"shortest form needs about {needed:,} and its answer up to {seat.max_tokens:,}. Seat a "
-        "model with a larger window, allow it a shorter answer, or shorten the text."
+        f"The {role}'s model {config.model} takes {window_of(config):,} tokens; the question in "
+        f"its shortest form needs about {needed:,} and its answer up to {config.max_tokens:,}. "
+        "Choose a model with a larger window, allow it a shorter answer, or shorten the text."
     )
 
 
@@ -297,8 +299,8 @@ class ToolPromptRunner:
     ledger and in messages.
     """
 
-    seat: AgentConfig
-    work: AgentContext
+    agent: AgentConfig
+    context: AgentContext
     language: str
     stop: StopSignal
     role: str = "tool"
@@ -315,10 +317,12 @@ class ToolPromptRunner:
         """
         with _one_at_a_time:  # msgspec's first look at a type is not safe in two threads
             form: ReplySchema[Given] = _shape_of(shape)
-        chosen = self.work.book.prompt(prompt, self.language)
+        chosen = self.context.book.prompt(prompt, self.language)
         digest = hashlib.sha256(msgspec.json.encode(sorted(fields.items()))).hexdigest()
         slot = f"{prompt} {digest[:12]}"
-        asking = PromptCall(self.seat, self.work, self.role, slot, chosen, self.stop, form.schema)
+        asking = PromptCall(
+            self.agent, self.context, self.role, slot, chosen, self.stop, form.schema
+        )
         fenced = asking.fields(**fields)
         return ask_structured(asking.say, asking.whole(fenced), form, asking.mend)
 

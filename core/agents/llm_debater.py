@@ -101,7 +101,7 @@ class LlmImageReader(LlmAgent):
         name = call.fields(image_name=image.name)
         with ThreadPoolExecutor(max_workers=1) as pool:  # prepares the image during the first call
             future = pool.submit(
-                prepare_image, load_file_bytes(self._work.home, image.id), image.name
+                prepare_image, load_file_bytes(self._context.home, image.id), image.name
             )
             question = call.say(call.whole(case_fields(call, case) | name))
             picture = future.result()
@@ -207,9 +207,9 @@ def parse_revision(reply: Completion, response: str) -> str:
 class LlmDebater(LlmAgent):
     """Debater on a language model; it sees only its own share of the evidence."""
 
-    def __init__(self, seat: AgentConfig, work: AgentContext) -> None:
-        super().__init__(seat, work)
-        self.prompts = work.manners
+    def __init__(self, config: AgentConfig, context: AgentContext) -> None:
+        super().__init__(config, context)
+        self.prompts = context.manners
 
     def argue(self, view: DebateView, speak: SpeakCallback, stop: StopSignal) -> Turn:
         """Return one turn; the caller verifies its quotes.
@@ -219,8 +219,8 @@ class LlmDebater(LlmAgent):
         case, manner = view.view.case, view.manner
         role, slot = f"debater {view.debater}", f"turn {view.number}"
         call = self._asking(manner, case, stop, role=role, slot=slot)
-        room = limit_turn_tokens(manner, call.seat.max_tokens, estimate_tokens(case.response))
-        call = replace(call, seat=replace(call.seat, max_tokens=room))
+        room = limit_turn_tokens(manner, call.agent.max_tokens, estimate_tokens(case.response))
+        call = replace(call, agent=replace(call.agent, max_tokens=room))
         fields, debate = _build_fields(call, view), None
         if "heard" in FIELDS[manner]:
             debate = render_debater_transcript(call, view)
@@ -257,7 +257,7 @@ class LlmDebater(LlmAgent):
             text, view.view.case, view.view.statements, parse_confidence(text)
         )
         for words in contested.nowhere:
-            self._work.notes.add(
+            self._context.notes.add(
                 f"{view.debater} contests “{one_line(words)}”, which the response does not say."
             )
         return contested.points
@@ -303,11 +303,11 @@ def _build_fields(call: PromptCall, view: DebateView) -> dict[str, str]:
 def _fit_places(call: PromptCall, view: DebateView) -> str:
     """Return the contested places, or the first ones that fit their share of the window."""
     lines = format_places([p for turn in view.turns for p in turn.points]).splitlines()
-    kept = count_fitting(lines, window_of(call.seat) // PLACES_WINDOW_FRACTION)
+    kept = count_fitting(lines, window_of(call.agent) // PLACES_WINDOW_FRACTION)
     if lost := len(lines) - kept:
-        call.work.notes.once(
+        call.context.notes.once(
             f"{lost} of {len(lines)} lines of contested words did not fit the window of "
-            f"{call.seat.model} beside the debate: they were not shown to it."
+            f"{call.agent.model} beside the debate: they were not shown to it."
         )
     return "\n".join(lines[:kept])
 
@@ -346,9 +346,9 @@ CONTEXT_SHAPE = ReplySchema(_Sorted)
 class LlmContextWriter(LlmSummariser, LlmReviser):
     """Context writer on a language model; it also writes summaries and corrected responses."""
 
-    def __init__(self, seat: AgentConfig, work: AgentContext) -> None:
-        super().__init__(seat, work)
-        self.prompts = work.writing
+    def __init__(self, config: AgentConfig, context: AgentContext) -> None:
+        super().__init__(config, context)
+        self.prompts = context.writing
 
     def write(self, view: CaseView, debaters: Sequence[str], stop: StopSignal) -> EvidenceContext:
         """Return each debater's share, all passages for the judge, facts and conflicts.

@@ -159,9 +159,9 @@ def parse_best(reply: Completion, count: int) -> int:
 class LlmJudge(LlmAgent):
     """Judge on a language model, which also picks the best of several revisions."""
 
-    def __init__(self, seat: AgentConfig, work: AgentContext) -> None:
-        super().__init__(seat, work)
-        self.prompts = work.judging
+    def __init__(self, config: AgentConfig, context: AgentContext) -> None:
+        super().__init__(config, context)
+        self.prompts = context.judging
 
     def decide(self, view: JudgeView, stop: StopSignal) -> Judgement:
         """Return the judgement; `unclear` without a call if there is nothing to judge by.
@@ -176,8 +176,8 @@ class LlmJudge(LlmAgent):
         case, evidence = view.view.case, view.view.evidence
         prompt = get_judge_prompt_name(view.manner)
         call = self._asking(prompt, case, stop, role="judge", slot=view.slot)
-        if view.is_sampled and call.seat.temperature == 0:
-            call = replace(call, seat=replace(call.seat, temperature=SAMPLING_TEMPERATURE))
+        if view.is_sampled and call.agent.temperature == 0:
+            call = replace(call, agent=replace(call.agent, temperature=SAMPLING_TEMPERATURE))
         fields = case_fields(call, case) | call.fields(
             facts=format_facts(view.context, evidence),
             conflicts=format_conflicts(view.context.conflicts, evidence),
@@ -227,7 +227,7 @@ class LlmJudge(LlmAgent):
         else:  # not even two fit, so there is no choice
             count = 1
         if lost := len(revisions) - count:
-            self._work.notes.add(
+            self._context.notes.add(
                 f"{lost} of {len(revisions)} revisions did not fit the window of {self.name}: "
                 "those that mend least, or change most, were left out of the choice."
             )

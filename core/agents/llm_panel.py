@@ -95,7 +95,7 @@ class SpanMarkingAgent(LlmAgent):
     @property
     def rule(self) -> str:
         """The prompts in force; with examples also their prompt and which cases they are."""
-        examples = self._work.learned.examples_words
+        examples = self._context.learned.examples_words
         if not examples:
             return super().rule
         return f"{super().rule}\n\n{self._prompts_words(EXAMPLES_PROMPT)}\n{examples}"
@@ -120,7 +120,7 @@ class SpanMarkingAgent(LlmAgent):
             if kept >= passages:
                 final_call, messages = longer_call, with_examples
             else:
-                self._work.notes.add(
+                self._context.notes.add(
                     "The examples from corrections did not fit the model's window beside the "
                     f"evidence: {self.name} marked without them."
                 )
@@ -134,7 +134,7 @@ class SpanMarkingAgent(LlmAgent):
         marks = ask_structured(final_call.say, messages, shape, final_call.mend, check).spans
         spans, lost = self._locate_spans(case.response, marks)
         if lost:
-            self._work.notes.add(
+            self._context.notes.add(
                 f"{lost} of {len(marks)} places that {self.name} marked stand nowhere in the text "
                 "under review: left out."
             )
@@ -161,11 +161,11 @@ class SpanMarkingAgent(LlmAgent):
 
     def _format_examples(self, case: Case) -> str:
         """Return the corrected cases to show before the case, fenced; empty if there are none."""
-        examples = self._work.learned.examples
+        examples = self._context.learned.examples
         if not examples:
             return ""
-        texts = "\n\n".join(format_example(each, self._work.fence) for each in examples)
-        prompt = self._work.book.prompt(EXAMPLES_PROMPT, case.language)
+        texts = "\n\n".join(format_example(each, self._context.fence) for each in examples)
+        prompt = self._context.book.prompt(EXAMPLES_PROMPT, case.language)
         return fill_prompt(prompt, {"examples": texts})[-1].text
 
 
@@ -224,7 +224,7 @@ class LlmSpanAdjudicator(LlmAgent):
     @property
     def rule(self) -> str:
         """The prompts in force, and the learned threshold of p, if any."""
-        learned = self._work.learned.threshold
+        learned = self._context.learned.threshold
         words = learned.votes.words
         sentence = f"Kept from p, learned from people (no. {learned.number}): {words}."
         return f"{super().rule}\n\n{sentence}" if words else super().rule
@@ -249,7 +249,7 @@ class LlmSpanAdjudicator(LlmAgent):
         vote = ask_structured(call.say, messages, VOTE_SHAPE, call.mend)
         reason = vote.reason.strip() or MISSING_REASON
         ruled = replace(span, p=round(vote.p, 3))
-        least = self._work.learned.threshold.votes.at(case.language)
+        least = self._context.learned.threshold.votes.at(case.language)
         if least is None:
             return SpanRuling(ruled, vote.hallucinated, reason)
         outcome = "kept" if ruled.p >= least else "dropped"
@@ -261,15 +261,15 @@ class LlmSpanAdjudicator(LlmAgent):
 
 
 class LlmPanelist(SpanMarkingAgent):
-    """Panel member on a language model; `number` is that of its seat, from 1."""
+    """Panel member on a language model; `number` is its place in the panel, from 1."""
 
     prompts = ("panel_spans", "panel_votes")
     apart = False
 
     def __init__(
-        self, seat: AgentConfig, work: AgentContext, number: int, *, sees_evidence: bool
+        self, agent: AgentConfig, context: AgentContext, number: int, *, sees_evidence: bool
     ) -> None:
-        super().__init__(seat, work)
+        super().__init__(agent, context)
         self._role = f"{PANEL_ROLE_PREFIX}{number}"
         self._sees_evidence = sees_evidence
 
@@ -312,7 +312,7 @@ class LlmPanelist(SpanMarkingAgent):
             if vote.number in numbers
         }
         if strange := len(votes) - len(by_number):
-            self._work.notes.add(
+            self._context.notes.add(
                 f"{strange} of {len(votes)} votes of {self.name} were on nothing that was asked, "
                 "or on the same words again: left out."
             )

@@ -84,7 +84,7 @@ class Qualification:
 
 
 def qualify_model(
-    seat: AgentConfig, work: AgentContext, stop: StopSignal, now: float
+    agent: AgentConfig, context: AgentContext, stop: StopSignal, now: float
 ) -> Qualification:
     """Ask the model about all cases as a single judge, several at once.
 
@@ -94,7 +94,7 @@ def qualify_model(
     """
     from core.agents.llm_judge import LlmJudge
 
-    judge = LlmJudge(seat, replace(work, judging=(PROMPT,)))
+    judge = LlmJudge(agent, replace(context, judging=(PROMPT,)))
 
     def judge_case(number: int) -> Iterator[tuple[int, Label | None]]:
         evidence, claim, _ = CASES[number]
@@ -113,11 +113,11 @@ def qualify_model(
     labels = dict(merge_streams(streams, workers=AT_ONCE))
     right = sum(labels[number] == label for number, (_, _, label) in enumerate(CASES))
     unreadable = sum(label is None for label in labels.values())
-    return Qualification(seat.model, right, unreadable, len(CASES), now)
+    return Qualification(agent.model, right, unreadable, len(CASES), now)
 
 
 def qualify_deciding_models(
-    sheet: RosterConfig,
+    roster: RosterConfig,
     keys: Keys,
     stop: StopSignal,
     *,
@@ -125,7 +125,7 @@ def qualify_deciding_models(
     account: CallAccount,
     clock: Callable[[], float],
 ) -> Iterator[Qualification]:
-    """Test and keep each language model of the sheet that may decide in some protocol, one by one.
+    """Test and keep each language model of the roster that may decide in some protocol, one by one.
 
     `account.run_id` is new for each test, so that no earlier reply is taken for an answer.
 
@@ -136,26 +136,28 @@ def qualify_deciding_models(
     with open_store(home) as store:
         caps = SpendingCaps.of(store.projects.settings())
         book = PromptBook(store.prompt_edits.of_project(account.project_id))
-    desk = MeteredClient(ModelClient(keys), home, account, caps, clock)
-    work = AgentContext(desk, book, Fence.of_run(account.run_id), home)
-    for key, seat in list_deciding_models(sheet, book).items():
-        result = qualify_model(seat, work, stop, clock())
+    client = MeteredClient(ModelClient(keys), home, account, caps, clock)
+    context = AgentContext(client, book, Fence.of_run(account.run_id), home)
+    for key, agent in list_deciding_models(roster, book).items():
+        result = qualify_model(agent, context, stop, clock())
         with open_store(home) as store, store.writing():
             save_qualification(store, key, result)
         yield result
 
 
-def list_deciding_models(sheet: RosterConfig, book: PromptBook) -> dict[str, AgentConfig]:
-    """Return the sheet's models that decide in some protocol, each once, by their test's key."""
-    seats = (sheet.judge, sheet.tool_picker, *(debater.seat for debater in sheet.debaters))
-    models = (seat for seat in reversed(seats) if not seat.is_built_in)  # the judge's settings win
-    return {qualification_key(seat, book): seat for seat in models}
+def list_deciding_models(roster: RosterConfig, book: PromptBook) -> dict[str, AgentConfig]:
+    """Return the roster's models that decide in some protocol, each once, by their test's key."""
+    seats = (roster.judge, roster.tool_picker, *(debater.seat for debater in roster.debaters))
+    models = (
+        agent for agent in reversed(seats) if not agent.is_built_in
+    )  # the judge's settings win
+    return {qualification_key(agent, book): agent for agent in models}
 
 
-def qualification_key(seat: AgentConfig, book: PromptBook) -> str:
+def qualification_key(agent: AgentConfig, book: PromptBook) -> str:
     """Return what a result belongs to: a digest of model, address, prompt and cases."""
     prompt = book.prompt(PROMPT, "en")
-    whole = json.dumps([seat.model, seat.api_base.rstrip("/"), prompt.hash, CASES])
+    whole = json.dumps([agent.model, agent.api_base.rstrip("/"), prompt.hash, CASES])
     return hashlib.sha256(whole.encode()).hexdigest()[:16]
 
 

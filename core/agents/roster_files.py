@@ -71,32 +71,32 @@ def looks_like_a_key(text: str) -> bool:
     return bool(KEY.search(text)) or any(map(is_random, LONG_WORD.findall(text)))
 
 
-def check_roster(sheet: RosterConfig) -> None:
+def check_roster(roster: RosterConfig) -> None:
     """Refuse a roster that cannot be saved or run.
 
     Raises InputError: it names the field, what was expected and what was found; never a key.
     """
-    _check_name("name", sheet.name, LONGEST["name"])
-    _check_text("words", sheet.words, LONGEST["words"])
-    if not DIGEST.fullmatch(sheet.prompts):
+    _check_name("name", roster.name, LONGEST["name"])
+    _check_text("words", roster.words, LONGEST["words"])
+    if not DIGEST.fullmatch(roster.prompts):
         raise roster_error(
             "prompts", "a digest (0 to 9, a to f) or an empty text", "something else"
         )
     low, high = DEBATERS
-    if not low <= len(sheet.debaters) <= high:
-        raise roster_error("debaters", f"{low} to {high} debaters", f"{len(sheet.debaters)}")
+    if not low <= len(roster.debaters) <= high:
+        raise roster_error("debaters", f"{low} to {high} debaters", f"{len(roster.debaters)}")
     seen: set[str] = set()
-    for number, debater in enumerate(sheet.debaters, 1):
+    for number, debater in enumerate(roster.debaters, 1):
         field = f"debater {number}, name"
         _check_name(field, debater.name, LONGEST_DEBATER)
         if debater.name.casefold() in seen:
             raise roster_error(field, "a name that no other debater has", f"“{debater.name}” again")
         seen.add(debater.name.casefold())
     low, high = PANELISTS
-    if len(sheet.span_panel) not in (0, *range(low, high + 1)):
-        raise roster_error("span_panel", f"no seat, or {low} to {high}", f"{len(sheet.span_panel)}")
-    for role, seat in sheet.seats():
-        _check_seat(role, seat)
+    if len(roster.span_panel) not in (0, *range(low, high + 1)):
+        raise roster_error("span_panel", f"none, or {low} to {high}", f"{len(roster.span_panel)}")
+    for role, agent in roster.agents_by_role():
+        _check_seat(role, agent)
 
 
 def roster_error(field: str, expected: str, found: str) -> InputError:
@@ -125,51 +125,51 @@ def _check_name(field: str, name: str, most: int) -> None:
         raise roster_error(field, "a name without spaces around it", f"“{name}”")
 
 
-def _check_seat(role: str, seat: AgentConfig) -> None:
+def _check_seat(role: str, agent: AgentConfig) -> None:
     is_panel = role.startswith(PANEL_ROLE_PREFIX)
     known = PANEL_READERS if is_panel else BUILT_IN_READERS if role.startswith("debater ") else ()
-    is_open = is_panel and not (seat.reader or seat.model)  # nobody would sit there
-    if is_open or seat.reader not in ("", *known):
+    is_open = is_panel and not (agent.reader or agent.model)  # nobody would sit there
+    if is_open or agent.reader not in ("", *known):
         readers = f"one of {', '.join(known)}" if known else "none"
-        raise roster_error(f"{role}, reader", readers, f"“{_shown(seat.reader)}”")
-    if seat.reader and seat.model:
+        raise roster_error(f"{role}, reader", readers, f"“{_shown(agent.reader)}”")
+    if agent.reader and agent.model:
         raise roster_error(
             role, "either a model or a built-in reader", "both; leave one of them empty"
         )
     for name in ("model", "api_base", "key_name"):
-        _check_text(f"{role}, {name}", getattr(seat, name), LONGEST[name])
-    if seat.is_built_in:
-        if seat != AgentConfig(reader=seat.reader):
+        _check_text(f"{role}, {name}", getattr(agent, name), LONGEST[name])
+    if agent.is_built_in:
+        if agent != AgentConfig(reader=agent.reader):
             raise roster_error(f"{role}, model", "a model's name beside its settings", "none")
         return
-    if any(char.isspace() for char in seat.model):
+    if any(char.isspace() for char in agent.model):
         raise roster_error(
-            f"{role}, model", "a name like provider/model", f"“{seat.model}” with a space"
+            f"{role}, model", "a name like provider/model", f"“{agent.model}” with a space"
         )
-    if seat.api_base:
-        check_address(f"Roster, {role}, api_base", seat.api_base)
-    if seat.key_name and not NAME_OF_KEY.fullmatch(seat.key_name):
+    if agent.api_base:
+        check_address(f"Roster, {role}, api_base", agent.api_base)
+    if agent.key_name and not NAME_OF_KEY.fullmatch(agent.key_name):
         found = "something else; never write the key itself"
         raise roster_error(f"{role}, key_name", "a variable's name such as OPENAI_API_KEY", found)
-    _check_numbers(role, seat)
+    _check_numbers(role, agent)
 
 
-def _check_numbers(role: str, seat: AgentConfig) -> None:
+def _check_numbers(role: str, agent: AgentConfig) -> None:
     low, high = TEMPERATURE
-    if not low <= seat.temperature <= high:  # False for nan, too
-        raise roster_error(f"{role}, temperature", f"{low:g} to {high:g}", f"{seat.temperature:g}")
+    if not low <= agent.temperature <= high:  # False for nan, too
+        raise roster_error(f"{role}, temperature", f"{low:g} to {high:g}", f"{agent.temperature:g}")
     for name, (least, most) in WHOLE.items():
-        value = getattr(seat, name)
+        value = getattr(agent, name)
         if not least <= value <= most:
             found = f"{value:,}" if abs(value) < MOST_WHOLE else "one far beyond that"
             raise roster_error(f"{role}, {name}", f"{least:,} to {most:,}", found)
-    if 0 < seat.window < LEAST_WINDOW:
+    if 0 < agent.window < LEAST_WINDOW:
         expected = f"0 (as litellm knows it) or at least {LEAST_WINDOW}"
-        raise roster_error(f"{role}, window", expected, f"{seat.window}")
-    if (seat.price_in is None) != (seat.price_out is None):
+        raise roster_error(f"{role}, window", expected, f"{agent.window}")
+    if (agent.price_in is None) != (agent.price_out is None):
         raise roster_error(role, "both prices or none of price_in and price_out", "one of them")
     for name in ("price_in", "price_out"):
-        price = getattr(seat, name)
+        price = getattr(agent, name)
         if price is not None and not 0 <= price <= HIGHEST_PRICE:
             most_words = f"0 to {HIGHEST_PRICE:,.0f} US dollars for a million tokens"
             raise roster_error(f"{role}, {name}", most_words, f"{price:g}")
@@ -213,7 +213,7 @@ PATIENCE = RetryPolicy(tries=2, backoff=0.5, longest_wait=5.0, overall=2.0)
 class RoleTest:
     """The result of one role's test.
 
-    Seats that share a model are asked once; `calls` stand with the first of their roles, so that
+    Agents that share a model are asked once; `calls` stand with the first of their roles, so that
     a sum over all probes counts each call once.
     """
 
@@ -226,7 +226,7 @@ class RoleTest:
 
 
 def probe_models(
-    sheet: RosterConfig,
+    roster: RosterConfig,
     keys: Keys,
     stop: StopSignal,
     *,
@@ -242,58 +242,58 @@ def probe_models(
     with open_store(home) as store:
         caps = SpendingCaps.of(store.projects.settings())
 
-    def results(seat: AgentConfig, roles: Sequence[str]) -> Iterator[RoleTest]:
+    def results(agent: AgentConfig, roles: Sequence[str]) -> Iterator[RoleTest]:
         began = clock()
-        # a desk of its own, so that its calls are known from the others'
-        desk = MeteredClient(ModelClient(keys, PATIENCE), home, account, caps, clock)
-        asked = [_asked(roles[0], seat, most, account) for most in (FEW_TOKENS, seat.max_tokens)]
+        # a client of its own, so that its calls are known from the others'
+        client = MeteredClient(ModelClient(keys, PATIENCE), home, account, caps, clock)
+        asked = [_asked(roles[0], agent, most, account) for most in (FEW_TOKENS, agent.max_tokens)]
         try:
-            works, words = _tested(desk, asked, stop)
+            works, words = _tested(client, asked, stop)
         except Stopped:
             raise
         except ReviewError as error:
             who = role_and_model(asked[0])  # the table names both
             works, words = False, str(error).removeprefix(who).lstrip(": ")
         seconds = max(0.0, clock() - began)
-        calls = desk.drain()
+        calls = client.drain()
         for number, role in enumerate(roles):
-            yield RoleTest(role, seat.model, works, words, seconds, () if number else calls)
+            yield RoleTest(role, agent.model, works, words, seconds, () if number else calls)
 
-    if streams := [partial(results, seat, roles) for seat, roles in _groups(sheet)]:
+    if streams := [partial(results, agent, roles) for agent, roles in _groups(roster)]:
         yield from merge_streams(streams, workers=AT_ONCE)
 
 
-def _groups(sheet: RosterConfig) -> list[tuple[AgentConfig, list[str]]]:
-    """Group seats by model, address, key and temperature, with their roles.
+def _groups(roster: RosterConfig) -> list[tuple[AgentConfig, list[str]]]:
+    """Group agents by model, address, key and temperature, with their roles.
 
     Seeing and embedding are tests of their own.
     """
     found: dict[tuple[object, ...], tuple[AgentConfig, list[str]]] = {}
-    for role, seat in sheet.seats():
-        if not seat.is_built_in:
+    for role, agent in roster.agents_by_role():
+        if not agent.is_built_in:
             kind = role if role in (SEES, EMBEDS) else "speaks"
-            mark = (kind, seat.model, seat.api_base, seat.key_name, seat.temperature)
-            found.setdefault(mark, (seat, []))[1].append(role)
+            mark = (kind, agent.model, agent.api_base, agent.key_name, agent.temperature)
+            found.setdefault(mark, (agent, []))[1].append(role)
     return list(found.values())
 
 
 def _tested(
-    desk: MeteredClient, asked: Sequence[ModelRequest], stop: StopSignal
+    client: MeteredClient, asked: Sequence[ModelRequest], stop: StopSignal
 ) -> tuple[bool, str]:
     """Return whether it did what it was asked for, and what came back."""
     brief, whole = asked
     if brief.role == EMBEDS:
-        found = desk.embed(brief.call.seat, [brief.call.messages[0].text], stop)
+        found = client.embed(brief.call.agent, [brief.call.messages[0].text], stop)
         return True, f"Answered with {len(found.vectors[0])} numbers for a text."
     try:
-        said = desk.ask(brief, stop).text
+        said = client.ask(brief, stop).text
     except ModelRefused:
         raise
     except ReplyError as error:
-        # A model that thinks first may need the seat's whole token limit for one word.
-        if error.reply.strip() or whole.call.seat.max_tokens <= FEW_TOKENS:
+        # A model that thinks first may need the agent's whole token limit for one word.
+        if error.reply.strip() or whole.call.agent.max_tokens <= FEW_TOKENS:
             raise
-        said = desk.ask(whole, stop).text
+        said = client.ask(whole, stop).text
     shown = " ".join(said.split())
     shown = shown if len(shown) <= SHOWN else f"{shown[: SHOWN - 1]}…"
     if brief.role == SEES and not any(word in said.casefold() for word in RED):
@@ -306,12 +306,12 @@ def _tested(
     return True, f"Answered “{shown}”."
 
 
-def _asked(role: str, seat: AgentConfig, most: int, account: CallAccount) -> ModelRequest:
-    seat = replace(seat, max_tokens=min(seat.max_tokens, most))
+def _asked(role: str, agent: AgentConfig, most: int, account: CallAccount) -> ModelRequest:
+    agent = replace(agent, max_tokens=min(agent.max_tokens, most))
     text = (COLOUR if role == SEES else WORD).format(nonce=account.run_id[:12])
     pictures = (Picture("image/png", _red_square()),) if role == SEES else ()
-    call = Call(seat, (Message("user", text, pictures),))
-    return ModelRequest(role, f"test {role} {seat.max_tokens}", call)
+    call = Call(agent, (Message("user", text, pictures),))
+    return ModelRequest(role, f"test {role} {agent.max_tokens}", call)
 
 
 def _red_square() -> bytes:
@@ -366,19 +366,19 @@ FIELD = re.compile(r"at `\$\.(\w+)`")
 Kind = TypeVar("Kind")
 
 
-def write_roster(sheet: RosterConfig, prompts: str = "") -> bytes:
+def write_roster(roster: RosterConfig, prompts: str = "") -> bytes:
     """Return the roster as a file's bytes; `prompts` is the digest of the prompts in force.
 
-    Raises InputError: the sheet breaks a rule; what could not be read back is not written.
+    Raises InputError: the roster breaks a rule; what could not be read back is not written.
     """
-    check_roster(sheet)
-    body: dict[str, Any] = {MARK: VERSION, "name": sheet.name, "words": sheet.words}
-    body["prompts"] = sheet.prompts or prompts
-    body["debaters"] = [{"name": d.name, "seat": _written(d.seat)} for d in sheet.debaters]
-    body |= {role: _written(getattr(sheet, role)) for role in ROLES}
-    if sheet.span_panel:
-        body["span_panel"] = [_written(seat) for seat in sheet.span_panel]
-        body["panel_sees_evidence"] = sheet.panel_sees_evidence
+    check_roster(roster)
+    body: dict[str, Any] = {MARK: VERSION, "name": roster.name, "words": roster.words}
+    body["prompts"] = roster.prompts or prompts
+    body["debaters"] = [{"name": d.name, "seat": _written(d.seat)} for d in roster.debaters]
+    body |= {role: _written(getattr(roster, role)) for role in ROLES}
+    if roster.span_panel:
+        body["span_panel"] = [_written(agent) for agent in roster.span_panel]
+        body["panel_sees_evidence"] = roster.panel_sees_evidence
     return (json.dumps(body, ensure_ascii=False, indent=2) + "\n").encode()
 
 
@@ -402,18 +402,18 @@ def read_roster(data: bytes, prompts: str = "") -> ReadRoster:
         given[name] = tuple(read(f"{where}{n}", item) for n, item in enumerate(items, 1))
     for name, value in body.items():
         given[name] = _seat(name, value) if name in ROLES else _read(name, value, str)
-    sheet = RosterConfig(**given)
-    check_roster(sheet)
-    differs = bool(prompts and sheet.prompts and sheet.prompts != prompts)
-    notice = ANOTHER_VERSION.format(theirs=sheet.prompts, ours=prompts) if differs else ""
-    return ReadRoster(sheet, notice)
+    roster = RosterConfig(**given)
+    check_roster(roster)
+    differs = bool(prompts and roster.prompts and roster.prompts != prompts)
+    notice = ANOTHER_VERSION.format(theirs=roster.prompts, ours=prompts) if differs else ""
+    return ReadRoster(roster, notice)
 
 
-def _written(seat: AgentConfig) -> object:
-    if seat == AgentConfig():
+def _written(agent: AgentConfig) -> object:
+    if agent == AgentConfig():
         return BUILT_IN_SEAT
-    said = ALWAYS_SAID if seat.model else ()
-    told = ((item.name, getattr(seat, item.name), item.default) for item in fields(seat))
+    said = ALWAYS_SAID if agent.model else ()
+    told = ((item.name, getattr(agent, item.name), item.default) for item in fields(agent))
     return {name: value for name, value, usual in told if value != usual or name in said}
 
 

@@ -1,4 +1,4 @@
-"""Rosters: the shipped ones, rosters by name or file, and the agents that fill a roster's seats.
+"""Rosters: the shipped ones, rosters by name or file, and the agents that fill a roster.
 
 Source: CEDA 4.1 (the models), 5.2 (temperatures), table 6 (pairs of debaters); MSA 3.2.
 """
@@ -93,20 +93,20 @@ def _pair_debaters(first: AgentConfig, second: AgentConfig) -> tuple[DebaterConf
     return (DebaterConfig("Ada", cool), DebaterConfig("Ben", warm))
 
 
-def _fill_speaking_roles(name: str, words: str, seat: AgentConfig) -> RosterConfig:
+def _fill_speaking_roles(name: str, words: str, agent: AgentConfig) -> RosterConfig:
     """Return a roster that gives every speaking role to one model."""
-    writing = replace(seat, max_tokens=WRITER_MAX_TOKENS)
+    writing = replace(agent, max_tokens=WRITER_MAX_TOKENS)
     return RosterConfig(
         name,
         words,
-        tool_picker=seat,
+        tool_picker=agent,
         reflector=writing,
-        image_reader=seat,
+        image_reader=agent,
         context_writer=writing,
-        debaters=_pair_debaters(seat, seat),
-        judge=seat,
+        debaters=_pair_debaters(agent, agent),
+        judge=agent,
         span_extractor=writing,
-        span_adjudicator=seat,
+        span_adjudicator=agent,
     )
 
 
@@ -134,7 +134,7 @@ def served_roster(server: FoundServer, model: ServedModel) -> RosterConfig:
     """Return a roster with a local server's model in all speaking roles but the image reader's."""
     # Ollama reads so much only where its own API says so, and cuts the rest without a word.
     is_ollama = server.name == "Ollama"
-    seat = AgentConfig(
+    agent = AgentConfig(
         f"{'ollama_chat' if is_ollama else 'openai'}/{model.name}",
         server.address.removesuffix("/v1") if is_ollama else server.address,
         window=OLLAMA_WINDOW if is_ollama else model.window,
@@ -144,7 +144,7 @@ def served_roster(server: FoundServer, model: ServedModel) -> RosterConfig:
     )
     name = f"{model.name} ({server.name})"[-MAX_ROSTER_NAME_CHARACTERS:]
     words = f"Every speaking role is {model.name} of {server.name} on this computer. No key."
-    return replace(_fill_speaking_roles(name, words, seat), image_reader=AgentConfig())
+    return replace(_fill_speaking_roles(name, words, agent), image_reader=AgentConfig())
 
 
 def _build_shipped() -> Iterator[RosterConfig]:
@@ -176,11 +176,13 @@ def _build_shipped() -> Iterator[RosterConfig]:
         ),
     ):
         description = f"{words}; {sonnet}. All on Amazon Bedrock; Titan embeds."
-        sheet = replace(
+        roster_config = replace(
             _fill_speaking_roles(name, description, AgentConfig(SONNET_MODEL)),
             retriever=AgentConfig(TITAN_MODEL),
         )
-        yield replace(sheet, debaters=_pair_debaters(AgentConfig(first), AgentConfig(second)))
+        yield replace(
+            roster_config, debaters=_pair_debaters(AgentConfig(first), AgentConfig(second))
+        )
     llama, mistral, seeing = (
         AgentConfig(model, OLLAMA_BASE, window=OLLAMA_WINDOW, seconds=OLLAMA_SECONDS)
         for model in (OLLAMA_TEXT_MODEL, OLLAMA_SECOND_MODEL, OLLAMA_VISION_MODEL)
@@ -202,7 +204,7 @@ def _build_shipped() -> Iterator[RosterConfig]:
     # A built-in judge would not do here, as it ignores what a model argued.
     words = "The built-in value checker debates with {}; {}. Retrieval is built in."
     local = "it judges and marks the wrong words, llama3.2-vision sees"
-    for name, sheet, seat, names in (
+    for name, roster_config, agent, names in (
         (
             "mixed",
             _fill_speaking_roles("", "", AgentConfig(SONNET_MODEL)),
@@ -211,9 +213,11 @@ def _build_shipped() -> Iterator[RosterConfig]:
         ),
         ("mixed-ollama", ollama, llama, ("Ollama's llama3.1", local)),
     ):
-        debaters = _pair_debaters(AgentConfig(reader="rules"), seat)
-        sheet = replace(sheet, name=name, words=words.format(*names), debaters=debaters)
-        yield replace(sheet, context_writer=AgentConfig())
+        debaters = _pair_debaters(AgentConfig(reader="rules"), agent)
+        roster_config = replace(
+            roster_config, name=name, words=words.format(*names), debaters=debaters
+        )
+        yield replace(roster_config, context_writer=AgentConfig())
     words = (
         "Built-in engine whose four readers mark wrong words in turn and vote on each other's "
         "marks. No key, network or language model."
@@ -225,7 +229,7 @@ def _build_shipped() -> Iterator[RosterConfig]:
         "other three vote on each mark, as the MSA paper has it: without evidence. The rest is "
         "built in. DeepSeek's address answers with its current model."
     )
-    panel = tuple(replace(seat, max_tokens=WRITER_MAX_TOKENS) for seat in MSA_SEATS)
+    panel = tuple(replace(agent, max_tokens=WRITER_MAX_TOKENS) for agent in MSA_SEATS)
     yield RosterConfig("msa", words, span_panel=panel, panel_sees_evidence=False)
     if find_weights():
         words = (
@@ -238,9 +242,11 @@ def _build_shipped() -> Iterator[RosterConfig]:
         yield replace(_fill_speaking_roles(PROVIDER, words, small), image_reader=AgentConfig())
 
 
-SHIPPED_ROSTERS: Mapping[str, RosterConfig] = {sheet.name: sheet for sheet in _build_shipped()}
+SHIPPED_ROSTERS: Mapping[str, RosterConfig] = {
+    roster_config.name: roster_config for roster_config in _build_shipped()
+}
 ROSTER_DESCRIPTIONS: Mapping[str, str] = {
-    name: sheet.words for name, sheet in SHIPPED_ROSTERS.items()
+    name: roster_config.words for name, roster_config in SHIPPED_ROSTERS.items()
 }
 
 
@@ -249,7 +255,11 @@ def list_rosters(store: Store) -> tuple[RosterConfig, ...]:
     stored = (row.sheet for row in store.rosters.all())
     return (
         *SHIPPED_ROSTERS.values(),
-        *(sheet for sheet in stored if sheet and sheet.name not in SHIPPED_ROSTERS),
+        *(
+            roster_config
+            for roster_config in stored
+            if roster_config and roster_config.name not in SHIPPED_ROSTERS
+        ),
     )
 
 
@@ -258,19 +268,22 @@ def find_roster(name: str, store: Store) -> RosterConfig:
 
     Raises InputError, which lists the known names, if there is none.
     """
-    sheet = SHIPPED_ROSTERS.get(name) or store.rosters.get(name)
-    if sheet is None:
-        known = ", ".join(sheet.name for sheet in list_rosters(store))
+    roster_config = SHIPPED_ROSTERS.get(name) or store.rosters.get(name)
+    if roster_config is None:
+        known = ", ".join(roster_config.name for roster_config in list_rosters(store))
         raise InputError(f"Expected a roster of {known}; found “{name}”.")
-    return sheet
+    return roster_config
 
 
-def require_model_names(sheet: RosterConfig) -> None:
+def require_model_names(roster_config: RosterConfig) -> None:
     """Raise InputError, which says where, if a model's name is still a placeholder."""
-    if places := [role for role, seat in sheet.seats() if seat.model == PLACEHOLDER_MODEL]:
+    if places := [
+        role for role, agent in roster_config.agents_by_role() if agent.model == PLACEHOLDER_MODEL
+    ]:
         raise InputError(
-            f"Roster “{sheet.name}”, {places[0]}: expected a model's name, found the placeholder "
-            f"“{PLACEHOLDER_MODEL}”; fill it in under Settings, or use --model and --api-base."
+            f"Roster “{roster_config.name}”, {places[0]}: expected a model's name, found the "
+            f"placeholder “{PLACEHOLDER_MODEL}”; fill it in under Settings, or use --model and "
+            "--api-base."
         )
 
 
@@ -314,51 +327,59 @@ def make_built_in_roster(
     )
 
 
-def build_roster(sheet: RosterConfig, work: AgentContext) -> Roster:
+def build_roster(roster_config: RosterConfig, context: AgentContext) -> Roster:
     """Return the roster's agents; built-in ones are the fallback for unusable replies.
 
-    The retriever's seat has no agent: the caller that starts the run makes its embedder. Raises
+    The retriever has no agent here: the caller that starts the run makes its embedder. Raises
     InputError if a model's name is still a placeholder.
     """
     from core.agents.llm_panel import LlmPanelist
 
-    require_model_names(sheet)
-    spare = make_built_in_roster(BUILT_IN_ROSTER, work.learned.threshold, work.assessor)
+    require_model_names(roster_config)
+    spare = make_built_in_roster(BUILT_IN_ROSTER, context.learned.threshold, context.assessor)
     panel = tuple(
-        make_panel_reader(seat.reader, work.learned.threshold, work.assessor)
-        if seat.is_built_in
-        else LlmPanelist(seat, work, number, sees_evidence=sheet.panel_sees_evidence)
-        for number, seat in enumerate(sheet.span_panel, 1)
+        make_panel_reader(agent.reader, context.learned.threshold, context.assessor)
+        if agent.is_built_in
+        else LlmPanelist(agent, context, number, sees_evidence=roster_config.panel_sees_evidence)
+        for number, agent in enumerate(roster_config.span_panel, 1)
     )
     roster = replace(
-        spare, name=sheet.name, span_panel=panel, panel_rule=_choose_panel_rule(sheet, work)
+        spare,
+        name=roster_config.name,
+        span_panel=panel,
+        panel_rule=_choose_panel_rule(roster_config, context),
     )
-    if sheet.is_built_in and sheet.debaters == SHIPPED_ROSTERS[BUILT_IN_ROSTER].debaters:
+    if (
+        roster_config.is_built_in
+        and roster_config.debaters == SHIPPED_ROSTERS[BUILT_IN_ROSTER].debaters
+    ):
         return roster
     model_agents = {
-        role: getattr(import_module(f"core.agents.{module}"), name)(getattr(sheet, role), work)
+        role: getattr(import_module(f"core.agents.{module}"), name)(
+            getattr(roster_config, role), context
+        )
         for role, (module, name) in MODEL_AGENTS.items()
-        if not getattr(sheet, role).is_built_in
+        if not getattr(roster_config, role).is_built_in
     }
-    debaters = _build_debaters(sheet, work)
+    debaters = _build_debaters(roster_config, context)
     return replace(
-        roster, debaters=debaters, spare=spare, calls_made=work.desk.drain, **model_agents
+        roster, debaters=debaters, spare=spare, calls_made=context.client.drain, **model_agents
     )
 
 
-def _choose_panel_rule(sheet: RosterConfig, work: AgentContext) -> PanelRule:
+def _choose_panel_rule(roster_config: RosterConfig, context: AgentContext) -> PanelRule:
     """Return the paper's rule, or the shipped weights for the panel of all built-in readers.
 
     Levels learned from people's marks take precedence.
     """
     from core.baseline.span_panel import load_shipped_rule
 
-    readers = sorted(seat.reader for seat in sheet.span_panel)
+    readers = sorted(agent.reader for agent in roster_config.span_panel)
     rule = load_shipped_rule() if readers == sorted(PANEL_READERS) else PanelRule()
-    threshold = work.learned.threshold
+    threshold = context.learned.threshold
     levels = threshold.weighted if rule.weights else threshold.panel
     levels = levels if levels.words else rule.levels
-    return replace(rule, levels=levels, alone=work.learned.alone)
+    return replace(rule, levels=levels, alone=context.learned.alone)
 
 
 def make_panel_reader(
@@ -371,21 +392,21 @@ def make_panel_reader(
     return make_panelist(name, assessor or load_shared_assessor(), threshold)
 
 
-def _build_debaters(sheet: RosterConfig, work: AgentContext) -> dict[str, Debater]:
+def _build_debaters(roster_config: RosterConfig, context: AgentContext) -> dict[str, Debater]:
     """Return the debaters by name; built-in ones without a named reader get one by position."""
     from core.agents.llm_debater import LlmDebater
     from core.baseline.debaters import DEBATER_KINDS, BuiltInDebater
     from core.baseline.entailment import load_shared_assessor
 
-    assessor = work.assessor or load_shared_assessor()
+    assessor = context.assessor or load_shared_assessor()
     return {
         debater.name: BuiltInDebater(
             DEBATER_KINDS[debater.seat.reader or BUILT_IN_READERS[number % len(BUILT_IN_READERS)]],
             assessor,
         )
         if debater.seat.is_built_in
-        else LlmDebater(debater.seat, work)
-        for number, debater in enumerate(sheet.debaters)
+        else LlmDebater(debater.seat, context)
+        for number, debater in enumerate(roster_config.debaters)
     }
 
 
@@ -419,12 +440,12 @@ def load_chosen_roster(
     else:
         chosen = _load_roster(home, roster, prompts)
     require_model_names(chosen.sheet)
-    for role, seat in chosen.sheet.seats():
+    for role, agent in chosen.sheet.agents_by_role():
         where = "--model" if model else f"Roster, {role}, model"
-        if seat.model and provider_of(seat) is None:
+        if agent.model and provider_of(agent) is None:
             raise InputError(
                 f"{where}: expected a model's name as provider/model, such as openai/gpt-4o-mini "
-                f"or ollama_chat/llama3.1, found “{seat.model}”. A server of your own also needs "
+                f"or ollama_chat/llama3.1, found “{agent.model}”. A server of your own also needs "
                 "its address (--api-base)."
             )
     return chosen

@@ -324,7 +324,7 @@ def render_debater_transcript(call: PromptCall, view: DebateView) -> RenderedTra
 
 def render_last_message(call: PromptCall, view: DebateView) -> RenderedTranscript:
     """Return the message to answer, unchanged, with people's remarks."""
-    harmless, person = call.work.fence.harmless, PERSON_PREFIX[call.prompt.language]
+    harmless, person = call.context.fence.harmless, PERSON_PREFIX[call.prompt.language]
     remarks = [f"{person.format(one_line(who))}{words}" for who, words in view.remarks]
     lines = tuple(TranscriptLine("", harmless(words)) for words in (view.last_message, *remarks))
     return RenderedTranscript(
@@ -341,7 +341,7 @@ def render_last_turns(call: PromptCall, view: JudgeView) -> RenderedTranscript:
 
 
 def _build_talk(call: PromptCall, view: JudgeView | DebateView) -> DebateTranscript:
-    fence, evidence = call.work.fence, view.view.evidence
+    fence, evidence = call.context.fence, view.view.evidence
     language = call.prompt.language
 
     def plain(words: str) -> str:
@@ -367,7 +367,7 @@ def _build_talk(call: PromptCall, view: JudgeView | DebateView) -> DebateTranscr
 
 
 def _describe_turn(call: PromptCall, turn: Turn) -> str:
-    about, language = call.work.fence.harmless(one_line(turn.about)), call.prompt.language
+    about, language = call.context.fence.harmless(one_line(turn.about)), call.prompt.language
     text = ABOUT_SUFFIX[language].format(about) if turn.about else ""
     return (
         text + ASSIGNED_SUFFIX[language].format(SIDE_NAMES[turn.assigned])
@@ -403,13 +403,13 @@ def fit_debate(
     costs = [math.ceil((estimate_tokens(text) + 1) / (1 - SPARE_SHARE)) for text in passages]
     first, least = sum(costs[:1]) + 1, told.talk.least
     if first + least > room:
-        used = window_of(call.seat) - call.seat.max_tokens - room
-        raise ModelError(window_too_small_message(call.role, call.seat, used + first + least))
+        used = window_of(call.agent) - call.agent.max_tokens - room
+        raise ModelError(window_too_small_message(call.role, call.agent, used + first + least))
     share = max(room // 2, room - sum(costs) - 1, least)
     shown = told.talk.within(min(share, room - first))
-    if cut := shown.cut(window_of(call.seat)):
+    if cut := shown.cut(window_of(call.agent)):
         call = replace(call, cut=cut)
-        call.work.notes.once(_describe_cut(call.seat))
+        call.context.notes.once(_describe_cut(call.agent))
     final_call, messages, _ = _fill_debate(call, told, shown, fields, passages, key)
     return final_call, messages
 
@@ -429,13 +429,13 @@ def _fill_debate(
 
 def _enclose(call: PromptCall, told: RenderedTranscript, text: str) -> str:
     """Put the text in its fence; `around` would remove our marks behind quotations."""
-    fence = call.work.fence
+    fence = call.context.fence
     return fence.enclosed(told.kind, text) if told.has_marks else fence.around(told.kind, text)
 
 
-def _describe_cut(seat: AgentConfig) -> str:
+def _describe_cut(agent: AgentConfig) -> str:
     return (
-        f"The debate outgrew what {seat.model.split('/', 1)[-1]} takes ({window_of(seat):,} "
+        f"The debate outgrew what {agent.model.split('/', 1)[-1]} takes ({window_of(agent):,} "
         "tokens): it was shown the newest turns, and told where older ones were left out or "
         "shortened. The evidence kept its share."
     )

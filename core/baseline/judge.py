@@ -150,27 +150,27 @@ def find_tool_finding(
     The sums of `statements` are calculated too. Raises Stopped if the person stopped the check
     while code ran.
     """
-    bench = ToolContext(stop)
+    tool_context = ToolContext(stop)
     found = []
     for tool in JUDGE_TOOLS:
         tool_input = tool.reads(None, case) if tool.reads else None
-        if tool_input is not None and not tool.why_off(bench):
-            finding = _make_finding(tool.name, tool.work(tool_input, bench))
+        if tool_input is not None and not tool.why_off(tool_context):
+            finding = _make_finding(tool.name, tool.work(tool_input, tool_context))
             found += [finding] if finding else []
-    found += _check_sums(case, statements, bench)
+    found += _check_sums(case, statements, tool_context)
     wrong = [finding for finding in found if finding.label == "hallucinated"]
     answers = [finding for finding in found if finding.is_answer]
     return next(iter((*wrong, *answers, *found)), None)
 
 
 def _check_sums(
-    case: Case, statements: tuple[Statement, ...], bench: ToolContext
+    case: Case, statements: tuple[Statement, ...], tool_context: ToolContext
 ) -> Iterator[ToolFinding]:
     """Yield the statements' wrong sums, and a correct one if all statements are correct sums."""
     correct = []
     for statement in statements:
         sums = calculator.read_calculation(statement, case)
-        answer = calculator.check_calculations(sums, bench) if sums else None
+        answer = calculator.check_calculations(sums, tool_context) if sums else None
         finding = _make_finding("calculator", answer) if answer else None
         if answer and finding and finding.label == "hallucinated":
             place = (statement.start + (answer.start or 0), statement.start + (answer.end or 0))

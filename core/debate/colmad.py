@@ -50,7 +50,7 @@ from core.schema.rosters import TurnMode
 
 SIDE_COUNT = 2
 NO_USABLE_REPLY = "no debater gave a reply that could be used"
-TOO_FEW_DEBATERS = "opposing sides need two debaters, and the roster seats fewer"
+TOO_FEW_DEBATERS = "opposing sides need two debaters, and the roster has fewer"
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ COPMAD = DebateProtocol(
     judging=("compete",),
     is_judged_by_first=True,
     options=("rounds", "is_swapped"),
-    seats=SIDE_COUNT,
+    debater_count=SIDE_COUNT,
 )
 
 

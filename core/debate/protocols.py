@@ -83,9 +83,9 @@ def find_protocol(name: str) -> DebateProtocol:
     return PROTOCOLS[name]
 
 
-def list_protocols(sheet: RosterConfig | None) -> tuple[str, ...]:
+def list_protocols(roster: RosterConfig | None) -> tuple[str, ...]:
     """Return the protocols that fit a roster, the audit last; None is the built-in engine."""
-    has_readers = sheet is None or any(debater.seat.is_built_in for debater in sheet.debaters)
+    has_readers = roster is None or any(debater.seat.is_built_in for debater in roster.debaters)
     return (*(READER_PROTOCOLS if has_readers else PROTOCOL_NAMES), AUDIT)
 
 
@@ -170,47 +170,47 @@ def require_options(plan: Plan) -> None:
             )
 
 
-def assign_judge(plan: Plan, sheet: RosterConfig) -> RosterConfig:
+def assign_judge(plan: Plan, roster: RosterConfig) -> RosterConfig:
     """Return the roster with the judge that the plan's protocol requires.
 
     Where the debaters are language models and the judge is built in, the first debater's model
     judges, if the protocol says so. A roster with a model as judge keeps it. Source: ColMAD 4.3
     (the first debater's model is the judge's by default).
     """
-    seats = [debater.seat for debater in sheet.debaters]
-    are_models = bool(seats) and not any(seat.is_built_in for seat in seats)
+    seats = [debater.seat for debater in roster.debaters]
+    are_models = bool(seats) and not any(agent.is_built_in for agent in seats)
     is_by_first = any(each.is_judged_by_first for each in _list_protocols(plan))
-    if not (is_by_first and are_models and sheet.judge.is_built_in):
-        return sheet
-    longest = max(seats[0].max_tokens, sheet.judge.max_tokens)
-    return replace(sheet, judge=replace(seats[0], max_tokens=longest))
+    if not (is_by_first and are_models and roster.judge.is_built_in):
+        return roster
+    longest = max(seats[0].max_tokens, roster.judge.max_tokens)
+    return replace(roster, judge=replace(seats[0], max_tokens=longest))
 
 
-def deciding_seats(plan: Plan, sheet: RosterConfig) -> tuple[AgentConfig, ...]:
+def deciding_seats(plan: Plan, roster: RosterConfig) -> tuple[AgentConfig, ...]:
     """Return the language models whose word makes the plan's verdict, each once.
 
     These are the judge's, the debaters' where they vote, and an audit's tool picker and judge.
     """
-    sheet = assign_judge(plan, sheet)
+    roster = assign_judge(plan, roster)
     if plan.protocol == AUDIT:
-        seats = [sheet.tool_picker, sheet.judge]
+        seats = [roster.tool_picker, roster.judge]
     elif set(list_manners(plan)[1]) - {"rerank"}:
-        seats = [sheet.judge]
+        seats = [roster.judge]
     else:
-        seats = [debater.seat for debater in sheet.debaters]
-    models = {(seat.model, seat.api_base): seat for seat in seats if not seat.is_built_in}
+        seats = [debater.seat for debater in roster.debaters]
+    models = {(agent.model, agent.api_base): agent for agent in seats if not agent.is_built_in}
     return tuple(models.values())
 
 
-def require_context_window(plan: Plan, sheet: RosterConfig, case: Case, book: PromptBook) -> None:
+def require_context_window(plan: Plan, roster: RosterConfig, case: Case, book: PromptBook) -> None:
     """Raise InputError if a model's context window cannot take its shortest question."""
     fence = Fence.of_run("")
-    for role, seat, prompt in _list_questions(plan, assign_judge(plan, sheet), case):
-        if not seat.is_built_in:
+    for role, agent, prompt in _list_questions(plan, assign_judge(plan, roster), case):
+        if not agent.is_built_in:
             needed = _count_shortest_tokens(prompt, case, book, fence)
-            if needed + seat.max_tokens > window_of(seat):
+            if needed + agent.max_tokens > window_of(agent):
                 raise InputError(
-                    f"Nothing was asked. {window_too_small_message(role, seat, needed)}"
+                    f"Nothing was asked. {window_too_small_message(role, agent, needed)}"
                 )
 
 
@@ -236,24 +236,24 @@ def _count_shortest_tokens(name: str, case: Case, book: PromptBook, fence: Fence
 
 
 def _list_questions(
-    plan: Plan, sheet: RosterConfig, case: Case
+    plan: Plan, roster: RosterConfig, case: Case
 ) -> Iterator[tuple[str, AgentConfig, str]]:
-    """Yield (role, seat, prompt) for everything that is asked if the debate runs to its end.
+    """Yield (role, agent, prompt) for everything that is asked if the debate runs to its end.
 
     For an adaptive check this includes the debate that it may continue with. Questions that a
     tool picker's tools ask are not included.
     """
-    yield "segmenter", sheet.segmenter, "segment"
+    yield "segmenter", roster.segmenter, "segment"
     if case.images:
-        yield "image reader", sheet.image_reader, "image_question"
+        yield "image reader", roster.image_reader, "image_question"
     manners, judging = list_manners(plan)
     protocol = get_follow_up_debate(plan) or get_plan_protocol(plan)
-    calls = protocol.calls(len(sheet.debaters), plan)
+    calls = protocol.calls(len(roster.debaters), plan)
     times = {"context": calls.context, "summary": calls.summaries, "corrected": calls.revisions}
     for prompt, count in times.items():
         if count:
-            yield "context writer", sheet.context_writer, prompt
-    speaking = sheet.debaters[: protocol.seats][:: -1 if plan.options.is_swapped else 1]
+            yield "context writer", roster.context_writer, prompt
+    speaking = roster.debaters[: protocol.debater_count][:: -1 if plan.options.is_swapped else 1]
     for debater, manner in product(speaking[: calls.turns], manners):
         revision_tokens = estimate_tokens(case.response) if manner == "revise" else 0
         longest = limit_turn_tokens(manner, debater.seat.max_tokens, revision_tokens)
@@ -261,11 +261,11 @@ def _list_questions(
     style = plan.options.style or JUDGE_STYLES[0]
     for judge_manner in judging:
         if judge_manner not in JUDGE_STYLES or judge_manner == style:
-            yield "judge", sheet.judge, get_judge_prompt_name(judge_manner)
-    if len(sheet.span_panel) > 1:
-        for number, seat in enumerate(sheet.span_panel, 1):
-            yield f"span panel {number}", seat, "panel_spans"
-            yield f"span panel {number}", seat, "panel_votes"
+            yield "judge", roster.judge, get_judge_prompt_name(judge_manner)
+    if len(roster.span_panel) > 1:
+        for number, agent in enumerate(roster.span_panel, 1):
+            yield f"span panel {number}", agent, "panel_spans"
+            yield f"span panel {number}", agent, "panel_votes"
     else:
-        yield "span extractor", sheet.span_extractor, "spans"
-        yield "span adjudicator", sheet.span_adjudicator, "span_vote"
+        yield "span extractor", roster.span_extractor, "spans"
+        yield "span adjudicator", roster.span_adjudicator, "span_vote"

@@ -107,7 +107,7 @@ MAD = DebateProtocol(
     manners=("tit_for_tat",),
     judging=("moderate", "debate"),
     options=("rounds", "is_swapped"),
-    seats=TIT_FOR_TAT_DEBATERS,
+    debater_count=TIT_FOR_TAT_DEBATERS,
 )
 
 

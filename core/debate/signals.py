@@ -139,9 +139,9 @@ def _find_missing_quotes(at: _TurnInContext) -> Iterator[str]:
             yield f"“{shorten(quote.text, 80)}” stands in no source."
 
 
-def format_record_name(agent: str, seat: str) -> str:
+def format_record_name(agent: str, config: str) -> str:
     """Return the name that a record is kept under; `seat` tells apart seats of one agent."""
-    return f"{agent} ({seat})" if seat else agent
+    return f"{agent} ({config})" if config else agent
 
 
 def _find_overconfidence(at: _TurnInContext, pasts: Mapping[str, AgentAccuracy]) -> Iterator[str]:

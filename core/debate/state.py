@@ -149,8 +149,8 @@ class DebateProtocol:
     `manners` are the ways in which it asks debaters, `judging` those in which it asks the judge;
     `options` are what can be chosen: pages offer these, and the command line accepts no others.
     `is_judged_by_first`: the first debater's model judges if a roster of models names no judge.
-    `writing` names the prompts of the context writer. `seats`: how many of the debaters speak,
-    from the first; None: all. `is_weighed`: the roster's weigher weighs the answers.
+    `writing` names the prompts of the context writer. `debater_count`: how many of the debaters
+    speak, from the first; None: all. `is_weighed`: the roster's weigher weighs the answers.
     """
 
     name: str
@@ -161,7 +161,7 @@ class DebateProtocol:
     options: tuple[ProtocolOption, ...] = ()
     is_judged_by_first: bool = False
     writing: tuple[str, ...] = ("context",)
-    seats: int | None = None
+    debater_count: int | None = None
     is_weighed: bool = False
 
 

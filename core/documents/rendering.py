@@ -159,9 +159,9 @@ def draw_page(
     if kind == "image":
         image = open_picture(name, data, megapixels)[0]
     elif kind == "pdf":
-        sheet = _load_sheet(name, data, page)
-        scale = min(width / max(1.0, sheet.get_width()), 10.0)
-        image = sheet.render(scale=scale).to_pil().convert("RGB")
+        roster = _load_sheet(name, data, page)
+        scale = min(width / max(1.0, roster.get_width()), 10.0)
+        image = roster.render(scale=scale).to_pil().convert("RGB")
     else:
         raise InputError(f"Only PDF pages and images can be shown as pictures, not {kind} files.")
     height = min(max(1, round(image.height * width / image.width)), MAX_ASPECT * width)
@@ -224,14 +224,14 @@ def search_page(name: str, data: bytes, *, page: int, quote: str) -> dict[str, A
     """
     from core.documents.pdf_text import load_letters, order_letters
 
-    sheet = _load_sheet(name, data, page)
-    letters = order_letters(load_letters(sheet.get_textpage()))
+    roster = _load_sheet(name, data, page)
+    letters = order_letters(load_letters(roster.get_textpage()))
     text, origin = _fold_for_search("".join(letter.text for letter in letters))
     match = _find_needle(_fold_for_search(quote[:MAX_QUOTE_LENGTH])[0], text)
     if match is None:
         return {"boxes": []}
     matched = [letters[index] for index in sorted({origin[place] for place in range(*match)})]
-    return {"boxes": [_to_page_share(sheet, *line) for line in _group_by_line(matched)]}
+    return {"boxes": [_to_page_share(roster, *line) for line in _group_by_line(matched)]}
 
 
 def _fold_for_search(text: str) -> tuple[str, list[int]]:
@@ -279,7 +279,9 @@ def _group_by_line(letters: Sequence[Any]) -> list[tuple[float, float, float, fl
     return lines
 
 
-def _to_page_share(sheet: Any, left: float, bottom: float, right: float, top: float) -> BoundingBox:
+def _to_page_share(
+    roster: Any, left: float, bottom: float, right: float, top: float
+) -> BoundingBox:
     """Return the rectangle as shares of the page as it is shown: cropped and turned."""
     import pypdfium2.raw
 
@@ -287,7 +289,7 @@ def _to_page_share(sheet: Any, left: float, bottom: float, right: float, top: fl
     across, down = ctypes.c_int(), ctypes.c_int()
     for x, y in ((left, top), (right, bottom)):
         pypdfium2.raw.FPDF_PageToDevice(
-            sheet, 0, 0, DEVICE_RESOLUTION, DEVICE_RESOLUTION, 0, x, y, across, down
+            roster, 0, 0, DEVICE_RESOLUTION, DEVICE_RESOLUTION, 0, x, y, across, down
         )
         corners.append((across.value / DEVICE_RESOLUTION, down.value / DEVICE_RESOLUTION))
     edges = zip(*corners, strict=True)

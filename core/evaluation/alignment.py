@@ -225,11 +225,11 @@ def open_rater_context(
     return AgentContext(client, book, Fence.of_run(account.run_id), home), client
 
 
-def make_rater(work: AgentContext, seat: AgentConfig) -> ReasonRater:
+def make_rater(context: AgentContext, agent: AgentConfig) -> ReasonRater:
     """Return a function that rates with the model of a seat."""
 
     def rate(reasons: CaseReasons, reason: str) -> int | None:
-        ask = ToolPromptRunner(seat, work, reasons.language, StopSignal(), ALIGNMENT_ROLE)
+        ask = ToolPromptRunner(agent, context, reasons.language, StopSignal(), ALIGNMENT_ROLE)
         fields = {name: getattr(reasons, name) for name in ("claim", "label", "rationale")}
         try:
             return ask(ALIGNMENT_ROLE, fields | {"reason": reason}, Rating).agreement
@@ -298,9 +298,9 @@ def _rate_with_model(
     options: argparse.Namespace,
 ) -> tuple[AlignmentRatings, dict[str, Any]]:
     """Return the model's ratings and call totals; the totals are printed after a failure too."""
-    sheet = load_chosen_roster(home, "", options.model, options.api_base).sheet
-    work, client = open_rater_context(home, store, project, options.by, options.token_cap)
-    rate = make_rater(work, replace(sheet.judge, temperature=0.0))
+    roster = load_chosen_roster(home, "", options.model, options.api_base).sheet
+    context, client = open_rater_context(home, store, project, options.by, options.token_cap)
+    rate = make_rater(context, replace(roster.judge, temperature=0.0))
     try:
         ratings = rate_runs(reasons, rate, options.most)
     finally:

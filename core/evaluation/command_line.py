@@ -320,15 +320,15 @@ def evaluate_tool(
     Raises InputError if there is no such tool or set, or the tool is off here or reads nothing by
     itself.
     """
-    tool, bench = get_tool(name), ToolContext(StopSignal())
-    if why := tool.why_off(bench):
+    tool, tool_context = get_tool(name), ToolContext(StopSignal())
+    if why := tool.why_off(tool_context):
         raise InputError(why)
     if tool.reads is None:
         raise InputError(f"Expected a tool that reads statements by itself, found {name}.")
     rule = get_task_rule(order.dataset, order.task)
     rows = sample_rows(rows_of(order), order.limit, order.seed)
     tell(f"{order.dataset} {rule.task}: the tool {name} alone is measured, no engine is run")
-    outcomes = Outcomes(rows, [predict_with_tool(tool, row, bench) for row in rows])
+    outcomes = Outcomes(rows, [predict_with_tool(tool, row, tool_context) for row in rows])
     measured = Measurement(
         outcomes, build_trivial_outcomes(rows), sum(one.is_failure for one in outcomes.said)
     )
@@ -336,14 +336,14 @@ def evaluate_tool(
     return build_result(order, measured, asked={"tool": name}, by=by, now=clock())
 
 
-def predict_with_tool(tool: Tool[Any], row: GoldRow, bench: ToolContext) -> Prediction:
+def predict_with_tool(tool: Tool[Any], row: GoldRow, tool_context: ToolContext) -> Prediction:
     """Return the tool's prediction on one row; spans are offsets in the row's response."""
     started = time.monotonic()
     case = Case(row.id, "", row.response, row.question, language=row.language)
     tool_input = tool.reads(None, case) if tool.reads else None
     if tool_input is None:
         return Prediction("unclear", cause=TOOL_READS_NOTHING, seconds=time.monotonic() - started)
-    result = use_tool(tool, tool_input, bench)
+    result = use_tool(tool, tool_input, tool_context)
     seconds = round(time.monotonic() - started, 4)
     if result.outcome == "failed":
         return Prediction("unclear", cause=FAILED_CAUSE, seconds=seconds)

@@ -168,7 +168,7 @@ def _read_run(store: Store, run: FinishedRun) -> AgentAnswers:
         opening_seconds=max(0.0, ends[0] - progress.began_at) if ends else 0.0,
         used=load_usage_by_role(store, run.id),
         answers={
-            agents[seat]: own for seat, own in compute_answer_features(progress.turns).items()
+            agents[config]: own for config, own in compute_answer_features(progress.turns).items()
         },
         protocol=progress.plan.protocol if progress.plan else "",
     )
@@ -227,7 +227,9 @@ def identify_debaters(progress: RunState) -> dict[str, SpeakingAgent]:
     """Return the agent of each debater that spoke for itself, by the name in the debate."""
     find_agent = _agent_finder(progress)
     names = {turn.debater: turn.agent for turn in _unassigned_turns(progress)}
-    agents = {seat: find_agent(f"debater {seat}", name, DEBATER) for seat, name in names.items()}
+    agents = {
+        config: find_agent(f"debater {config}", name, DEBATER) for config, name in names.items()
+    }
     # Count by the roster, as weights do: a lost turn does not change who an agent is.
     roles = [used for used in progress.roles if used.role.startswith("debater ")]
     all_agents = {
@@ -235,9 +237,9 @@ def identify_debaters(progress: RunState) -> dict[str, SpeakingAgent]:
     }
     count = Counter((all_agents | agents).values())
     duplicates = {agent for agent in agents.values() if count[agent] > 1}
-    for seat, agent in agents.items():
+    for config, agent in agents.items():
         if agent in duplicates:
-            agents[seat] = SpeakingAgent(agent.name, agent.part, agent.model, agent.rules, seat)
+            agents[config] = SpeakingAgent(agent.name, agent.part, agent.model, agent.rules, config)
     return agents
 
 
@@ -245,8 +247,8 @@ def _agent_finder(progress: RunState) -> Callable[[str, str, str], SpeakingAgent
     """Return a function of (role, agent's name, part) that finds the agent of that run."""
     used = {role.role: role for role in progress.roles}
     plan = progress.plan
-    sheet = assign_judge(plan, plan.sheet) if plan and plan.sheet else None
-    models = {role: seat.model for role, seat in sheet.seats()} if sheet else {}
+    roster = assign_judge(plan, plan.sheet) if plan and plan.sheet else None
+    models = {role: config.model for role, config in roster.agents_by_role()} if roster else {}
 
     def agent(role: str, name: str, part: str) -> SpeakingAgent:
         role_used = used.get(role)

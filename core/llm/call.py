@@ -35,7 +35,7 @@ LOCAL = frozenset(
 )
 AMAZON = frozenset({"bedrock", "bedrock_mantle", "sagemaker", "sagemaker_chat"})
 OPENAI_COMPATIBLE = "openai"
-# Addresses that belong to a provider although a seat names them itself.
+# Addresses that belong to a provider although an agent names them itself.
 OWN_HOSTS: dict[str, tuple[str, ...]] = {
     "openai": (".api.openai.com",),
     "anthropic": (".api.anthropic.com",),
@@ -68,53 +68,53 @@ def known_providers() -> frozenset[str]:
     return frozenset(plain | set(load_bundled_list(PROVIDER_LIST).get("providers", {})) | LOCAL)
 
 
-def provider_of(seat: AgentConfig) -> str | None:
-    """Return the provider of the seat's model, or None where the name does not tell.
+def provider_of(agent: AgentConfig) -> str | None:
+    """Return the provider of the agent's model, or None where the name does not tell.
 
     A name without a known provider, at an address of its own, is an OpenAI-compatible server's.
     """
-    first, slash, _ = seat.model.partition("/")
+    first, slash, _ = agent.model.partition("/")
     if slash and first in known_providers():
         return first
-    if seat.api_base:
+    if agent.api_base:
         return OPENAI_COMPATIBLE
-    listed = str(load_bundled_list(PRICE_LIST).get(seat.model, {}).get("litellm_provider", ""))
+    listed = str(load_bundled_list(PRICE_LIST).get(agent.model, {}).get("litellm_provider", ""))
     return (_ALIASES.get(listed) or listed.split("-")[0]) or None
 
 
-def wire_name(seat: AgentConfig) -> str:
+def wire_name(agent: AgentConfig) -> str:
     """Return the model's name as litellm takes it: `provider/model`.
 
     Servers name models after their authors (`meta-llama/Llama-3-8B`), so a first word counts as a
     provider only when litellm knows it.
     """
-    first, slash, _ = seat.model.partition("/")
-    if not seat.api_base or (slash and first in known_providers()):
-        return seat.model
-    return f"{OPENAI_COMPATIBLE}/{seat.model}"
+    first, slash, _ = agent.model.partition("/")
+    if not agent.api_base or (slash and first in known_providers()):
+        return agent.model
+    return f"{OPENAI_COMPATIBLE}/{agent.model}"
 
 
-def is_elsewhere(seat: AgentConfig) -> bool:
+def is_elsewhere(agent: AgentConfig) -> bool:
     """Return True if the address is not the provider's own, so no provider's key may go there."""
-    if not seat.api_base:
+    if not agent.api_base:
         return False
     # Nothing but a plain address is read: a host that two parsers read differently is nobody's.
-    plain = _PLAIN_ADDRESS.fullmatch(seat.api_base)
-    own = OWN_HOSTS.get(provider_of(seat) or "", ())
+    plain = _PLAIN_ADDRESS.fullmatch(agent.api_base)
+    own = OWN_HOSTS.get(provider_of(agent) or "", ())
     return plain is None or not f".{plain.group(1).lower()}".endswith(own)
 
 
-def is_on_own_server(seat: AgentConfig) -> bool:
+def is_on_own_server(agent: AgentConfig) -> bool:
     """Return True for a server that people run themselves, which decodes by a grammar."""
-    return is_elsewhere(seat) or provider_of(seat) in LOCAL
+    return is_elsewhere(agent) or provider_of(agent) in LOCAL
 
 
-def shown_address(seat: AgentConfig) -> str:
-    """Return the seat's address for display, without a name or password in it."""
-    if not seat.api_base:
-        provider = provider_of(seat)
+def shown_address(agent: AgentConfig) -> str:
+    """Return the agent's address for display, without a name or password in it."""
+    if not agent.api_base:
+        provider = provider_of(agent)
         return "this computer" if provider == "local" else provider or "its provider"
-    parts = urlsplit(seat.api_base)
+    parts = urlsplit(agent.api_base)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
@@ -146,7 +146,7 @@ class Call:
     inside the messages; it differs from run to run and is left out of the digest.
     """
 
-    seat: AgentConfig
+    agent: AgentConfig
     messages: tuple[Message, ...]
     schema: Mapping[str, Any] | None = None
     fence: str = ""
@@ -154,8 +154,8 @@ class Call:
     @property
     def digest(self) -> str:
         """Digest of everything that decides the answer; equal calls have equal digests."""
-        seat = self.seat
-        body = [seat.model, seat.api_base, seat.temperature, seat.max_tokens, self.schema]
+        agent = self.agent
+        body = [agent.model, agent.api_base, agent.temperature, agent.max_tokens, self.schema]
         for message in self.messages:
             text = message.text.replace(self.fence, "FENCE") if self.fence else message.text
             pictures = [hashlib.sha256(p.data).hexdigest() for p in message.pictures]

@@ -76,45 +76,45 @@ class ModelClient:
 
         def attempt(relaxed: frozenset[str]) -> Completion | CallFault:
             request = chat_request(call, self._keys, relaxed)
-            faults = self._faults(call.seat, request)
-            longest = self._patience.longest(call.seat.seconds) + reading_seconds(call)
+            faults = self._faults(call.agent, request)
+            longest = self._patience.longest(call.agent.seconds) + reading_seconds(call)
             answer = _Answer(call, request, faults, longest)
             return run_streamed(answer.streamed, speak, stop)
 
         stop.check()
-        base_request(call.seat, self._keys)  # a missing key is said before the long import
-        import_client(call.seat)
-        own = own_address(call.seat)
-        usual = 1 if provider_of(call.seat) in OLLAMA else MOST_SLOTS  # Ollama's own default
+        base_request(call.agent, self._keys)  # a missing key is said before the long import
+        import_client(call.agent)
+        own = own_address(call.agent)
+        usual = 1 if provider_of(call.agent) in OLLAMA else MOST_SLOTS  # Ollama's own default
         with turn_at(own, stop, usual) if own else nullcontext():
-            return answer_with_retries(attempt, call.seat, stop, self._patience)
+            return answer_with_retries(attempt, call.agent, stop, self._patience)
 
-    def embed(self, seat: AgentConfig, texts: Sequence[str], stop: StopSignal) -> Embeddings:
+    def embed(self, agent: AgentConfig, texts: Sequence[str], stop: StopSignal) -> Embeddings:
         """Return a vector for each text, in order.
 
         Raises:
             ReviewError: as `complete` does.
             ReplyError: a vector is missing.
         """
-        request: dict[str, Any] = {**base_request(seat, self._keys), "input": list(texts)}
+        request: dict[str, Any] = {**base_request(agent, self._keys), "input": list(texts)}
         request |= {"encoding_format": "float", "drop_params": True}
-        faults = self._faults(seat, request)
+        faults = self._faults(agent, request)
 
         def attempt(relaxed: frozenset[str]) -> Embeddings | CallFault:
-            work = _Embedding(seat, request, faults)
+            work = _Embedding(agent, request, faults)
             return run_streamed(work.embedded, _unheard, stop)
 
         stop.check()
-        import_client(seat)
-        return answer_with_retries(attempt, seat, stop, self._patience)
+        import_client(agent)
+        return answer_with_retries(attempt, agent, stop, self._patience)
 
-    def _faults(self, seat: AgentConfig, request: Mapping[str, Any]) -> FaultReader:
+    def _faults(self, agent: AgentConfig, request: Mapping[str, Any]) -> FaultReader:
         def hide(text: str) -> str:
             for key in secrets_in(request):
                 text = text.replace(key, "…")
             return self._keys.scrubbed(text)
 
-        return FaultReader(seat, self._keys, hide)
+        return FaultReader(agent, self._keys, hide)
 
 
 class _TooLong(Exception):
@@ -176,10 +176,10 @@ class _Answer:
 
     async def _read(self, heard: _Heard, put: Put) -> None:
         """Read to the end; only a token count follows the finish reason, and may be lost."""
-        async with aclosing(stream_pieces(self.call.seat, self.request)) as stream:
-            allowed = self.call.seat.seconds + reading_seconds(self.call)
+        async with aclosing(stream_pieces(self.call.agent, self.request)) as stream:
+            allowed = self.call.agent.seconds + reading_seconds(self.call)
             while (piece := await self._within(anext(stream, None), allowed)) is not None:
-                allowed = self.call.seat.seconds
+                allowed = self.call.agent.seconds
                 heard.hear(piece)
                 if piece.words:
                     put(without_keys(replace_invalid_bytes(piece.words), self.request))
@@ -188,7 +188,7 @@ class _Answer:
                 if heard.finish is not None:
                     break
             with suppress(Exception):
-                async with asyncio.timeout(min(LATEST_COUNT, self.call.seat.seconds)):
+                async with asyncio.timeout(min(LATEST_COUNT, self.call.agent.seconds)):
                     async for piece in stream:
                         heard.hear(piece)
 
@@ -212,12 +212,12 @@ class _Answer:
         if finish is None:
             return self.faults.broken_off("an end without a reason", has_begun=bool(text))
         if not text.strip():
-            limit = self.call.seat.max_tokens
+            limit = self.call.agent.max_tokens
             why = f"its {limit} tokens went by without a word" if finish == "length" else "no words"
             return CallFault(
                 ReplyError(
                     f"Expected an answer from {who}, found an empty one: {why}. Ask again, or give "
-                    "the seat more tokens.",
+                    "the agent more tokens.",
                     reply=text,
                 )
             )
@@ -226,7 +226,7 @@ class _Answer:
     def _whole(self, text: str, heard: _Heard, seconds: float) -> Completion:
         asked = sum(estimate_tokens(message.text) for message in self.call.messages)
         tokens = heard.counts or (asked, estimate_tokens(text))
-        price = price_of(self.call.seat)
+        price = price_of(self.call.agent)
         cost = price.of(*tokens) if price else None
         end: Literal["length", "stop"] = "length" if heard.finish == "length" else "stop"
         return Completion(text, end, *tokens, heard.counts is not None, cost, seconds)
@@ -234,7 +234,7 @@ class _Answer:
 
 @dataclass(frozen=True)
 class _Embedding:
-    seat: AgentConfig
+    agent: AgentConfig
     request: dict[str, Any]
     faults: FaultReader
 
@@ -243,10 +243,10 @@ class _Embedding:
         started = time.monotonic()
         texts = self.request["input"]
         try:
-            async with asyncio.timeout(self.seat.seconds):
-                rows = await embed_texts(self.seat, self.request)
+            async with asyncio.timeout(self.agent.seconds):
+                rows = await embed_texts(self.agent, self.request)
         except TimeoutError:
-            return CallFault(self.faults.silent(self.seat.seconds))
+            return CallFault(self.faults.silent(self.agent.seconds))
         except Exception as error:  # noqa: BLE001 - whatever the providers' code raises
             return self.faults.of(error, self.request, has_begun=False)
         if len(rows.vectors) != len(texts) or len({len(row) for row in rows.vectors}) != 1:
@@ -255,7 +255,7 @@ class _Embedding:
                 ModelError(f"{self.faults.who} answered with the wrong vectors: {found}.")
             )
         tokens = rows.tokens or sum(estimate_tokens(text) for text in texts)
-        price = price_of(self.seat)
+        price = price_of(self.agent)
         cost = price.of(tokens, 0) if price else None
         return Embeddings(rows.vectors, tokens, rows.tokens > 0, cost, time.monotonic() - started)
 
@@ -270,7 +270,7 @@ SHORTEST_SECRET = 12
 SPARE_SECONDS = 30  # litellm's own time-out lies behind ours, which tells where it was silent
 
 
-def base_request(seat: AgentConfig, keys: Keys) -> dict[str, Any]:
+def base_request(agent: AgentConfig, keys: Keys) -> dict[str, Any]:
     """Return the part of a request that says which model is asked, where, and with which key.
 
     The key is always given: left out, litellm would take one from the environment, whose ever it
@@ -281,36 +281,36 @@ def base_request(seat: AgentConfig, keys: Keys) -> dict[str, Any]:
         ConfigError: the key belongs to somebody else, or cannot be one.
     """
     request: dict[str, Any] = {
-        "model": wire_name(seat),
-        "timeout": seat.seconds + SPARE_SECONDS,
+        "model": wire_name(agent),
+        "timeout": agent.seconds + SPARE_SECONDS,
         "max_retries": 0,
         "num_retries": 0,
-        **keys.credentials(seat),
+        **keys.credentials(agent),
     }
-    if seat.api_base:
-        request["api_base"] = seat.api_base
-    if headers := headers_for(seat, request.get("api_key", "")):
+    if agent.api_base:
+        request["api_base"] = agent.api_base
+    if headers := headers_for(agent, request.get("api_key", "")):
         request["extra_headers"] = headers
     return request
 
 
 def reading_seconds(call: Call) -> float:
     """Return the seconds beyond the agent's own that its own server may read a long prompt."""
-    if not is_on_own_server(call.seat):
+    if not is_on_own_server(call.agent):
         return 0.0
     tokens = sum(estimate_tokens(message.text) for message in call.messages)
-    return call.seat.seconds * max(0, tokens / READ_IN_TIME - 1)
+    return call.agent.seconds * max(0, tokens / READ_IN_TIME - 1)
 
 
 def chat_request(call: Call, keys: Keys, relaxed: frozenset[str]) -> dict[str, Any]:
     """Return the whole request, without the `relaxed` parts that this server refuses."""
-    seat = call.seat
+    agent = call.agent
     limit = "max_completion_tokens" if "max_tokens" in relaxed else "max_tokens"
     request = {
-        **base_request(seat, keys),
+        **base_request(agent, keys),
         "messages": [_message(message) for message in call.messages],
-        "temperature": seat.temperature,
-        limit: seat.max_tokens,
+        "temperature": agent.temperature,
+        limit: agent.max_tokens,
         "stream": True,
         "stream_options": {"include_usage": True},
         "drop_params": True,
@@ -320,12 +320,12 @@ def chat_request(call: Call, keys: Keys, relaxed: frozenset[str]) -> dict[str, A
         if part in relaxed:
             del request[part]
     if call.schema is not None and "schema" not in relaxed:
-        schema = bound_schema(dict(call.schema)) if is_on_own_server(seat) else dict(call.schema)
+        schema = bound_schema(dict(call.schema)) if is_on_own_server(agent) else dict(call.schema)
         form = {"name": "reply", "schema": schema, "strict": _is_closed(call.schema)}
         request["response_format"] = {"type": "json_schema", "json_schema": form}
-    if provider_of(seat) in OLLAMA:
+    if provider_of(agent) in OLLAMA:
         # Ollama cuts what is longer than its window without a word, and its usual one is short.
-        request["num_ctx"] = window_of(seat)
+        request["num_ctx"] = window_of(agent)
     return request
 
 

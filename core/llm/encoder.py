@@ -152,21 +152,21 @@ LONGEST_TEXT = 6000  # characters: below every provider's limit in any script
 class EmbeddingClient(Protocol):
     """Anything that embeds by a provider: `ModelClient`, or the metered client around it."""
 
-    def embed(self, seat: AgentConfig, texts: Sequence[str], stop: StopSignal) -> Embeddings:
+    def embed(self, agent: AgentConfig, texts: Sequence[str], stop: StopSignal) -> Embeddings:
         """Return a vector for each text, in order."""
         ...
 
 
 class LlmEmbedder:
-    """An `Embedder` on the seat's model; safe to use from several threads.
+    """An `Embedder` on the agent's model; safe to use from several threads.
 
     Vectors of tokens cannot be had from a provider: the built-in agents keep their own encoder.
     """
 
     def __init__(
-        self, seat: AgentConfig, keys: Keys, embeds: EmbeddingClient | None = None
+        self, agent: AgentConfig, keys: Keys, embeds: EmbeddingClient | None = None
     ) -> None:
-        self._seat = seat
+        self._agent = agent
         self._embeds = embeds or ModelClient(keys)
         self._width = 0
         self._lock = threading.Lock()
@@ -174,7 +174,7 @@ class LlmEmbedder:
     @property
     def id(self) -> str:
         """The model and its address: another server's model of that name may be another."""
-        return f"{self._seat.model}@{self._seat.api_base}"
+        return f"{self._agent.model}@{self._agent.api_base}"
 
     @property
     def width(self) -> int:
@@ -211,13 +211,13 @@ class LlmEmbedder:
         return np.zeros(len(texts), dtype=np.bool_)
 
     def _fetched(self, texts: list[str], stop: StopSignal) -> Matrix:
-        rows = np.asarray(self._embeds.embed(self._seat, texts, stop).vectors, dtype=np.float32)
+        rows = np.asarray(self._embeds.embed(self._agent, texts, stop).vectors, dtype=np.float32)
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         with self._lock:
             self._width = self._width or rows.shape[1]
         if rows.shape[1] != self._width or not np.isfinite(lengths).all() or not lengths.all():
             raise ModelError(
-                f"Expected vectors of {self._width} finite numbers from {self._seat.model}, found "
+                f"Expected vectors of {self._width} finite numbers from {self._agent.model}, found "
                 f"{rows.shape[1]} numbers, or some that are none. Is it an embedding model?"
             )
         return np.asarray(rows / lengths, dtype=np.float32)

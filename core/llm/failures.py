@@ -67,23 +67,23 @@ class CallFault:
 
 @dataclass(frozen=True)
 class FaultReader:
-    """Reads the errors of one seat's calls. `hide` takes keys out of what is quoted."""
+    """Reads the errors of one agent's calls. `hide` takes keys out of what is quoted."""
 
-    seat: AgentConfig
+    agent: AgentConfig
     keys: Keys
     hide: Callable[[str], str]
 
     @property
     def who(self) -> str:
         """The model and its address, for display."""
-        return f"{self.seat.model} at {shown_address(self.seat)}"
+        return f"{self.agent.model} at {shown_address(self.agent)}"
 
     def of(self, error: BaseException, sent: Mapping[str, Any], *, has_begun: bool) -> CallFault:
         """Return the fault behind a client's error; `has_begun` if any text had arrived."""
         if not has_begun and _is_sent_on(error):
             refusal = ConfigError(
                 f"{self.who} answered that what was asked for is at another address. Keys and "
-                "prompts go only where a seat says: give it the address that answers itself."
+                "prompts go only where an agent says: give it the address that answers itself."
             )
             return CallFault(refusal, is_unbilled=True)
         words = self.quoted(error)
@@ -103,7 +103,7 @@ class FaultReader:
             return CallFault(
                 ConfigError(
                     "Expected a model's name as provider/model, such as openai/gpt-4o-mini or "
-                    f"ollama_chat/llama3.2, found “{self.seat.model}”. A server of your own also "
+                    f"ollama_chat/llama3.2, found “{self.agent.model}”. A server of your own also "
                     "needs its address."
                 )
             )
@@ -122,15 +122,15 @@ class FaultReader:
     def silent(self, seconds: float) -> ModelTimeout:
         """Return the error for a service that sent nothing for so long."""
         return ModelTimeout(
-            f"{self.who} was silent for {seconds:g} seconds, the longest that its seat waits. "
-            "Check again later, or give the seat more seconds."
+            f"{self.who} was silent for {seconds:g} seconds, the longest that its agent waits. "
+            "Check again later, or give the agent more seconds."
         )
 
     def endless(self, seconds: float) -> ModelTimeout:
         """Return the error for a stream that outlasted the longest call."""
         return ModelTimeout(
             f"{self.who} had not finished after {seconds:g} seconds, the longest that a call may "
-            "take. Give the seat a lower token limit, or more seconds."
+            "take. Give the agent a lower token limit, or more seconds."
         )
 
     def too_long(self, characters: int, said: str) -> ReplyError:
@@ -173,13 +173,13 @@ class FaultReader:
         return f"“{text.rstrip('.')}”" if text else "no words"
 
     def _wrong_key(self, status: int, words: str) -> ConfigError:
-        name = self.keys.name_for(self.seat)
+        name = self.keys.name_for(self.agent)
         origin = {
             "typed": "as typed in this session",
             "secrets": "from .streamlit/secrets.toml",
             "environment": "from the environment",
         }
-        sent = "No key was sent: set COUNTERPOINT_API_KEY, or name the key in the seat."
+        sent = "No key was sent: set COUNTERPOINT_API_KEY, or name the key in the agent."
         if name:
             place = origin[self.keys.where(name) or "environment"]
             sent = f"The key sent was {name}, {place}: put it right there."
@@ -189,7 +189,7 @@ class FaultReader:
         if _CONTEXT.search(text) and "max_completion_tokens" not in text:
             return CallFault(
                 ModelError(
-                    f"The prompt is longer than the window of {self.who}: {words}. Give the seat "
+                    f"The prompt is longer than the window of {self.who}: {words}. Give the agent "
                     "its true window, or take a model with a longer one."
                 )
             )
@@ -202,8 +202,8 @@ class FaultReader:
         if status != 404 and not _UNKNOWN_MODEL.search(text):
             return CallFault(self._failed(status, words))
         hint = "Is the model's name right?"
-        if self.seat.api_base:
-            own = provider_of(self.seat) or "openai"
+        if self.agent.api_base:
+            own = provider_of(self.agent) or "openai"
             hint = (
                 "Is the model's name right, and the address (it usually ends in /v1)? A server's "
                 f"own name that begins with “{own}/” is written openai/{own}/…"
@@ -286,7 +286,7 @@ T = TypeVar("T")
 class RetryPolicy:
     """How often and how long to retry; `backoff` and `longest_wait` in seconds.
 
-    `overall` says how many times its seat's longest silence a whole call may take.
+    `overall` says how many times its agent's longest silence a whole call may take.
     """
 
     tries: int = 3
@@ -305,7 +305,7 @@ _RELAXED: dict[tuple[str, str], frozenset[str]] = {}
 
 def answer_with_retries(
     attempt: Callable[[frozenset[str]], T | CallFault],
-    seat: AgentConfig,
+    agent: AgentConfig,
     stop: StopSignal,
     patience: RetryPolicy,
 ) -> T:
@@ -318,7 +318,7 @@ def answer_with_retries(
         ReviewError: the last attempt's.
         Stopped: `stop` was set, also while waiting.
     """
-    server = seat.model, seat.api_base
+    server = agent.model, agent.api_base
     relaxed = _RELAXED.get(server, frozenset())
     tries = 0
     is_unbilled = True

@@ -89,48 +89,48 @@ class Keys:
         found = self._found(name)
         return found[0] if found else None
 
-    def missing_for(self, seat: AgentConfig) -> tuple[str, ...]:
-        """Return the names of keys that the seat lacks; empty when none is missing."""
-        names = key_names(seat)
-        if provider_of(seat) in AMAZON and self.get(AMAZON_TOKEN):
+    def missing_for(self, agent: AgentConfig) -> tuple[str, ...]:
+        """Return the names of keys that the agent lacks; empty when none is missing."""
+        names = key_names(agent)
+        if provider_of(agent) in AMAZON and self.get(AMAZON_TOKEN):
             names = tuple(name for name in names if name == "AWS_REGION_NAME")
         return tuple(name for name in names if self._any_of(name) is None)
 
-    def credentials(self, seat: AgentConfig) -> dict[str, str]:
-        """Return the credentials for the seat's provider, under litellm's names.
+    def credentials(self, agent: AgentConfig) -> dict[str, str]:
+        """Return the credentials for the agent's provider, under litellm's names.
 
-        A provider's own key never goes to another address; there only the key that the seat names
+        A provider's own key never goes to another address; there only the key that the agent names
         or `COUNTERPOINT_API_KEY` does.
 
         Raises:
             KeyMissing: a key is needed that is not at hand.
             ConfigError: the key belongs to somebody else, or cannot be one.
         """
-        _check_owner(seat)
-        missing = self.missing_for(seat)
+        _check_owner(agent)
+        missing = self.missing_for(agent)
         if missing:
             names = " and ".join(missing)
             raise KeyMissing(
-                f"{seat.model} needs a key: expected {names}, found none. Set it in the "
+                f"{agent.model} needs a key: expected {names}, found none. Set it in the "
                 "environment or in .streamlit/secrets.toml, or type it under Settings.",
                 names=missing,
             )
-        if provider_of(seat) in AMAZON:
-            return self._amazon(seat)
-        name = self.name_for(seat)
+        if provider_of(agent) in AMAZON:
+            return self._amazon(agent)
+        name = self.name_for(agent)
         key = self._any_of(name) if name else None
-        if provider_of(seat) == "vertex_ai" and key and not seat.api_base:
+        if provider_of(agent) == "vertex_ai" and key and not agent.api_base:
             return {"vertex_credentials": key}
         return {"api_key": _checked(name, key) if key else NO_KEY}
 
-    def name_for(self, seat: AgentConfig) -> str:
-        """Return the name of the key that the seat's calls carry; empty when none."""
-        if seat.key_name:
-            return seat.key_name
-        names = key_names(seat)
+    def name_for(self, agent: AgentConfig) -> str:
+        """Return the name of the key that the agent's calls carry; empty when none."""
+        if agent.key_name:
+            return agent.key_name
+        names = key_names(agent)
         if names:
             return names[0]
-        return ADDRESS_KEY if seat.api_base and self.get(ADDRESS_KEY) else ""
+        return ADDRESS_KEY if agent.api_base and self.get(ADDRESS_KEY) else ""
 
     def scrubbed(self, text: str) -> str:
         """Return the text with every key in it replaced."""
@@ -138,15 +138,15 @@ class Keys:
             text = text.replace(value, "…")
         return text
 
-    def _amazon(self, seat: AgentConfig) -> dict[str, str]:
+    def _amazon(self, agent: AgentConfig) -> dict[str, str]:
         """Return Amazon's credentials; dummies where the address is not Amazon's."""
         region = {"aws_region_name": self._any_of("AWS_REGION_NAME") or "us-east-1"}
-        if is_elsewhere(seat):
-            name = self.name_for(seat)
+        if is_elsewhere(agent):
+            name = self.name_for(agent)
             key = self.get(name) if name else None
             unsigned = dict.fromkeys(("aws_access_key_id", "aws_secret_access_key"), NO_KEY)
             return {"api_key": _checked(name, key) if key else NO_KEY, **region, **unsigned}
-        if token := self.get(seat.key_name or AMAZON_TOKEN):
+        if token := self.get(agent.key_name or AMAZON_TOKEN):
             return {"api_key": _checked(AMAZON_TOKEN, token), **region}
         names = (*AMAZON_NAMES[:2], AMAZON_SESSION)
         sent = {name.lower(): value for name in names if (value := self.get(name))}
@@ -176,14 +176,14 @@ class Keys:
                 yield value.strip()
 
 
-def key_names(seat: AgentConfig) -> tuple[str, ...]:
-    """Return the names of the keys that the seat needs."""
-    provider = provider_of(seat)
-    if seat.is_built_in:
+def key_names(agent: AgentConfig) -> tuple[str, ...]:
+    """Return the names of the keys that the agent needs."""
+    provider = provider_of(agent)
+    if agent.is_built_in:
         return ()
-    if seat.key_name:
-        return (seat.key_name,)
-    if is_elsewhere(seat) or provider is None or provider in LOCAL:
+    if agent.key_name:
+        return (agent.key_name,)
+    if is_elsewhere(agent) or provider is None or provider in LOCAL:
         return ()
     return AMAZON_NAMES if provider in AMAZON else (_usual_name(provider),)
 
@@ -193,24 +193,24 @@ def _usual_name(provider: str) -> str:
     return NAMES.get(provider, f"{word}_API_KEY")
 
 
-def _check_owner(seat: AgentConfig) -> None:
+def _check_owner(agent: AgentConfig) -> None:
     """Refuse a key for a provider it does not belong to: rosters may come from others."""
-    name = seat.key_name
-    provider = provider_of(seat) or ""
+    name = agent.key_name
+    provider = provider_of(agent) or ""
     if provider in SIGN_IN:
         raise ConfigError(
-            f"{seat.model} cannot be seated: litellm would sign in to {provider} by itself, on "
+            f"{agent.model} cannot be seated: litellm would sign in to {provider} by itself, on "
             "whatever machine this is. Expected a model that is asked with a key of its own."
         )
     usual = (*AMAZON_NAMES, AMAZON_TOKEN) if provider in AMAZON else (_usual_name(provider),)
     own = {*usual, *(other for each in usual for other in ALSO.get(each, ()))}
-    if not name or (name in own and not is_elsewhere(seat)):
+    if not name or (name in own and not is_elsewhere(agent)):
         return
     if not name.endswith("_API_KEY") or name in _owned():
         raise ConfigError(
-            f"{name} is not sent to {shown_address(seat)}: it belongs to another service, or is "
+            f"{name} is not sent to {shown_address(agent)}: it belongs to another service, or is "
             "not called like a key. Keep the key of that address under a name of its own that ends "
-            f"in _API_KEY, such as {ADDRESS_KEY}, and give the seat that name."
+            f"in _API_KEY, such as {ADDRESS_KEY}, and give the agent that name."
         )
 
 
@@ -286,19 +286,19 @@ def hide_settings() -> None:
             _kept[name] = value
 
 
-def headers_for(seat: AgentConfig, key: str) -> dict[str, str]:
-    """Return the headers of the seat's calls beyond those that its `key` implies.
+def headers_for(agent: AgentConfig, key: str) -> dict[str, str]:
+    """Return the headers of the agent's calls beyond those that its `key` implies.
 
     Another server that is asked as watsonx gets its key as it is: litellm would take it to IBM
     for a token.
     """
-    provider = provider_of(seat)
-    if provider == OPENAI_COMPATIBLE and not is_elsewhere(seat):
+    provider = provider_of(agent)
+    if provider == OPENAI_COMPATIBLE and not is_elsewhere(agent):
         return _of_openai()
     if provider == "watsonx":
         given = ((scheme, _kept.get(name)) for name, scheme in WATSONX_SCHEMES.items())
         own = next((f"{scheme} {value}" for scheme, value in given if value), "")
-        sent = f"Bearer {key}" if is_elsewhere(seat) else own
+        sent = f"Bearer {key}" if is_elsewhere(agent) else own
         return {"Authorization": sent} if sent else {}
     return {}
 

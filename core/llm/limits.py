@@ -38,13 +38,13 @@ class Price:
         return tokens_in * self.per_token_in + tokens_out * self.per_token_out
 
 
-def price_of(seat: AgentConfig) -> Price | None:
-    """Return the seat's own price, else the list's, else None.
+def price_of(agent: AgentConfig) -> Price | None:
+    """Return the agent's own price, else the list's, else None.
 
-    A price set on the seat counts, zero too. A zero in the list does not: lists say 0 for what
-    they do not know. At an address of the seat's own another server sets the price.
+    A price set on the agent counts, zero too. A zero in the list does not: lists say 0 for what
+    they do not know. At an address of the agent's own another server sets the price.
     """
-    entry = _entry(seat)
+    entry = _entry(agent)
     per_in, per_out = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
     if entry.get("mode") == "embedding":
         per_out = 0.0  # it writes no tokens
@@ -52,29 +52,29 @@ def price_of(seat: AgentConfig) -> Price | None:
         per_in = None
     if not isinstance(per_in, int | float) or per_in <= 0:
         per_in = per_out = None
-    per_in = per_in if seat.price_in is None else seat.price_in / MILLION
-    per_out = per_out if seat.price_out is None else seat.price_out / MILLION
+    per_in = per_in if agent.price_in is None else agent.price_in / MILLION
+    per_out = per_out if agent.price_out is None else agent.price_out / MILLION
     return None if per_in is None or per_out is None else Price(per_in, per_out)
 
 
-def window_of(seat: AgentConfig) -> int:
-    """Return the model's context window in tokens: the seat's, the list's, or a modest guess."""
-    if seat.window:
-        return seat.window
-    entry = _entry(seat)
+def window_of(agent: AgentConfig) -> int:
+    """Return the model's context window in tokens: the agent's, the list's, or a modest guess."""
+    if agent.window:
+        return agent.window
+    entry = _entry(agent)
     listed = entry.get("max_input_tokens") or entry.get("max_tokens")
     return listed if isinstance(listed, int) and listed > 0 else DEFAULT_WINDOW_TOKENS
 
 
-def _entry(seat: AgentConfig) -> dict[str, Any]:
-    provider = provider_of(seat)
-    if seat.is_built_in or seat.api_base or provider is None or provider in LOCAL:
+def _entry(agent: AgentConfig) -> dict[str, Any]:
+    provider = provider_of(agent)
+    if agent.is_built_in or agent.api_base or provider is None or provider in LOCAL:
         return {}
     listed = load_bundled_list(PRICE_LIST)
-    short = seat.model.removeprefix(f"{provider}/")
+    short = agent.model.removeprefix(f"{provider}/")
     for route in _ROUTES:
         short = short.removeprefix(route)
-    for name in (seat.model, f"{provider}/{short}", short):
+    for name in (agent.model, f"{provider}/{short}", short):
         entry: dict[str, Any] = listed.get(name, {})
         if str(entry.get("litellm_provider", "")).startswith(provider):
             return entry
@@ -271,29 +271,29 @@ def to_nano_dollars(dollars: float) -> int:
 
 
 def worst_case(call: Call) -> WorstCase:
-    """Return the most that a call can use. Raises ConfigError: its seat has no token limit."""
-    seat = call.seat
-    if seat.max_tokens < 1:
+    """Return the most that a call can use. Raises ConfigError: its agent has no token limit."""
+    agent = call.agent
+    if agent.max_tokens < 1:
         raise ConfigError(
-            f"{seat.model}: expected a limit of at least 1 token for the reply, found "
-            f"{seat.max_tokens}; change it in the roster."
+            f"{agent.model}: expected a limit of at least 1 token for the reply, found "
+            f"{agent.max_tokens}; change it in the roster."
         )
     pictures = (picture for message in call.messages for picture in message.pictures)
     prompt = count_message_tokens(call.messages) + sum(map(picture_tokens, pictures))
     if call.schema is not None:  # many services write it into the prompt
         prompt += estimate_tokens(json.dumps(call.schema, ensure_ascii=False))
-    return WorstCase(_sound_price(seat), prompt, seat.max_tokens)
+    return WorstCase(_sound_price(agent), prompt, agent.max_tokens)
 
 
-def worst_case_of_texts(seat: AgentConfig, texts: Sequence[str]) -> WorstCase:
+def worst_case_of_texts(agent: AgentConfig, texts: Sequence[str]) -> WorstCase:
     """Return the most that embedding the texts can use."""
     tokens = sum(MESSAGE_TOKENS + estimate_tokens(text) for text in texts)
-    return WorstCase(_sound_price(seat), tokens, 0)
+    return WorstCase(_sound_price(agent), tokens, 0)
 
 
-def _sound_price(seat: AgentConfig) -> Price | None:
+def _sound_price(agent: AgentConfig) -> Price | None:
     """Return the price, or None for one that is no amount of money: it must not lift a cap."""
-    price = price_of(seat)
+    price = price_of(agent)
     parts = (price.per_token_in, price.per_token_out) if price else (-1.0,)
     return price if all(math.isfinite(part) and part >= 0 for part in parts) else None
 

@@ -339,7 +339,7 @@ class MeteredClient:
         self._settle(row_of_answer(row, completion, worst))
         return completion
 
-    def embed(self, seat: AgentConfig, texts: Sequence[str], stop: StopSignal) -> Embeddings:
+    def embed(self, agent: AgentConfig, texts: Sequence[str], stop: StopSignal) -> Embeddings:
         """Return a vector for each text within the caps, recorded as any other call.
 
         The ledger keeps no vectors: those of passages are stored with their source.
@@ -351,15 +351,15 @@ class MeteredClient:
         stop.check()
         embed: Embed | None = getattr(self._model, "embed", None)
         if embed is None:
-            raise ConfigError(f"{seat.model}: expected a model that embeds texts, found none.")
-        digest = embedding_digest(seat, texts)
-        asked = ModelRequest("retriever", f"embedding {digest[:8]}", Call(seat, ()))
-        worst = worst_case_of_texts(seat, texts)
+            raise ConfigError(f"{agent.model}: expected a model that embeds texts, found none.")
+        digest = embedding_digest(agent, texts)
+        asked = ModelRequest("retriever", f"embedding {digest[:8]}", Call(agent, ()))
+        worst = worst_case_of_texts(agent, texts)
         self._write_again()
         row = self._reservation(asked, digest, worst)
         self._booked(asked, lambda store: self._reserve(store, row, worst, asked))
         with self._under_way_as(row, asked, worst, stop):
-            found = embed(seat, texts, stop)
+            found = embed(agent, texts, stop)
         used = Completion("", "stop", found.tokens, 0, found.is_counted, found.cost, found.seconds)
         self._settle(row_of_answer(row, with_token_counts(used, worst), worst))
         return found
@@ -381,7 +381,7 @@ class MeteredClient:
         key = row.run_id, row.slot, row.digest
         if own := store.ledger.finished(*key):
             return own, "resumed", []
-        may_reuse = self._reuses or asked.call.seat.temperature == 0
+        may_reuse = self._reuses or asked.call.agent.temperature == 0
         if may_reuse and (other := store.ledger.reusable(*key)):
             row = row_of_reuse(row, other)
             store.ledger.put(row)
@@ -422,7 +422,7 @@ class MeteredClient:
             project_id=self._account.project_id,
             person=self._account.person,
             role=asked.role,
-            model=asked.call.seat.model,
+            model=asked.call.agent.model,
             prompt=asked.prompt,
             prompt_hash=asked.prompt_hash,
             cut=asked.cut,
@@ -482,17 +482,17 @@ class MeteredClient:
 
 def role_and_model(asked: ModelRequest) -> str:
     """Return role and model as messages name them: “Judge (openai/x)”."""
-    return f"{asked.role[:1].upper()}{asked.role[1:]} ({asked.call.seat.model})"
+    return f"{asked.role[:1].upper()}{asked.role[1:]} ({asked.call.agent.model})"
 
 
-def embedding_digest(seat: AgentConfig, texts: Sequence[str]) -> str:
+def embedding_digest(agent: AgentConfig, texts: Sequence[str]) -> str:
     """Digest of what is embedded by which model; distinct from any chat call's."""
-    body = ["embedding", seat.model, seat.api_base, *texts]
+    body = ["embedding", agent.model, agent.api_base, *texts]
     return hashlib.sha256(json.dumps(body).encode()).hexdigest()
 
 
 def _named(error: ReviewError, asked: ModelRequest) -> ReviewError:
-    model = asked.call.seat.model
+    model = asked.call.agent.model
     rest = str(error).removeprefix(model).removeprefix(" ")
     message = (
         f"{role_and_model(asked)} {rest}"

@@ -1,7 +1,7 @@
 """The two ways to a provider: the openai client for addresses that speak its API, litellm else.
 
-Both give the same pieces. Neither follows a redirect, so that prompts and keys go only where a seat
-says; but litellm's `cohere_chat` takes no client of ours, and does.
+Both give the same pieces. Neither follows a redirect, so that prompts and keys go only where an
+agent says; but litellm's `cohere_chat` takes no client of ours, and does.
 """
 
 from __future__ import annotations
@@ -53,28 +53,28 @@ class EmbeddingRows:
     tokens: int
 
 
-def speaks_openai(seat: AgentConfig) -> bool:
+def speaks_openai(agent: AgentConfig) -> bool:
     """Return True if the provider speaks OpenAI's API, so the openai client calls it."""
-    provider = provider_of(seat)
+    provider = provider_of(agent)
     if provider in SPEAK_OPENAI or provider in SPEAK_OTHERWISE or provider is None:
         return provider in SPEAK_OPENAI
     return provider in _litellm().openai_compatible_providers
 
 
-def import_client(seat: AgentConfig | None = None) -> None:
-    """Import the client that the seat needs, or both; takes seconds, in the caller's thread."""
-    if seat is None or speaks_openai(seat):
+def import_client(agent: AgentConfig | None = None) -> None:
+    """Import the client that the agent needs, or both; takes seconds, in the caller's thread."""
+    if agent is None or speaks_openai(agent):
         _openai()
-    if seat is None or not speaks_openai(seat):
+    if agent is None or not speaks_openai(agent):
         _litellm()
 
 
-async def stream_pieces(seat: AgentConfig, request: dict[str, Any]) -> AsyncGenerator[StreamPiece]:
+async def stream_pieces(agent: AgentConfig, request: dict[str, Any]) -> AsyncGenerator[StreamPiece]:
     """Yield the answer as it arrives. Raises whatever the client does."""
-    if speaks_openai(seat):
-        client = await _openai_client(seat, request)
+    if speaks_openai(agent):
+        client = await _openai_client(agent, request)
         # Events as they come: the client's own objects cost twice as much as the rest of a call.
-        body = _openais(seat, request)
+        body = _openais(agent, request)
         beside = {"timeout": body.pop("timeout"), "headers": body.pop("extra_headers", {})}
         asked = client.post(
             "/chat/completions",
@@ -88,8 +88,8 @@ async def stream_pieces(seat: AgentConfig, request: dict[str, Any]) -> AsyncGene
             async for event in stream:
                 yield _piece(event)
         return
-    stream = await _litellm().acompletion(**_litellms(seat, request))
-    tells_each = provider_of(seat) in GOOGLE
+    stream = await _litellm().acompletion(**_litellms(agent, request))
+    tells_each = provider_of(agent) in GOOGLE
     try:
         async for event in stream:
             piece = _piece(event)
@@ -99,14 +99,14 @@ async def stream_pieces(seat: AgentConfig, request: dict[str, Any]) -> AsyncGene
         await stream.aclose()
 
 
-async def embed_texts(seat: AgentConfig, request: dict[str, Any]) -> EmbeddingRows:
+async def embed_texts(agent: AgentConfig, request: dict[str, Any]) -> EmbeddingRows:
     """Return vectors for the request's texts. Raises whatever the client does."""
-    if speaks_openai(seat):
-        client = await _openai_client(seat, request)
-        reply = await client.embeddings.create(**_openais(seat, request))
+    if speaks_openai(agent):
+        client = await _openai_client(agent, request)
+        reply = await client.embeddings.create(**_openais(agent, request))
         rows = {row.index: row.embedding for row in reply.data}
     else:
-        reply = await _litellm().aembedding(**_litellms(seat, request))
+        reply = await _litellm().aembedding(**_litellms(agent, request))
         rows = {row["index"]: row["embedding"] for row in reply.data}
     found = tuple(tuple(map(float, rows[index])) for index in sorted(rows))
     return EmbeddingRows(found, int(getattr(reply.usage, "prompt_tokens", 0) or 0))
@@ -131,21 +131,21 @@ def _of(value: Any, name: str) -> Any:
     return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
 
 
-def _openais(seat: AgentConfig, request: dict[str, Any]) -> dict[str, Any]:
+def _openais(agent: AgentConfig, request: dict[str, Any]) -> dict[str, Any]:
     """Return the request in the API's own terms, with the model's name as the server knows it."""
     kept = {key: value for key, value in request.items() if key not in LITELLMS}
-    return {**kept, "model": request["model"].removeprefix(f"{provider_of(seat)}/")}
+    return {**kept, "model": request["model"].removeprefix(f"{provider_of(agent)}/")}
 
 
-def own_address(seat: AgentConfig) -> str:
+def own_address(agent: AgentConfig) -> str:
     """Return the address of a person's own server, starting the built-in one; else empty."""
-    if provider_of(seat) == local_server.PROVIDER:
+    if provider_of(agent) == local_server.PROVIDER:
         return local_server.SERVER.address()
-    return seat.api_base if is_on_own_server(seat) else ""
+    return agent.api_base if is_on_own_server(agent) else ""
 
 
-async def _openai_client(seat: AgentConfig, request: dict[str, Any]) -> Any:
-    base, provider = seat.api_base, provider_of(seat)
+async def _openai_client(agent: AgentConfig, request: dict[str, Any]) -> Any:
+    base, provider = agent.api_base, provider_of(agent)
     if provider == local_server.PROVIDER:
         base = await asyncio.to_thread(local_server.SERVER.address)
     elif not base and provider != OPENAI_COMPATIBLE:
@@ -164,9 +164,9 @@ def _http() -> Any:
     return _openai().DefaultAsyncHttpxClient(follow_redirects=False)
 
 
-def _litellms(seat: AgentConfig, request: dict[str, Any]) -> dict[str, Any]:
+def _litellms(agent: AgentConfig, request: dict[str, Any]) -> dict[str, Any]:
     """Add a client that follows no redirects; Azure's is that of `aclient_session`."""
-    return request if provider_of(seat) == "azure" else {**request, "client": _handler()}
+    return request if provider_of(agent) == "azure" else {**request, "client": _handler()}
 
 
 @lru_cache(maxsize=1)

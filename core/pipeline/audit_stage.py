@@ -363,7 +363,7 @@ class AuditRun:
     play: RunContext
     progress: RunState
     view: Callable[[], CaseView]
-    bench: ToolContext
+    tool_context: ToolContext
     library: LibrarySearch | None
     max_turns: int
 
@@ -489,7 +489,7 @@ def _make_bench(
         return convert_to_answer(reader.read_statement(seen, target, run.play.stop), target)
 
     is_searchable = library is not None or bool(view.evidence.passages)
-    base = replace(run.bench, stop=run.play.stop, library=search if is_searchable else None)
+    base = replace(run.tool_context, stop=run.play.stop, library=search if is_searchable else None)
     return replace(base, match=match) if isinstance(judge, EvidenceReader) else base
 
 

@@ -446,7 +446,7 @@ def check_statement(
         picker = spare  # it replaced the picker before
     index = statement.index if statement else None
     reading = ShownPassages(view.evidence.of(index) if index is not None else ())
-    bench = bench_for(statement, reading)
+    tool_context = bench_for(statement, reading)
     end = ToolStep(TOO_MANY_STEPS_MESSAGE.format(most=MAX_STEPS_PER_STATEMENT))
     refusals = sum(use.words == REPEATED_CALL_MESSAGE for use in uses)
     while len(uses) < MAX_STEPS_PER_STATEMENT and refusals < MAX_REPEATED_CALLS:
@@ -458,7 +458,9 @@ def check_statement(
         if not step.tool:
             end = step
             break
-        tool_use = _refuse_repetition(step, uses) or _call_tool(view.case, step, statement, bench)
+        tool_use = _refuse_repetition(step, uses) or _call_tool(
+            view.case, step, statement, tool_context
+        )
         tool_use = replace(tool_use, statement=index, agent=picker.name, thought=step.thought)
         yield from drain_calls(play)
         uses.append(tool_use)
@@ -489,7 +491,7 @@ def _pick_next_step(
 
 
 def _call_tool(
-    case: Case, step: ToolStep, statement: Statement | None, bench: ToolContext
+    case: Case, step: ToolStep, statement: Statement | None, tool_context: ToolContext
 ) -> ToolUse:
     """Call the step's tool; an unknown tool or an invalid input gives a failed use."""
     tool = load_tools().get(step.tool)
@@ -498,7 +500,7 @@ def _call_tool(
             known = ", ".join(load_tools())
             raise InputError(f"Expected one of the tools {known}, found “{step.tool}”.")
         result = locate_tool_finding(
-            use_tool(tool, read_input(tool, step.given), bench), statement, case, tool.about
+            use_tool(tool, read_input(tool, step.given), tool_context), statement, case, tool.about
         )
         return drop_unrelated_label(result, statement, tool.about)
     except InputError as error:

@@ -83,34 +83,34 @@ class CheckSize:
 class CallStep:
     """Equal calls of one agent; `prompt` and `reply` are tokens of each."""
 
-    seat: AgentConfig
+    agent: AgentConfig
     calls: int
     prompt: int
     reply: int
     at_once: int = 1
 
 
-def plan_calls(sheet: RosterConfig, size: CheckSize, is_most: bool) -> Iterator[CallStep]:
+def plan_calls(roster_config: RosterConfig, size: CheckSize, is_most: bool) -> Iterator[CallStep]:
     """Yield every role's calls in the order of a run."""
-    tokens, sheet = _measure_tokens(size, is_most), assign_judge(size.plan, sheet)
-    yield from _estimate_reading(sheet, tokens)
+    tokens, roster_config = _measure_tokens(size, is_most), assign_judge(size.plan, roster_config)
+    yield from _estimate_reading(roster_config, tokens)
     if size.protocol == AUDIT:
-        yield from _estimate_audit(sheet, tokens)
+        yield from _estimate_audit(roster_config, tokens)
     if size.protocol != AUDIT or is_most:
-        yield from _estimate_debate(sheet, tokens)
-    yield from _estimate_marking(sheet, tokens)
+        yield from _estimate_debate(roster_config, tokens)
+    yield from _estimate_marking(roster_config, tokens)
 
 
-def _estimate_reading(sheet: RosterConfig, tokens: _TokenSize) -> Iterator[CallStep]:
+def _estimate_reading(roster_config: RosterConfig, tokens: _TokenSize) -> Iterator[CallStep]:
     size = tokens.size
     queries = tokens.statements * (QUERY_TOKENS + tokens.question)
-    yield CallStep(sheet.retriever, 1, queries, 0)  # all queries in one call
+    yield CallStep(roster_config.retriever, 1, queries, 0)  # all queries in one call
     if tokens.sources:
         batches = math.ceil(tokens.sources / BATCH_TOKENS)
-        yield CallStep(sheet.retriever, batches, math.ceil(tokens.sources / batches), 0)
-    yield tokens.step(sheet.segmenter, "segment", 2 * tokens.response, calls=tokens.again)
+        yield CallStep(roster_config.retriever, batches, math.ceil(tokens.sources / batches), 0)
+    yield tokens.step(roster_config.segmenter, "segment", 2 * tokens.response, calls=tokens.again)
     picture = LARGE_PICTURE_TOKENS if tokens.is_most else PICTURE_TOKENS
-    reader, images = sheet.image_reader, size.images
+    reader, images = roster_config.image_reader, size.images
     yield tokens.step(reader, "image_question", 150, calls=images, at_once=CONCURRENT_CALLS)
     beside = picture + 150
     yield tokens.step(
@@ -118,9 +118,9 @@ def _estimate_reading(sheet: RosterConfig, tokens: _TokenSize) -> Iterator[CallS
     )
 
 
-def _estimate_audit(sheet: RosterConfig, tokens: _TokenSize) -> Iterator[CallStep]:
+def _estimate_audit(roster_config: RosterConfig, tokens: _TokenSize) -> Iterator[CallStep]:
     """Yield the picker's steps, its tools' questions (at most two a step), and reflection."""
-    picker, count, is_most = sheet.tool_picker, tokens.statements, tokens.is_most
+    picker, count, is_most = roster_config.tool_picker, tokens.statements, tokens.is_most
     read_tokens = tokens.evidence // count + STEP_TOKENS
     most_steps = MAX_STEPS_PER_STATEMENT * (count + 1) * tokens.again
     known_tokens = read_tokens + (0 if picker.is_built_in else _count_toolbox_tokens())
@@ -133,7 +133,7 @@ def _estimate_audit(sheet: RosterConfig, tokens: _TokenSize) -> Iterator[CallSte
     )
     reflections = 2 * tokens.again if is_most else 1
     yield tokens.step(
-        sheet.reflector, "reflect", 100, beside=STEP_TOKENS * count, calls=reflections
+        roster_config.reflector, "reflect", 100, beside=STEP_TOKENS * count, calls=reflections
     )
 
 
@@ -145,14 +145,14 @@ def _count_toolbox_tokens() -> int:
     return sum(estimate_tokens(text) for text in describe_toolbox())
 
 
-def _estimate_debate(sheet: RosterConfig, tokens: _TokenSize) -> Iterator[CallStep]:
+def _estimate_debate(roster_config: RosterConfig, tokens: _TokenSize) -> Iterator[CallStep]:
     """Yield the calls up to the label; an adaptive check likely stops before the debate."""
     plan, options = tokens.size.plan, tokens.size.options
     then = get_follow_up_debate(plan)
     if then or plan.protocol == "single":  # a single judge's samples, all at once
         samples, style = max(1, options.samples), options.style or "plain"
         yield tokens.step(
-            sheet.judge,
+            roster_config.judge,
             get_judge_prompt_name(style),
             350 if style == "thought" else 100,
             beside=tokens.evidence,
@@ -160,21 +160,21 @@ def _estimate_debate(sheet: RosterConfig, tokens: _TokenSize) -> Iterator[CallSt
             at_once=samples,
         )
     if plan.protocol != "single" and (tokens.is_most or then is None):
-        yield from _estimate_turns(sheet, tokens, then or get_plan_protocol(plan), plan)
+        yield from _estimate_turns(roster_config, tokens, then or get_plan_protocol(plan), plan)
 
 
 def _estimate_turns(
-    sheet: RosterConfig, tokens: _TokenSize, protocol: DebateProtocol, plan: Plan
+    roster_config: RosterConfig, tokens: _TokenSize, protocol: DebateProtocol, plan: Plan
 ) -> Iterator[CallStep]:
     """Yield the calls of the debate; an audit's judge may also judge each contested statement."""
     is_most, again = tokens.is_most, tokens.again
-    debaters = sheet.debaters[: protocol.seats]
+    debaters = roster_config.debaters[: protocol.debater_count]
     seats = tuple(_raise_reply_limit(debater.seat, protocol, tokens) for debater in debaters)
     calls = protocol.calls(len(seats), plan)
     written_texts = calls.context + calls.summaries + calls.revisions
     context_tokens = 60 * tokens.statements + 200
     yield tokens.step(
-        sheet.context_writer,
+        roster_config.context_writer,
         "context",
         context_tokens,
         beside=tokens.evidence,
@@ -184,42 +184,47 @@ def _estimate_turns(
     turns = min(calls.turns, LIKELY_TURNS) if ends_early else calls.turns
     at_once = max(1, math.ceil(calls.turns / max(1, calls.chain - written_texts - 1)))
     turn_length = (
-        max((seat.max_tokens for seat in seats), default=0) if is_most else LIKELY_TURN_TOKENS
+        max((agent.max_tokens for agent in seats), default=0) if is_most else LIKELY_TURN_TOKENS
     )
     heard_tokens = math.ceil(calls.heard * (turn_length + TURN_HEADER_TOKENS) / max(1, calls.turns))
     share = (tokens.evidence if is_most else tokens.evidence // 2) + heard_tokens + 100
     manner = next(iter(protocol.manners), "debate")
-    for place, seat in enumerate(seats):
+    for place, agent in enumerate(seats):
         own_turns = len(range(place, turns, len(seats)))
         yield tokens.step(
-            seat, manner, LIKELY_TURN_TOKENS, beside=share, calls=own_turns, at_once=at_once
+            agent, manner, LIKELY_TURN_TOKENS, beside=share, calls=own_turns, at_once=at_once
         )
     judgements = again * (calls.judgements + (tokens.statements if plan.protocol == AUDIT else 0))
     shown_tokens = tokens.evidence + turns * turn_length + context_tokens
     prompt = get_judge_prompt_name(next(iter(protocol.judging), "debate"))
     yield tokens.step(
-        sheet.judge, prompt, 200, beside=shown_tokens, calls=judgements, at_once=calls.judgements
+        roster_config.judge,
+        prompt,
+        200,
+        beside=shown_tokens,
+        calls=judgements,
+        at_once=calls.judgements,
     )
 
 
 def _raise_reply_limit(
-    seat: AgentConfig, protocol: DebateProtocol, tokens: _TokenSize
+    agent: AgentConfig, protocol: DebateProtocol, tokens: _TokenSize
 ) -> AgentConfig:
     """Return the debater's configuration with the longest turn that the protocol asks for."""
-    limits = [limit_turn_tokens(m, seat.max_tokens, tokens.response) for m in protocol.manners]
-    return replace(seat, max_tokens=max(limits, default=seat.max_tokens))
+    limits = [limit_turn_tokens(m, agent.max_tokens, tokens.response) for m in protocol.manners]
+    return replace(agent, max_tokens=max(limits, default=agent.max_tokens))
 
 
-def _estimate_marking(sheet: RosterConfig, tokens: _TokenSize) -> Iterator[CallStep]:
+def _estimate_marking(roster_config: RosterConfig, tokens: _TokenSize) -> Iterator[CallStep]:
     """Yield the calls that mark words: by two agents, or by a panel whose members all vote."""
     again, evidence = tokens.again, tokens.evidence
     beside = evidence + 200 + tokens.size.examples
-    if len(panel := sheet.span_panel) > 1:
-        member_beside = beside if sheet.panel_sees_evidence else beside - evidence
+    if len(panel := roster_config.span_panel) > 1:
+        member_beside = beside if roster_config.panel_sees_evidence else beside - evidence
         votes = again * (len(panel) - 1)
-        for seat in panel:
+        for agent in panel:
             yield tokens.step(
-                seat,
+                agent,
                 "panel_spans",
                 120,
                 beside=member_beside,
@@ -227,7 +232,7 @@ def _estimate_marking(sheet: RosterConfig, tokens: _TokenSize) -> Iterator[CallS
                 at_once=CONCURRENT_CALLS,
             )
             yield tokens.step(
-                seat,
+                agent,
                 "panel_votes",
                 100,
                 beside=member_beside,
@@ -235,7 +240,7 @@ def _estimate_marking(sheet: RosterConfig, tokens: _TokenSize) -> Iterator[CallS
                 at_once=CONCURRENT_CALLS,
             )
         return
-    extractor, adjudicator = sheet.span_extractor, sheet.span_adjudicator
+    extractor, adjudicator = roster_config.span_extractor, roster_config.span_adjudicator
     yield tokens.step(extractor, "spans", 120, beside=beside, calls=again)
     votes = again * tokens.places(extractor) if tokens.is_most else 1
     yield tokens.step(
@@ -263,7 +268,7 @@ class _TokenSize:
 
     def step(
         self,
-        seat: AgentConfig,
+        agent: AgentConfig,
         prompt: str,
         reply: int,
         *,
@@ -272,14 +277,14 @@ class _TokenSize:
         at_once: int = 1,
     ) -> CallStep:
         """Return the calls with that prompt, the claim, and `beside` tokens of other text."""
-        if seat.is_built_in:
-            return CallStep(seat, 0, 0, 0)
+        if agent.is_built_in:
+            return CallStep(agent, 0, 0, 0)
         text = load_shipped_prompt(prompt, prompt_language(self.size.language)).text
         claim = self.response + self.question + FRAME_TOKENS
-        room = max(1, window_of(seat) - seat.max_tokens)
+        room = max(1, window_of(agent) - agent.max_tokens)
         whole = min(estimate_tokens(text) + claim + beside, room)
-        length = seat.max_tokens if self.is_most else min(reply, seat.max_tokens)
-        return CallStep(seat, calls, whole, length, at_once)
+        length = agent.max_tokens if self.is_most else min(reply, agent.max_tokens)
+        return CallStep(agent, calls, whole, length, at_once)
 
 
 def _measure_tokens(size: CheckSize, is_most: bool) -> _TokenSize:
@@ -375,11 +380,14 @@ def _count_unembedded(store: Store, entries: Sequence[LibraryEntry], plan: Plan)
     return sum(entry.characters for entry in unembedded)
 
 
-def estimate_usage(sheet: RosterConfig, size: CheckSize) -> CostEstimate:
+def estimate_usage(roster_config: RosterConfig, size: CheckSize) -> CostEstimate:
     """Return a check's expected use of language models with that roster."""
-    steps = ([s for s in plan_calls(sheet, size, is_most) if s.calls] for is_most in (False, True))
-    likely, most = ([s for s in group if not s.seat.is_built_in] for group in steps)
-    unpriced = dict.fromkeys(step.seat.model for step in most if price_of(step.seat) is None)
+    steps = (
+        [s for s in plan_calls(roster_config, size, is_most) if s.calls]
+        for is_most in (False, True)
+    )
+    likely, most = ([s for s in group if not s.agent.is_built_in] for group in steps)
+    unpriced = dict.fromkeys(step.agent.model for step in most if price_of(step.agent) is None)
     return CostEstimate(_sum_steps(likely), _sum_steps(most), tuple(unpriced))
 
 
@@ -390,7 +398,7 @@ def _sum_steps(steps: Iterable[CallStep]) -> ModelUsage:
         calls += step.calls
         step_tokens = step.calls * (step.prompt + step.reply)
         tokens += step_tokens
-        price = price_of(step.seat)
+        price = price_of(step.agent)
         if price is None:
             unpriced += step_tokens
         else:

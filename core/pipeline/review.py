@@ -71,7 +71,7 @@ def build_case_view(case: Case, progress: RunState, sources: Sequence[Source]) -
 class ReviewResources:
     """The resources of a review; each thread opens the store for itself.
 
-    `encoder` is the built-in agents' own; `bench` is what tools may use beside the sources;
+    `encoder` is the built-in agents' own; `tool_context` is what tools may use beside the sources;
     `reader_id` is that of an imported reader (the shipped one is part of the program). `why_unfit`
     says why the models that decide are not fit to, and is empty where they are.
     """
@@ -82,7 +82,7 @@ class ReviewResources:
     classifier: Classifier
     now: Callable[[], float]
     retriever: Embedder | None = None
-    bench: Callable[[Case, StopSignal], ToolContext] = lambda _, stop: ToolContext(stop)
+    tool_context: Callable[[Case, StopSignal], ToolContext] = lambda _, stop: ToolContext(stop)
     reader_id: str = ""
     why_unfit: Callable[[StopSignal], str] = lambda _: ""
 
@@ -266,7 +266,7 @@ def _build_audit(run: _Review, sources: Sequence[Source]) -> AuditRun:
         run.play,
         run.progress,
         lambda: build_case_view(case, run.progress, sources),
-        resources.bench(case, run.stop),
+        resources.tool_context(case, run.stop),
         search if sources else None,
         run.plan.max_turns,
     )

@@ -272,9 +272,9 @@ class RunAgents:
 
 def require_keys(plan: Plan, keys: Keys) -> None:
     """Raise KeyMissing, naming all missing keys, before anything is stored or sent."""
-    seats = plan.sheet.seats() if plan.sheet else ()
+    seats = plan.sheet.agents_by_role() if plan.sheet else ()
     missing = dict.fromkeys(
-        name for _, seat in seats if not seat.is_built_in for name in keys.missing_for(seat)
+        name for _, agent in seats if not agent.is_built_in for name in keys.missing_for(agent)
     )
     if missing:
         names = ", ".join(missing)
@@ -329,7 +329,9 @@ def build_run_agents(
         now=time.time,
         retriever=models.retriever if models else None,
         # Data sets that are only measured are not sent to the web.
-        bench=make_context_factory(store, home, run.id, payer.keys, ask, has_web=sources is None),
+        tool_context=make_context_factory(
+            store, home, run.id, payer.keys, ask, has_web=sources is None
+        ),
         reader_id="" if run.plan.reader in ("", SHIPPED_READER) else assessor.id,
         why_unfit=models.why_unfit if models else ReviewResources.why_unfit,
     )
@@ -358,7 +360,7 @@ def _build_llm_roster(
     payer: RunPayer,
     learned: LearnedMarks,
     assessor: Assessor,
-    sheet: RosterConfig,
+    roster_config: RosterConfig,
     sources: Path,
 ) -> _LlmRoster:
     from core.agents.agent_runner import AgentContext
@@ -378,10 +380,10 @@ def _build_llm_roster(
     from core.pipeline.tool_context import make_asker_factory
 
     plan = run.plan
-    if saved := store.rosters.get(sheet.name):
+    if saved := store.rosters.get(roster_config.name):
         # A context window is a fact, not a choice of the run: use a corrected value on Resume.
-        sheet = sheet.with_windows_of(saved)
-    sheet = assign_judge(plan, sheet)
+        roster_config = roster_config.with_windows_of(saved)
+    roster_config = assign_judge(plan, roster_config)
     require_keys(plan, payer.keys)
     client = MeteredClient(
         ModelClient(payer.keys),
@@ -412,21 +414,21 @@ def _build_llm_roster(
             else (NO_SOURCE_NOTICE, *find_injection_notices(view))
         )
 
-    roster = build_roster(sheet, context)
+    roster = build_roster(roster_config, context)
     if not roster.is_deterministic:
         roster = replace(roster, notes_made=context.notes.drain, notices=warn)
-    seat = sheet.retriever
+    agent = roster_config.retriever
     return _LlmRoster(
         roster=roster,
-        retriever=None if seat.is_built_in else LlmEmbedder(seat, payer.keys, client),
-        ask=make_asker_factory(sheet.tool_picker, context),
-        require_room=lambda case: require_context_window(plan, sheet, case, book),
-        why_unfit=lambda stop: _explain_unfitness(home, run, sheet, context, stop),
+        retriever=None if agent.is_built_in else LlmEmbedder(agent, payer.keys, client),
+        ask=make_asker_factory(roster_config.tool_picker, context),
+        require_room=lambda case: require_context_window(plan, roster_config, case, book),
+        why_unfit=lambda stop: _explain_unfitness(home, run, roster_config, context, stop),
     )
 
 
 def _explain_unfitness(
-    home: Path, run: Run, sheet: RosterConfig, context: AgentContext, stop: StopSignal
+    home: Path, run: Run, roster_config: RosterConfig, context: AgentContext, stop: StopSignal
 ) -> str:
     """Say why a model that decides the run is not fit to; empty where none has failed its test.
 
@@ -444,20 +446,20 @@ def _explain_unfitness(
     from core.llm.call import provider_of
     from core.llm.local_server import PROVIDER
 
-    for seat in deciding_seats(run.plan, sheet):
-        key = qualification_key(seat, context.book)
+    for agent in deciding_seats(run.plan, roster_config):
+        key = qualification_key(agent, context.book)
         with open_store(home) as store:
             result = load_qualification(store, key)
             is_trusted = bool(trusted_by(store, run.project_id, key))
         if is_trusted:
             continue
-        if result is None and provider_of(seat) == PROVIDER:
-            result = qualify_model(seat, context, stop, time.time())
+        if result is None and provider_of(agent) == PROVIDER:
+            result = qualify_model(agent, context, stop, time.time())
             with open_store(home) as store, store.writing():
                 save_qualification(store, key, result)
         if result is not None and not result.has_passed:
             return (
-                f"{seat.model.split('/', 1)[-1]} failed its test as a judge: {result.words}, "
+                f"{agent.model.split('/', 1)[-1]} failed its test as a judge: {result.words}, "
                 f"{MIN_RIGHT_ANSWERS} are needed. Read what it says, but do not rely on it."
             )
     return ""

@@ -99,10 +99,10 @@ def make_context_factory(
     return make
 
 
-def make_asker_factory(seat: AgentConfig, work: AgentContext) -> AskerFactory | None:
+def make_asker_factory(agent: AgentConfig, context: AgentContext) -> AskerFactory | None:
     """Let tools ask the model of that role; None for a built-in agent."""
-    if seat.is_built_in:
+    if agent.is_built_in:
         return None
     from core.agents.agent_runner import ToolPromptRunner
 
-    return lambda case, stop: ToolPromptRunner(seat, work, case.language, stop)
+    return lambda case, stop: ToolPromptRunner(agent, context, case.language, stop)

@@ -236,39 +236,41 @@ class RosterConfig:
     span_panel: tuple[AgentConfig, ...] = ()
     panel_sees_evidence: bool = True
 
-    def seats(self) -> Iterator[tuple[str, AgentConfig]]:
+    def agents_by_role(self) -> Iterator[tuple[str, AgentConfig]]:
         """Yield every role's name, as people and traces see it, with its configuration."""
         for role in ROLE_FIELDS:
             if role == "debaters":
                 yield from ((f"debater {debater.name}", debater.seat) for debater in self.debaters)
             else:
                 yield role.replace("_", " "), getattr(self, role)
-        for number, seat in enumerate(self.span_panel, 1):
-            yield f"{PANEL_ROLE_PREFIX}{number}", seat
+        for number, agent in enumerate(self.span_panel, 1):
+            yield f"{PANEL_ROLE_PREFIX}{number}", agent
 
-    def with_seat(self, role: str, seat: AgentConfig) -> RosterConfig:
-        """Return a copy with another configuration for a role, named as in `seats`."""
+    def with_seat(self, role: str, agent: AgentConfig) -> RosterConfig:
+        """Return a copy with another configuration for a role, named as in `agents_by_role`."""
         if role.startswith("debater "):
             name = role.removeprefix("debater ")
-            debaters = (DebaterConfig(d.name, seat) if d.name == name else d for d in self.debaters)
+            debaters = (
+                DebaterConfig(d.name, agent) if d.name == name else d for d in self.debaters
+            )
             return replace(self, debaters=tuple(debaters))
         if role.startswith(PANEL_ROLE_PREFIX):
             seats = list(self.span_panel)
-            seats[int(role.removeprefix(PANEL_ROLE_PREFIX)) - 1] = seat
+            seats[int(role.removeprefix(PANEL_ROLE_PREFIX)) - 1] = agent
             return replace(self, span_panel=tuple(seats))
-        changed: dict[str, Any] = {role.replace(" ", "_"): seat}
+        changed: dict[str, Any] = {role.replace(" ", "_"): agent}
         return replace(self, **changed)
 
     def with_windows_of(self, other: RosterConfig) -> RosterConfig:
         """Return a copy with the context windows that `other` has for the same models."""
-        others, updated = dict(other.seats()), self
-        for role, seat in self.seats():
+        others, updated = dict(other.agents_by_role()), self
+        for role, agent in self.agents_by_role():
             known = others.get(role)
-            if known and (known.model, known.api_base) == (seat.model, seat.api_base):
-                updated = updated.with_seat(role, replace(seat, window=known.window))
+            if known and (known.model, known.api_base) == (agent.model, agent.api_base):
+                updated = updated.with_seat(role, replace(agent, window=known.window))
         return updated
 
     @property
     def is_built_in(self) -> bool:
         """True if no role calls a model."""
-        return all(seat.is_built_in for _, seat in self.seats())
+        return all(agent.is_built_in for _, agent in self.agents_by_role())

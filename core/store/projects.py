@@ -103,14 +103,14 @@ class Rosters(Repository):
     """Append-only rosters of the whole home."""
 
     def save(
-        self, sheet: RosterConfig, author: str, at: float, *, seen: int | None = None
+        self, roster: RosterConfig, author: str, at: float, *, seen: int | None = None
     ) -> SavedRoster:
         """Append a roster under its name; `seen` is the number that was changed (0: a new name).
 
         Raises InputError: the name is empty, too long, or the built-in engine's. Raises
         ConflictError: somebody saved that name since; not checked if `seen` is None.
         """
-        name = sheet.name
+        name = roster.name
         if (
             name != name.strip()
             or not 0 < len(name) <= MAX_ROSTER_NAME_CHARACTERS
@@ -122,7 +122,7 @@ class Rosters(Repository):
                 f"around it and other than “{BUILT_IN_ROSTER}”; found "
                 f"“{name[:MAX_ROSTER_NAME_CHARACTERS]}”."
             )
-        return self._insert_if_newest(SavedRoster(0, name, at, author, sheet), seen)
+        return self._insert_if_newest(SavedRoster(0, name, at, author, roster), seen)
 
     def remove(
         self, name: str, author: str, at: float, *, seen: int | None = None
@@ -158,8 +158,8 @@ class Rosters(Repository):
         return list(map(_parse_roster, self._db.query(query, [name])))
 
     def _insert_if_newest(self, saved: SavedRoster, seen: int | None) -> SavedRoster:
-        sheet = None if saved.sheet is None else to_json(saved.sheet)
-        values = {"name": saved.name, "at": saved.at, "author": saved.author, "sheet": sheet}
+        roster = None if saved.sheet is None else to_json(saved.sheet)
+        values = {"name": saved.name, "at": saved.at, "author": saved.author, "sheet": roster}
         number = _insert_if_newest(self._db, "rosters", values, ("name",), seen)
         if number is None:
             history, instead = self.history(saved.name), " or choose another name"
@@ -178,8 +178,8 @@ def _make_conflict(
 
 
 def _parse_roster(row: dict[str, Any]) -> SavedRoster:
-    sheet = None if row["sheet"] is None else from_json(RosterConfig, row["sheet"])
-    return SavedRoster(**row | {"sheet": sheet})
+    roster = None if row["sheet"] is None else from_json(RosterConfig, row["sheet"])
+    return SavedRoster(**row | {"sheet": roster})
 
 
 def _insert_if_newest(

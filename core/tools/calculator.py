@@ -485,7 +485,7 @@ class CalculatorInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     language: str = "en"
 
 
-def check_calculations(given: CalculatorInput, bench: ToolContext) -> ToolAnswer:
+def check_calculations(given: CalculatorInput, tool_context: ToolContext) -> ToolAnswer:
     """Check every calculation of the text; the first wrong one decides.
 
     Raises InputError if the text is too long, or the formula is invalid.

@@ -70,7 +70,7 @@ class CalendarInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     is_birth: bool = False
 
 
-def _check_dates(given: CalendarInput, bench: ToolContext) -> ToolAnswer:
+def _check_dates(given: CalendarInput, tool_context: ToolContext) -> ToolAnswer:
     """Compute the dates and compare them with what the text says.
 
     `gave` has `dates` (a list of objects with `date` as 2014-02-06 and `weekday`), `days_between`

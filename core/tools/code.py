@@ -495,7 +495,7 @@ class CodeInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     question: str = ""
 
 
-def _check_answer(given: CodeInput, bench: ToolContext) -> ToolAnswer:
+def _check_answer(given: CodeInput, tool_context: ToolContext) -> ToolAnswer:
     """Run the code with its checks; without checks, look for certain faults.
 
     `gave` has `checks` (how many there are), `held` (how many passed), `code` (what was run),
@@ -504,7 +504,7 @@ def _check_answer(given: CodeInput, bench: ToolContext) -> ToolAnswer:
     Stopped if the person stopped the check meanwhile.
     """
     snippet = extract_snippet(given.question, given.text)
-    result = check_code(snippet, bench.stop) if snippet else None
+    result = check_code(snippet, tool_context.stop) if snippet else None
     fault = None if result else find_fault(given.question, given.text)
     if fault is not None:
         details = {**EMPTY_DETAILS, "error": fault.words, "error_line": fault.line}
@@ -547,5 +547,5 @@ TOOL = Tool(
     work=_check_answer,
     examples=load_examples("code", CodeInput),
     reads=_read_response,
-    why_off=lambda bench: sandbox.explain_unavailable(),
+    why_off=lambda tool_context: sandbox.explain_unavailable(),
 )

@@ -459,7 +459,7 @@ def check_constraints(
     )
 
 
-def _check_conditions(given: ConditionsInput, bench: ToolContext) -> ToolAnswer:
+def _check_conditions(given: ConditionsInput, tool_context: ToolContext) -> ToolAnswer:
     """Check every condition against the text.
 
     `gave` has `conditions`, a list of objects: `kind` (length, format, language or wording),

@@ -163,7 +163,7 @@ class Tool(Generic[ToolInput]):
     work: Callable[[ToolInput, ToolContext], ToolAnswer]
     examples: tuple[ToolExample[ToolInput], ...]
     reads: Callable[[Statement | None, Case], ToolInput | None] | None = None
-    why_off: Callable[[ToolContext], str] = lambda bench: ""
+    why_off: Callable[[ToolContext], str] = lambda tool_context: ""
     is_system: bool = False
     about: str = "text"
 
@@ -202,7 +202,7 @@ def read_input(tool: Tool[ToolInput], given: str) -> ToolInput:
         ) from error
 
 
-def use_tool(tool: Tool[ToolInput], given: ToolInput, bench: ToolContext) -> ToolUse:
+def use_tool(tool: Tool[ToolInput], given: ToolInput, tool_context: ToolContext) -> ToolUse:
     """Call a tool and record the result; a tool that is off or fails gets no label.
 
     Offsets are in the text that the tool was given; the caller shifts them. Raises Stopped if the
@@ -210,11 +210,11 @@ def use_tool(tool: Tool[ToolInput], given: ToolInput, bench: ToolContext) -> Too
     """
     input_json = _truncate_json(msgspec.to_builtins(given))
     empty_use = ToolUse(tool.name, None, input_json, "{}", "off", "unclear", "", 0.0)
-    if why := tool.why_off(bench):
+    if why := tool.why_off(tool_context):
         return replace(empty_use, words=why)
     began = time.perf_counter()
     try:
-        answer = tool.work(given, bench)
+        answer = tool.work(given, tool_context)
     except (InputError, ModelError, ReplyError) as error:
         return replace(
             empty_use,
@@ -305,7 +305,7 @@ def add_commands(commands: Any, add_home: Any) -> None:
 
 
 def run_tools(
-    given: argparse.Namespace, bench: ToolContext, say: MessageWriter, out: OutputWriter
+    given: argparse.Namespace, tool_context: ToolContext, say: MessageWriter, out: OutputWriter
 ) -> int:
     """List, show or use tools; return 0, or 1 if the tool is off here.
 
@@ -316,18 +316,22 @@ def run_tools(
             raise InputError("Expected a tool's name before --input, found none; give one.")
         tools = list(load_tools().values())
         if given.json:
-            out(_dump_json([_tool_to_dict(tool, bench) for tool in tools]))
+            out(_dump_json([_tool_to_dict(tool, tool_context) for tool in tools]))
             return 0
         for tool in tools:
-            off = f"\n  Off here: {why}" if (why := tool.why_off(bench)) else ""
+            off = f"\n  Off here: {why}" if (why := tool.why_off(tool_context)) else ""
             words = textwrap.indent(textwrap.fill(tool.description, TEXT_WIDTH_CHARS - 2), "  ")
             out(f"{format_signature(tool)}\n{words}{off}\n\n")
         return 0
     tool = get_tool(given.tool)
     if given.input is None:
-        out(_dump_json(_tool_to_dict(tool, bench)) if given.json else _format_tool(tool, bench))
+        out(
+            _dump_json(_tool_to_dict(tool, tool_context))
+            if given.json
+            else _format_tool(tool, tool_context)
+        )
         return 0
-    tool_use = use_tool(tool, read_input(tool, _read_argument(given.input)), bench)
+    tool_use = use_tool(tool, read_input(tool, _read_argument(given.input)), tool_context)
     if tool_use.outcome == "failed":
         raise InputError(tool_use.words)
     if given.json:
@@ -340,7 +344,7 @@ def run_tools(
     return 0
 
 
-def _tool_to_dict(tool: Tool[Any], bench: ToolContext) -> dict[str, Any]:
+def _tool_to_dict(tool: Tool[Any], tool_context: ToolContext) -> dict[str, Any]:
     examples = [
         {
             "question": one.question, "response": one.response,
@@ -350,13 +354,13 @@ def _tool_to_dict(tool: Tool[Any], bench: ToolContext) -> dict[str, Any]:
     ]  # fmt: skip
     return {
         "name": tool.name, "signature": format_signature(tool), "description": tool.description,
-        "is_system": tool.is_system, "off": tool.why_off(bench), "examples": examples,
+        "is_system": tool.is_system, "off": tool.why_off(tool_context), "examples": examples,
     }  # fmt: skip
 
 
-def _format_tool(tool: Tool[Any], bench: ToolContext) -> str:
+def _format_tool(tool: Tool[Any], tool_context: ToolContext) -> str:
     lines = [describe_tools([tool])]
-    if why := tool.why_off(bench):
+    if why := tool.why_off(tool_context):
         lines.append(f"Off here: {why}")
     for example in tool.examples:
         given = msgspec.json.encode(example.given).decode()

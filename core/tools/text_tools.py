@@ -69,13 +69,13 @@ class SplitTextInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     language: str = "und"
 
 
-def _split_text(given: SplitTextInput, bench: ToolContext) -> ToolAnswer:
+def _split_text(given: SplitTextInput, tool_context: ToolContext) -> ToolAnswer:
     if len(given.text) > MAX_TEXT_CHARS:
         raise InputError(
             f"Expected a text of at most {MAX_TEXT_CHARS:,} characters, found "
             f"{len(given.text):,}; cut it in parts."
         )
-    bench.stop.check()
+    tool_context.stop.check()
     rows: list[dict[str, object]] = []
     before = ""
     for item in split_sentences(given.text, given.language):
@@ -152,21 +152,21 @@ def split_into_passages(text: str, source: str) -> tuple[Passage, ...]:
     )
 
 
-def _match_statement(given: MatchInput, bench: ToolContext) -> ToolAnswer:
+def _match_statement(given: MatchInput, tool_context: ToolContext) -> ToolAnswer:
     if not given.statement.strip():
         raise InputError("Expected a statement to compare, found none; give its words.")
     evidence: Sequence[Passage] = ()
     if given.context.strip():
         evidence = split_into_passages(given.context, CONTEXT_SOURCE)
-    elif bench.library is not None:
-        evidence = bench.library(f"{given.question} {given.statement}".strip(), MAX_PASSAGES)
+    elif tool_context.library is not None:
+        evidence = tool_context.library(f"{given.question} {given.statement}".strip(), MAX_PASSAGES)
     if not (evidence or given.before.strip() or given.question.strip()):
         words = "There is nothing to compare the statement with."
         return ToolAnswer("unclear", words, has_something=False)
-    if bench.ask is not None:
-        return _match_with_model(given, evidence, bench.ask)
-    if bench.match is not None:
-        return _match_with_readers(given, evidence, bench.match)
+    if tool_context.ask is not None:
+        return _match_with_model(given, evidence, tool_context.ask)
+    if tool_context.match is not None:
+        return _match_with_readers(given, evidence, tool_context.match)
     raise InputError(NO_MATCHER_MESSAGE)
 
 
@@ -256,7 +256,9 @@ MATCH = Tool(
     work=_match_statement,
     examples=load_examples("match", MatchInput),
     reads=_read_statement,
-    why_off=lambda bench: NO_MATCHER_MESSAGE if bench.ask is None and bench.match is None else "",
+    why_off=lambda tool_context: (
+        NO_MATCHER_MESSAGE if tool_context.ask is None and tool_context.match is None else ""
+    ),
     about="statement",
 )
 
@@ -292,16 +294,16 @@ class TranslationVerdict(msgspec.Struct, frozen=True):
     p: Probability
 
 
-def _check_translation(given: TranslationInput, bench: ToolContext) -> ToolAnswer:
+def _check_translation(given: TranslationInput, tool_context: ToolContext) -> ToolAnswer:
     """Translate the claim back with a model that does not see the text, then compare."""
-    if bench.ask is None:
+    if tool_context.ask is None:
         raise InputError(NO_MODEL_MESSAGE)
     for name in given.__struct_fields__:
         if not str(getattr(given, name)).strip():
             raise InputError(f"Expected {name} for the tool translate, found nothing; give it.")
     source, target = given.source_language, given.target_language
     back_fields = {"from_language": target, "into_language": source, "text": given.claimed}
-    back = bench.ask("back_translation", back_fields, BackTranslation).translation
+    back = tool_context.ask("back_translation", back_fields, BackTranslation).translation
     fields = {
         "text_language": source,
         "text": given.text,
@@ -309,7 +311,7 @@ def _check_translation(given: TranslationInput, bench: ToolContext) -> ToolAnswe
         "claimed": given.claimed,
         "back": back,
     }
-    reply = bench.ask("translation", fields, TranslationVerdict)
+    reply = tool_context.ask("translation", fields, TranslationVerdict)
     is_wrong = not reply.same_meaning
     start, end = _locate_words(reply.words, given.claimed) if is_wrong else (None, None)
     return ToolAnswer(
@@ -331,7 +333,7 @@ TRANSLATE = Tool(
     takes=TranslationInput,
     work=_check_translation,
     examples=load_examples("translate", TranslationInput),
-    why_off=lambda bench: NO_MODEL_MESSAGE if bench.ask is None else "",
+    why_off=lambda tool_context: NO_MODEL_MESSAGE if tool_context.ask is None else "",
     about="claimed",
 )
 
@@ -350,7 +352,7 @@ class GetAnswerInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     checked: list[CheckedStatement]
 
 
-def _combine_labels(given: GetAnswerInput, bench: ToolContext) -> ToolAnswer:
+def _combine_labels(given: GetAnswerInput, tool_context: ToolContext) -> ToolAnswer:
     """Combine labels: one wrong statement makes the response wrong, all must be supported."""
     if not given.checked:
         raise InputError("Expected at least one checked statement, found none; check one first.")

@@ -244,7 +244,7 @@ class UnitsInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     to: str = ""
 
 
-def check_conversions(given: UnitsInput, bench: ToolContext) -> ToolAnswer:
+def check_conversions(given: UnitsInput, tool_context: ToolContext) -> ToolAnswer:
     """Convert the amount, or check the conversions that the text states.
 
     Raises InputError if a unit is unknown, or the two measure different things.

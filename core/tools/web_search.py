@@ -306,12 +306,12 @@ class SearchInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     where: Literal["both", "library", "web"] = "both"
 
 
-def _search(given: SearchInput, bench: ToolContext) -> ToolAnswer:
+def _search(given: SearchInput, tool_context: ToolContext) -> ToolAnswer:
     if not given.query.strip():
         raise InputError("Expected words to search for, found none; give a statement's.")
     passages: Sequence[Passage] = ()
-    if given.where != "web" and bench.library is not None:
-        passages = bench.library(given.query, MAX_RESULTS)[:MAX_RESULTS]
+    if given.where != "web" and tool_context.library is not None:
+        passages = tool_context.library(given.query, MAX_RESULTS)[:MAX_RESULTS]
     elif given.where == "library":
         raise InputError("There are no sources to search here; add a document to the check.")
     wanted = extract_query_terms(given.query)
@@ -320,12 +320,12 @@ def _search(given: SearchInput, bench: ToolContext) -> ToolAnswer:
     is_covered = sum(term in source_terms for term in wanted) >= MIN_COVERED_SHARE * len(wanted)
     if given.where == "library" or (passages and is_covered):
         return _make_answer(given, passages, (), "")
-    if bench.web is None:
+    if tool_context.web is None:
         if given.where == "web":
             raise InputError(NO_WEB_MESSAGE)
         return _make_answer(given, passages, (), NO_WEB_MESSAGE)
     try:
-        results = bench.web(given.query, MAX_RESULTS)[:MAX_RESULTS]
+        results = tool_context.web(given.query, MAX_RESULTS)[:MAX_RESULTS]
     except ModelError as error:
         if not passages:
             raise
@@ -384,5 +384,7 @@ TOOL = Tool(
     work=_search,
     examples=load_examples("search", SearchInput),
     reads=_read_statement,
-    why_off=lambda bench: NO_SOURCES_MESSAGE if bench.library is None and bench.web is None else "",
+    why_off=lambda tool_context: (
+        NO_SOURCES_MESSAGE if tool_context.library is None and tool_context.web is None else ""
+    ),
 )

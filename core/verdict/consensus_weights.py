@@ -413,9 +413,15 @@ def parse_stored_weights(body: Mapping[str, Any]) -> LearnedWeights | None:
     return parse_learned_weights(weights) if weights else None
 
 
-def identify_answerers(roster: Roster, sheet: RosterConfig | None) -> dict[str, AnsweringAgent]:
+def identify_answerers(
+    roster: Roster, roster_config: RosterConfig | None
+) -> dict[str, AnsweringAgent]:
     """Return the agent behind each debater's name; a built-in agent has no model."""
-    models = {role: seat.model for role, seat in sheet.seats()} if sheet else {}
+    models = (
+        {role: config.model for role, config in roster_config.agents_by_role()}
+        if roster_config
+        else {}
+    )
     agents = {
         name: AnsweringAgent(
             debater.name,

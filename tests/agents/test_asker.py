@@ -83,7 +83,7 @@ def test_a_service_that_fails_stays_a_failure() -> None:
 
 def test_what_does_not_fit_the_window_is_not_sent() -> None:
     place = workplace([])
-    small = replace(asker(place), seat=replace(SEAT, window=1000))
+    small = replace(asker(place), agent=replace(SEAT, window=1000))
     with pytest.raises(ModelError, match="1,000 tokens"):
         small("back_translation", FIELDS | {"text": "word " * 4000}, Opinion)
     assert place.desk.asked == []

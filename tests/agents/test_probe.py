@@ -45,7 +45,7 @@ def answer(asked: Asked) -> Reply:
 
 def sheet_at(server: Loopback, **fields: object) -> RosterConfig:
     sheet = make_single_model_roster("openai/loopback", server.base)
-    for role, seat in list(sheet.seats()):
+    for role, seat in list(sheet.agents_by_role()):
         if not seat.is_built_in:
             sheet = sheet.with_seat(role, replace(seat, **fields))  # type: ignore[arg-type]
     return sheet

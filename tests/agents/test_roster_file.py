@@ -107,8 +107,8 @@ def test_a_file_from_before_the_panel_is_read_without_one() -> None:
 @pytest.mark.parametrize(
     ("panel", "message"),
     [
-        ([{"reader": "rules"}], "span_panel: expected no seat, or 2 to 8, found 1"),
-        ([{"reader": "rules"}] * 9, "span_panel: expected no seat, or 2 to 8, found 9"),
+        ([{"reader": "rules"}], "span_panel: expected none, or 2 to 8, found 1"),
+        ([{"reader": "rules"}] * 9, "span_panel: expected none, or 2 to 8, found 9"),
         ([{"reader": "rules"}, "built-in"], "span panel 2, reader: expected one of rules"),
         ([{"reader": "rules"}, {"reader": "tea leaves"}], "reader: expected one of rules"),
         ("everybody", "span_panel: expected a list"),
@@ -318,7 +318,7 @@ def test_a_key_is_refused_wherever_it_stands_and_never_shown(field: str, secret:
 
 def test_no_shipped_word_or_model_is_taken_for_a_key() -> None:
     for sheet in SHIPPED_ROSTERS.values():
-        for text in (sheet.name, sheet.words, *(seat.model for _, seat in sheet.seats())):
+        for text in (sheet.name, sheet.words, *(seat.model for _, seat in sheet.agents_by_role())):
             assert not looks_like_a_key(text), text
     for name in ("AZURE_OPENAI_API_KEY_2", "OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY"):
         check_roster(make_single_model_roster("openai/x", key_name=name))

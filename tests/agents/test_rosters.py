@@ -58,7 +58,7 @@ SMALL = f"{PROVIDER}/{MODEL}"  # of the local model, where it is installed
 def test_every_shipped_model_is_on_litellms_list() -> None:
     listed = price_list()
     for sheet in SHIPPED_ROSTERS.values():
-        for role, seat in sheet.seats():
+        for role, seat in sheet.agents_by_role():
             if seat.is_built_in or seat.model in (
                 PLACEHOLDER_MODEL,
                 OLLAMA_VISION_MODEL,
@@ -81,7 +81,7 @@ def test_every_shipped_model_is_on_litellms_list() -> None:
 
 
 def test_the_papers_roster_is_the_papers() -> None:
-    ceda = dict(SHIPPED_ROSTERS["ceda"].seats())
+    ceda = dict(SHIPPED_ROSTERS["ceda"].agents_by_role())
     assert ceda["retriever"].model == TITAN_MODEL
     for role in ("image reader", "context writer", "judge", "span extractor", "span adjudicator"):
         assert (ceda[role].model, ceda[role].temperature) == (SONNET_MODEL, 0.0), role
@@ -105,7 +105,7 @@ def test_table_6_pairs_differ_from_the_papers_roster_in_the_debaters_alone(
 
 
 def test_ollama_needs_no_key_and_never_counts_as_free() -> None:
-    for role, seat in SHIPPED_ROSTERS["ollama"].seats():
+    for role, seat in SHIPPED_ROSTERS["ollama"].agents_by_role():
         if role in SPEAKING:
             assert seat.api_base == "http://127.0.0.1:11434"
             assert (seat.price_in, seat.price_out) == (None, None)
@@ -117,7 +117,7 @@ def test_ollama_needs_no_key_and_never_counts_as_free() -> None:
 def test_one_model_plays_every_speaking_role() -> None:
     sheet = make_single_model_roster("openai/x", "http://127.0.0.1:9/v1", "MY_KEY")
     assert sheet.name == "openai/x"
-    seats = dict(sheet.seats())
+    seats = dict(sheet.agents_by_role())
     assert [role for role, seat in seats.items() if not seat.is_built_in] == list(SPEAKING)
     for role in SPEAKING:
         seat = seats[role]
@@ -133,7 +133,7 @@ def test_one_model_plays_every_speaking_role() -> None:
 
 def test_mixed_rosters_have_a_built_in_debater_and_a_judge_that_reads_what_models_say() -> None:
     for name in ("mixed", "mixed-ollama"):
-        seats = dict(SHIPPED_ROSTERS[name].seats())
+        seats = dict(SHIPPED_ROSTERS[name].agents_by_role())
         assert seats["debater Ada"].reader in BUILT_IN_READERS
         assert seats["debater Ada"].is_built_in
         assert not seats["debater Ben"].is_built_in
@@ -208,7 +208,7 @@ def test_every_shipped_sheet_can_be_seated(name: str, home: Path) -> None:
     sheet = SHIPPED_ROSTERS[name]
     roster = build_roster(sheet, work_of(home))
     assert roster.name == name
-    seats = dict(sheet.seats())
+    seats = dict(sheet.agents_by_role())
     for used in roster.roles_used(len_of):
         assert used.built_in == seats[used.role].is_built_in, used.role
         assert used.rule

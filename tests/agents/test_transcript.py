@@ -124,7 +124,7 @@ def test_any_debate_fits_any_window_that_takes_its_shortest_form(
         seen = replace(debate_view(view, turns), manner="collaborate")
         LlmDebater(seat, place.work).argue(seen, ignore_piece, StopSignal())
     (asked,) = place.desk.asked
-    assert count_message_tokens(asked.call.messages) + asked.call.seat.max_tokens <= window
+    assert count_message_tokens(asked.call.messages) + asked.call.agent.max_tokens <= window
     assert "[P1]" in place.prompt
     last = {one.debater: one for one in turns}
     for one in (*last.values(), *turns[-1:]):
@@ -239,7 +239,7 @@ def test_a_long_last_message_and_remarks_fit_too() -> None:
     view = replace(view, remarks=(("Mira", "Look at the leaflet. " * 500),))
     LlmDebater(SEAT, place.work).argue(view, ignore_piece, StopSignal())
     (asked,) = place.desk.asked
-    assert count_message_tokens(asked.call.messages) + asked.call.seat.max_tokens <= SEAT.window
+    assert count_message_tokens(asked.call.messages) + asked.call.agent.max_tokens <= SEAT.window
     assert "1: WRONG." in place.prompt
     assert "Mira (a person): Look at the leaflet." in place.prompt
     assert place.prompt.count(SHORTENED) == 2
@@ -255,7 +255,9 @@ def test_the_writer_s_prompts_fit_too() -> None:
             wrong = Judgement("x", "hallucinated", "It does not hold.")
             writer.revise(judge_view(VIEW, *long_turns(60)), wrong, StopSignal())
         (asked,) = place.desk.asked
-        assert count_message_tokens(asked.call.messages) + asked.call.seat.max_tokens <= SEAT.window
+        assert (
+            count_message_tokens(asked.call.messages) + asked.call.agent.max_tokens <= SEAT.window
+        )
         assert "\n60. " in place.prompt
 
 
@@ -298,7 +300,7 @@ def test_more_contested_places_than_fit_are_left_out_and_said() -> None:
     view = debate_view(VIEW, (turn(1, "It is wrong.", points=points),))
     LlmDebater(SEAT, place.work).argue(replace(view, manner="critique"), ignore_piece, StopSignal())
     (asked,) = place.desk.asked
-    assert count_message_tokens(asked.call.messages) + asked.call.seat.max_tokens <= SEAT.window
+    assert count_message_tokens(asked.call.messages) + asked.call.agent.max_tokens <= SEAT.window
     shown = place.prompt.count("of the words of the text")
     assert 20 < shown < 200
     (told,) = place.work.notes.drain()

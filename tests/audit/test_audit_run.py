@@ -482,7 +482,7 @@ def test_what_failed_at_a_cap_is_done_again_when_the_run_is_resumed(
 ) -> None:
     """Wherever the run then came to its end, and however much of it was done by then."""
     cap = Cap()
-    resources = replace(resources, bench=cap.bench)
+    resources = replace(resources, tool_context=cap.bench)
     away = BudgetReached("The cap is reached.")
     case = case_of(resources.home, "The ship Lark sank in 1932. 3 + 4 = 7. 4 + 4 = 8.")
     blind: list[ToolStep | Exception] = [SEARCHED, ToolStep("Nothing was found.")]

@@ -106,7 +106,7 @@ def stop_to_closed(repeats: int) -> list[float]:
 
 def _never_of_one_mind(sheet: RosterConfig) -> RosterConfig:
     """Every call is made anew: at temperature 0 an equal one would come from the ledger."""
-    for role, seat in list(sheet.seats()):
+    for role, seat in list(sheet.agents_by_role()):
         if not seat.is_built_in:
             sheet = sheet.with_seat(role, replace(seat, temperature=0.3))
     return sheet

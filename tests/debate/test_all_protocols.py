@@ -138,7 +138,7 @@ def test_what_debaters_read_is_no_more_than_was_said_to_be_the_most(way: Way) ->
     for debater in sheet.debaters:
         sheet = sheet.with_seat(f"debater {debater.name}", wide)
     size = CheckSize(len(VIEW.case.response), max_turns=3, protocol=way[0], options=plan.options)
-    most = sum(s.calls * s.prompt for s in plan_calls(sheet, size, True) if not s.seat.is_built_in)
+    most = sum(s.calls * s.prompt for s in plan_calls(sheet, size, True) if not s.agent.is_built_in)
     asked = [one for one in desk.asked if one.role.startswith("debater")]
     assert sum(estimate_tokens(m.text) for one in asked for m in one.call.messages) <= most
 
@@ -149,7 +149,7 @@ def at_length(asked: ModelRequest) -> Scripted:
     if not asked.role.startswith("debater") or asked.prompt == "en/revise":
         return text
     first, _, rest = text.partition(". ")
-    room = CHARACTERS * asked.call.seat.max_tokens - len(text)
+    room = CHARACTERS * asked.call.agent.max_tokens - len(text)
     return f"{first}. {('So high it is. ' * room)[:room]} {rest}"
 
 

@@ -75,7 +75,7 @@ def test_each_style_has_its_prompt(style: str, language: str) -> None:
     events, desk = judged_by([WRONG], options, view=view)
     assert judgement_of(events).label == "hallucinated"
     assert [asked.prompt for asked in desk.asked] == [f"{language}/judge_{style or 'plain'}"]
-    assert desk.asked[0].call.seat.temperature == SEAT.temperature, "one judgement is not sampled"
+    assert desk.asked[0].call.agent.temperature == SEAT.temperature, "one judgement is not sampled"
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -91,7 +91,7 @@ def test_of_several_samples_the_label_counts_that_most_give() -> None:
     assert judgement.prose.startswith("Of 3 judgements 2 say hallucinated, 1 supported.")
     assert "The report gives 1931." in judgement.prose
     assert sorted(asked.slot for asked in desk.asked) == ["judge", "judge 2", "judge 3"]
-    assert {asked.call.seat.temperature for asked in desk.asked} == {SAMPLING_TEMPERATURE}
+    assert {asked.call.agent.temperature for asked in desk.asked} == {SAMPLING_TEMPERATURE}
     assert kinds(events).count("judgement_sampled") == 3
     costs = [e.cost for e in events if e.kind == "judgement_sampled"]
     assert costs == [0.001] * 3, "each costs its own call"

@@ -62,7 +62,7 @@ def at_length(language: str) -> Reply:
     def answer(asked: ModelRequest) -> Scripted:
         prompt = asked.prompt.split("/")[-1]
         text = reply_to(prompt, asked.role.removeprefix("debater "), asked.slot)
-        room = int(per_token * asked.call.seat.max_tokens) - len(text)
+        room = int(per_token * asked.call.agent.max_tokens) - len(text)
         if prompt == "summary":
             return f"{asked.slot} begins. {longest[:room]}"
         if not asked.role.startswith("debater"):
@@ -106,7 +106,9 @@ def test_a_long_debate_comes_to_its_end_in_a_small_window(name: str, language: s
     assert sorted(asked.slot for asked in desk.asked) == sorted(whole), "all goes its whole length"
     for asked in desk.asked:
         shown = text_of(asked)
-        assert count_message_tokens(asked.call.messages) + asked.call.seat.max_tokens <= SEAT.window
+        assert (
+            count_message_tokens(asked.call.messages) + asked.call.agent.max_tokens <= SEAT.window
+        )
         assert "[P1]" in shown or "[P1]" not in whole[asked.slot], asked.slot
         assert newest_in(whole[asked.slot]) in shown, asked.slot
         if "turn" in asked.cut:
@@ -188,7 +190,7 @@ def test_paid_calls_of_a_long_debate_are_found_again_over_a_real_server(bench: B
     is_ill.set()
     with loopback(answer) as server:
         sheet = sheet_at(server, seconds=30)
-        for role, seat in list(sheet.seats()):
+        for role, seat in list(sheet.agents_by_role()):
             sheet = sheet.with_seat(role, replace(seat, window=4096))  # fewer words to wait for
         run, _ = bench.run(sheet, protocol="colmad", options=DebateOptions(rounds=ROUNDS))
         assert (run.status, run.cause) == ("finished", "agent_failed")

@@ -39,7 +39,7 @@ MARGIN = 400  # what several debaters' shortest turns take, where two are counte
 
 def reseated(role: str, **fields: int) -> RosterConfig:
     """The sheet of one model, with other numbers on the seat of that role."""
-    return SHEET.with_seat(role, replace(dict(SHEET.seats())[role], **fields))  # type: ignore[arg-type]
+    return SHEET.with_seat(role, replace(dict(SHEET.agents_by_role())[role], **fields))  # type: ignore[arg-type]
 
 
 def refused(plan: Plan, sheet: RosterConfig, case: Case = CASE) -> str:
@@ -189,7 +189,7 @@ def test_built_in_readers_are_judged_by_the_built_in_judge() -> None:
 
 def test_the_calls_that_are_expected_have_that_judge() -> None:
     steps = list(plan_calls(MODELS, CheckSize(100, protocol="colmad"), is_most=False))
-    models = [step.seat.model for step in steps for _ in range(step.calls) if step.seat.model]
+    models = [step.agent.model for step in steps for _ in range(step.calls) if step.agent.model]
     asked = PROTOCOLS["colmad"].calls(2, Plan("colmad"))
     assert sorted(models) == ["openai/one"] * 4 + ["openai/two"] * 3
     assert len(models) == asked.total

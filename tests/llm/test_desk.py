@@ -63,7 +63,7 @@ class OneModel:
 
 
 def said(call: Call, text: str = "Verdict: 1", **changes: object) -> Completion:
-    completion = Completion(text, "stop", 10, 5, True, cost_of(call.seat, 10, 5), 0.5)
+    completion = Completion(text, "stop", 10, 5, True, cost_of(call.agent, 10, 5), 0.5)
     return replace(completion, **changes)  # type: ignore[arg-type]
 
 
@@ -629,7 +629,7 @@ def test_what_is_spent_and_held_never_passes_a_cap(
             return ModelTimeout("silent.")
         if outcome == "key":
             return ConfigError("no key.")
-        return said(call, tokens_in=1, tokens_out=int(used), cost=cost_of(call.seat, 1, int(used)))
+        return said(call, tokens_in=1, tokens_out=int(used), cost=cost_of(call.agent, 1, int(used)))
 
     model = OneModel(answer)
     seen: list[tuple[int, int, int, int, int, int]] = []

@@ -224,7 +224,7 @@ def test_every_shipped_roster_survives_the_form(page: AppTest, home: Path, name:
     assert not errors(at)
     sheet = newest(home, "Copy")
     if name != "address":
-        assert list(sheet.seats()) == list(SHIPPED_ROSTERS[name].seats())
+        assert list(sheet.agents_by_role()) == list(SHIPPED_ROSTERS[name].agents_by_role())
 
 
 @pytest.mark.parametrize("name", ["ceda", "CEDA", "builtin", "Mine"])
