@@ -346,7 +346,7 @@ class MeteredClient:
 
         Raises:
             ReviewError: as `ask` does.
-            ConfigError: the desk's model embeds nothing.
+            ConfigError: its model embeds nothing.
         """
         stop.check()
         embed: Embed | None = getattr(self._model, "embed", None)

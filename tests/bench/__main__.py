@@ -21,6 +21,7 @@ from core.pipeline.jobs import warm_up
 from core.pipeline.single_check import CheckRequest, check_once
 from core.runtime.config import E5_DIR, ENCODER_DIR
 from tests.bench.large_queue import QUICK, make_large_home, reruns
+from tests.bench.local_model import report as local_model
 from tests.bench.one_call import middle, of_a_call
 from tests.bench.protocols import all_protocols
 from tests.bench.reader_speed import pairs_a_second
@@ -50,7 +51,7 @@ def main() -> int:
     parser.add_argument("--path", type=Path, help="the folder with ReaLMistake's")
     parser.add_argument(
         "--only",
-        choices=("retraining", "queue", "calls", "panel", "protocols"),
+        choices=("retraining", "queue", "calls", "panel", "protocols", "local-model"),
         help="nothing but this",
     )
     parser.add_argument(
@@ -68,6 +69,8 @@ def main() -> int:
                 _call_figures(Path(folder))
             elif given.only == "protocols":
                 _protocol_figures(Path(folder))
+            elif given.only == "local-model":
+                local_model(Path(folder), given.path)
             else:
                 _side_by_side_figures(Path(folder))
         return 0
