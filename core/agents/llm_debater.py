@@ -32,13 +32,13 @@ from core.agents.reply_parser import (
     strip_speaker_name,
 )
 from core.agents.transcript import (
+    build_debater_transcript,
+    build_judge_transcript,
+    build_last_message,
     fit_debate,
     format_conflicts,
     format_passages,
     rank_passages,
-    render_debater_transcript,
-    render_judge_transcript,
-    render_last_message,
     resolve_passage_ids,
 )
 from core.baseline.wording import SIDE_NAMES, choose_reply, cite_passage, format_count
@@ -156,7 +156,7 @@ class LlmSummariser(LlmAgent):
         call = self._asking("summary", case, stop, role="context writer", slot=slot)
         seen = JudgeView(view, EMPTY_CONTEXT, tuple(turns), False, summary=before)
         fields = call.fields(claim=case.response, question=case.question)
-        call, messages = fit_debate(call, render_judge_transcript(call, seen), fields)
+        call, messages = fit_debate(call, build_judge_transcript(call, seen), fields)
         reply = call.say(messages)
         text = reply.text.strip()
         if not text:
@@ -177,7 +177,7 @@ class LlmReviser(LlmAgent):
         finding = judgement.prose or judgement.text
         fields = call.fields(question=case.question, finding=finding)
         fields["response"] = call.fenced("text", case.response)
-        debate, lines = render_judge_transcript(call, view), format_passages(view.view.evidence)
+        debate, lines = build_judge_transcript(call, view), format_passages(view.view.evidence)
         call, messages = fit_debate(call, debate, fields, lines, "evidence")
 
         def read(reply: Completion) -> str:
@@ -223,9 +223,9 @@ class LlmDebater(LlmAgent):
         call = replace(call, agent=replace(call.agent, max_tokens=room))
         fields, debate = _build_fields(call, view), None
         if "heard" in FIELDS[manner]:
-            debate = render_debater_transcript(call, view)
+            debate = build_debater_transcript(call, view)
         elif "last_message" in FIELDS[manner]:
-            debate = render_last_message(call, view)
+            debate = build_last_message(call, view)
         lines = format_passages(view.view.evidence, view.share)
         call, messages = fit_debate(call, debate, fields, lines, "evidence")
         completion = call.say(messages, speak=speak)

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from core.agents.agent_runner import AgentContext, LlmAgent, case_fields
 from core.agents.reply_parser import CONTESTED_LINE, split_last_line
 from core.agents.transcript import (
+    build_judge_transcript,
     fit_debate,
     format_conflicts,
     format_facts,
     format_passages,
-    render_judge_transcript,
 )
 from core.baseline.wording import SEED_VERDICTS, capitalise, frame_verdict, join_quoted
 from core.documents.quotes import locate_quote
@@ -183,7 +183,7 @@ class LlmJudge(LlmAgent):
             conflicts=format_conflicts(view.context.conflicts, evidence),
         )
         fields = {name: text for name, text in fields.items() if name in FIELDS[prompt]}
-        debate = render_judge_transcript(call, view) if "transcript" in FIELDS[prompt] else None
+        debate = build_judge_transcript(call, view) if "transcript" in FIELDS[prompt] else None
         lines = format_passages(evidence)
         call, messages = fit_debate(call, debate, fields, lines, "evidence")
         read = parse_moderation if view.manner == "moderate" else parse_verdict

@@ -15,7 +15,7 @@ import msgspec
 from rapidfuzz.distance import JaroWinkler
 
 from core.agents.agent_runner import AgentContext, LlmAgent, PromptCall
-from core.agents.transcript import fit_debate, format_passages, render_last_turns
+from core.agents.transcript import build_last_turns, fit_debate, format_passages
 from core.documents.quotes import locate_quote
 from core.llm.call import ReplySchema, UnusableReply, ask_structured
 from core.llm.prompting import Fence, fill_prompt
@@ -244,7 +244,7 @@ class LlmSpanAdjudicator(LlmAgent):
         claim += f"; the evidence says: {span.instead}" if span.instead else ""
         fields = call.fields(response=case.response, words=span.text, why=claim)
         lines = format_passages(view.view.evidence)
-        debate_end = render_last_turns(call, view)
+        debate_end = build_last_turns(call, view)
         call, messages = fit_debate(call, debate_end, fields, lines, "evidence")
         vote = ask_structured(call.say, messages, VOTE_SHAPE, call.mend)
         reason = vote.reason.strip() or MISSING_REASON

@@ -91,7 +91,7 @@ class FittedTranscript:
     left_out: int = 0
     shortened: int = 0
 
-    def cut(self, window: int) -> str:
+    def describe_loss(self, window: int) -> str:
         """Return a sentence on what did not fit the model's window; empty if everything did."""
         lost = [f"{self.left_out} of {format_count(self.turns, 'turn')}"] if self.left_out else []
         lost += (
@@ -108,12 +108,12 @@ class DebateTranscript:
     language: str
 
     @property
-    def whole(self) -> FittedTranscript:
+    def unshortened(self) -> FittedTranscript:
         """The whole transcript, with nothing left out or shortened."""
         return self._build_shown([line.whole for line in self.lines], 0)
 
     @property
-    def least(self) -> int:
+    def min_tokens(self) -> int:
         """The number of tokens of the transcript in its shortest form."""
         return _count_tokens(self._format_lines(self._staying, MIN_LINE_TOKENS))
 
@@ -121,7 +121,7 @@ class DebateTranscript:
         """Return as much as fits into `room` tokens, or the shortest form if not even that fits."""
         costs = [_count_tokens([line.whole]) for line in self.lines]
         if sum(costs) <= room:
-            return self.whole
+            return self.unshortened
         kept = self._choose_latest(room, costs)
         omitted = len(self.lines) - len(kept)
         texts, length = self._format_lines(kept), self._find_even_length(room, kept, costs)
@@ -303,44 +303,44 @@ def _flatten(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class RenderedTranscript:
+class TranscriptField:
     """A transcript for the field `key` of a prompt; `kind` is the name in its fence."""
 
-    talk: DebateTranscript
+    transcript: DebateTranscript
     key: str
     kind: str
     has_marks: bool = True
 
 
-def render_judge_transcript(call: PromptCall, view: JudgeView) -> RenderedTranscript:
+def build_judge_transcript(call: PromptCall, view: JudgeView) -> TranscriptField:
     """Return the judge's transcript: a summary of earlier rounds, the turns, remarks."""
-    return RenderedTranscript(_build_talk(call, view), "transcript", "transcript")
+    return TranscriptField(_build_transcript(call, view), "transcript", "transcript")
 
 
-def render_debater_transcript(call: PromptCall, view: DebateView) -> RenderedTranscript:
+def build_debater_transcript(call: PromptCall, view: DebateView) -> TranscriptField:
     """Return a debater's transcript, in the form of the judge's."""
-    return RenderedTranscript(_build_talk(call, view), "heard", "heard")
+    return TranscriptField(_build_transcript(call, view), "heard", "heard")
 
 
-def render_last_message(call: PromptCall, view: DebateView) -> RenderedTranscript:
+def build_last_message(call: PromptCall, view: DebateView) -> TranscriptField:
     """Return the message to answer, unchanged, with people's remarks."""
     harmless, person = call.context.fence.harmless, PERSON_PREFIX[call.prompt.language]
     remarks = [f"{person.format(one_line(who))}{words}" for who, words in view.remarks]
     lines = tuple(TranscriptLine("", harmless(words)) for words in (view.last_message, *remarks))
-    return RenderedTranscript(
+    return TranscriptField(
         DebateTranscript(lines, call.prompt.language), "last_message", "last message", False
     )
 
 
-def render_last_turns(call: PromptCall, view: JudgeView) -> RenderedTranscript:
+def build_last_turns(call: PromptCall, view: JudgeView) -> TranscriptField:
     """Return the last two turns of the debate, unchanged."""
     lines = tuple(TranscriptLine(f"{turn.debater}: ", turn.text) for turn in view.turns[-2:])
-    return RenderedTranscript(
+    return TranscriptField(
         DebateTranscript(lines, call.prompt.language), "last_turns", "last turns", False
     )
 
 
-def _build_talk(call: PromptCall, view: JudgeView | DebateView) -> DebateTranscript:
+def _build_transcript(call: PromptCall, view: JudgeView | DebateView) -> DebateTranscript:
     fence, evidence = call.context.fence, view.view.evidence
     language = call.prompt.language
 
@@ -378,62 +378,62 @@ def _describe_turn(call: PromptCall, turn: Turn) -> str:
 
 def fit_debate(
     call: PromptCall,
-    told: RenderedTranscript | None,
+    field: TranscriptField | None,
     fields: Mapping[str, str],
     passages: Sequence[str] = (),
     key: str = "",
 ) -> tuple[PromptCall, tuple[Message, ...]]:
     """Fit as much of the debate, and of the passages in the field `key`, as the window takes.
 
-    Returns (the call, which records what was cut; its messages). `told` is None for prompts that
+    Returns (the call, which records what was cut; its messages). `field` is None for prompts that
     show no debate. Raises ModelError if the window does not take the shortest form of the debate
     and one passage.
     """
-    if told is None:
+    if field is None:
         return call.fitted(passages, fields, key)[:2]
     with contextlib.suppress(ModelError):
         final_call, messages, kept = _fill_debate(
-            call, told, told.talk.whole, fields, passages, key
+            call, field, field.transcript.unshortened, fields, passages, key
         )
         if kept == len(passages):
             return final_call, messages
-    empty = {**fields, told.key: _enclose(call, told, "")}
+    empty = {**fields, field.key: _enclose(call, field, "")}
     empty |= {key: call.fenced(key, "")} if key else {}
     room = call.room(empty)
     costs = [math.ceil((estimate_tokens(text) + 1) / (1 - SPARE_SHARE)) for text in passages]
-    first, least = sum(costs[:1]) + 1, told.talk.least
-    if first + least > room:
+    first, shortest = sum(costs[:1]) + 1, field.transcript.min_tokens
+    if first + shortest > room:
         used = window_of(call.agent) - call.agent.max_tokens - room
-        raise ModelError(window_too_small_message(call.role, call.agent, used + first + least))
-    share = max(room // 2, room - sum(costs) - 1, least)
-    shown = told.talk.within(min(share, room - first))
-    if cut := shown.cut(window_of(call.agent)):
+        raise ModelError(window_too_small_message(call.role, call.agent, used + first + shortest))
+    debate_room = max(room // 2, room - sum(costs) - 1, shortest)
+    shown = field.transcript.within(min(debate_room, room - first))
+    if cut := shown.describe_loss(window_of(call.agent)):
         call = replace(call, cut=cut)
-        call.context.notes.once(_describe_cut(call.agent))
-    final_call, messages, _ = _fill_debate(call, told, shown, fields, passages, key)
+        call.context.notes.once(_describe_loss_for_people(call.agent))
+    final_call, messages, _ = _fill_debate(call, field, shown, fields, passages, key)
     return final_call, messages
 
 
 def _fill_debate(
     call: PromptCall,
-    told: RenderedTranscript,
+    field: TranscriptField,
     shown: FittedTranscript,
     fields: Mapping[str, str],
     passages: Sequence[str],
     key: str,
 ) -> tuple[PromptCall, tuple[Message, ...], int]:
     """Return (the call, messages with the shown debate, how many passages they hold)."""
-    values = {**fields, told.key: _enclose(call, told, shown.text)}
+    values = {**fields, field.key: _enclose(call, field, shown.text)}
     return call.fitted(passages, values, key) if key else (call, call.whole(values), 0)
 
 
-def _enclose(call: PromptCall, told: RenderedTranscript, text: str) -> str:
+def _enclose(call: PromptCall, field: TranscriptField, text: str) -> str:
     """Put the text in its fence; `around` would remove our marks behind quotations."""
     fence = call.context.fence
-    return fence.enclosed(told.kind, text) if told.has_marks else fence.around(told.kind, text)
+    return fence.enclosed(field.kind, text) if field.has_marks else fence.around(field.kind, text)
 
 
-def _describe_cut(agent: AgentConfig) -> str:
+def _describe_loss_for_people(agent: AgentConfig) -> str:
     return (
         f"The debate outgrew what {agent.model.split('/', 1)[-1]} takes ({window_of(agent):,} "
         "tokens): it was shown the newest turns, and told where older ones were left out or "

@@ -229,14 +229,14 @@ def summarise_round(state: DebateState, number: int, turns: Sequence[Turn]) -> I
     try:
         name, text = writer.name, writer.summarise(state.view, turns, before, run.stop)
     except ReplyError as error:
-        yield from state.told_calls()
+        yield from state.drain_calls()
         words = f"The summary of round {number} is lost ({writer.name}): {error}"
         yield ProblemMet(run.now(), "debating", words, reply=error.reply)
         other = run.roster.spare.context_writer if run.roster.spare else None
         if not isinstance(other, Summariser):
             return
         name, text = other.name, other.summarise(state.view, turns, before, run.stop)
-    yield from state.told_calls()
+    yield from state.drain_calls()
     if text:
         yield RoundSummarised(run.now(), name, number, text)
 
@@ -279,17 +279,17 @@ class _Round:
         return list(itertools.permutations(self.names, 2))
 
     @property
-    def first(self) -> int:
+    def first_turn(self) -> int:
         agents = len(self.names)
         return 1 + agents + (self.number - 1) * (len(self.phases) * len(self.pairs) + agents)
 
     @property
-    def answers(self) -> int:
-        """Return the number of the first turn in which answers are reconsidered."""
-        return self.first + len(self.phases) * len(self.pairs)
+    def first_answer(self) -> int:
+        """Number of the first turn in which answers are reconsidered."""
+        return self.first_turn + len(self.phases) * len(self.pairs)
 
     def critiques(self, state: DebateState) -> list[Turn]:
-        within = range(self.first, self.answers) if self.number else ()
+        within = range(self.first_turn, self.first_answer) if self.number else ()
         return [turn for turn in state.turns if turn.number in within]
 
 
@@ -303,11 +303,11 @@ def argue_sc_maks(state: DebateState) -> Iterator[Event]:
     yield from take_turns(state, alone)
     last = _Round(0, names, _list_phases(state.plan))
     for number in range(1, count_rounds(state.plan) + 1):
-        if len(names) < 2 or not list_answers_before(state, last.answers + len(names)):
+        if len(names) < 2 or not list_answers_before(state, last.first_answer + len(names)):
             break
         last = replace(last, number=number)
         yield from _hold_round(state, last)
-        if (stance := _find_consensus(state, last)) is not None:
+        if (stance := _find_unanimous_stance(state, last)) is not None:
             if not progress.reached_consensus:
                 yield ConsensusReached(state.run.now(), stance, len(progress.turns))
             break
@@ -342,51 +342,59 @@ def _list_phases(plan: Plan) -> tuple[TurnMode, ...]:
     return tuple(manner for part, manner in CRITIQUE_PHASES if part != plan.options.without)
 
 
-def _hold_round(state: DebateState, at: _Round) -> Iterator[Event]:
+def _hold_round(state: DebateState, current: _Round) -> Iterator[Event]:
     """Hold one round: advice, attacks, then reconsidered answers beside the round's summary."""
-    answers, summary = list_answers_before(state, at.first), get_latest_summary(state, at.number)
+    answers, summary = (
+        list_answers_before(state, current.first_turn),
+        get_latest_summary(state, current.number),
+    )
     comments: tuple[Turn, ...] = ()
 
     def comments_on(peer: str) -> list[Turn]:
         return [turn for turn in comments if turn.about == peer]
 
-    for phase, manner in enumerate(at.phases):
+    for phase, manner in enumerate(current.phases):
         critiques = []
-        for number, (critic, peer) in enumerate(at.pairs, at.first + phase * len(at.pairs)):
+        for number, (critic, peer) in enumerate(
+            current.pairs, current.first_turn + phase * len(current.pairs)
+        ):
             if peer in answers:
-                both = [answers[n] for n in at.names if n in (critic, peer) and n in answers]
+                both = [answers[n] for n in current.names if n in (critic, peer) and n in answers]
                 hears = (*both, *comments_on(peer))
-                request = TurnRequest(number, critic, at.number, manner, hears, peer)
+                request = TurnRequest(number, critic, current.number, manner, hears, peer)
                 critiques.append(replace(request, summary=summary))
         yield from take_turns(state, critiques)
         comments += collect_turns(state, critiques)
     requests = []
-    for number, name in enumerate(at.names, at.answers):
+    for number, name in enumerate(current.names, current.first_answer):
         hears = (*answers.values(), *comments_on(name))
-        requests.append(TurnRequest(number, name, at.number, "reconsider", hears, summary=summary))
+        requests.append(
+            TurnRequest(number, name, current.number, "reconsider", hears, summary=summary)
+        )
     parallel = [
         lambda: take_turns(state, requests),
-        lambda: summarise_round(state, at.number, comments),
+        lambda: summarise_round(state, current.number, comments),
     ]
     yield from merge_streams(parallel, workers=len(parallel))
 
 
-def _find_consensus(state: DebateState, at: _Round) -> Stance | None:
+def _find_unanimous_stance(state: DebateState, current: _Round) -> Stance | None:
     """Return the answers' stance if all share it and no backed critique takes another."""
-    stances = {a.stance for a in list_answers_before(state, at.answers + len(at.names)).values()}
-    backed = {turn.stance for turn in at.critiques(state) if is_backed(turn)}
+    stances = {
+        a.stance
+        for a in list_answers_before(state, current.first_answer + len(current.names)).values()
+    }
+    backed = {turn.stance for turn in current.critiques(state) if is_backed(turn)}
     return next(iter(stances)) if len(stances) == 1 and backed <= stances else None
 
 
 def _conclude(state: DebateState, last: _Round) -> Iterator[Event]:
-    answers = tuple(list_answers_before(state, last.answers + len(last.names)).values())
+    answers = tuple(list_answers_before(state, last.first_answer + len(last.names)).values())
     if not answers:
         yield from conclude_debate(state, make_no_votes(CONSENSUS_AGENT, state.view, 0))
         return
-    weigher = (
-        UNIFORM_POLICY if state.plan.options.without == "weights" else state.run.roster.weigher
-    )
-    event, judgement = weigh_answers(state, weigher, answers, last.critiques(state))
+    policy = UNIFORM_POLICY if state.plan.options.without == "weights" else state.run.roster.weigher
+    event, judgement = weigh_answers(state, policy, answers, last.critiques(state))
     if state.progress.weighed is None:
         yield event
     seen = build_judge_view(state, answers, summary=get_latest_summary(state, last.number + 1))

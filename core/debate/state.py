@@ -86,7 +86,7 @@ class DebateState:
         """Return the turns before turn `number`, in order; the same after a Resume."""
         return tuple(turn for turn in self.turns if turn.number < number)
 
-    def told_calls(self) -> Iterator[Event]:
+    def drain_calls(self) -> Iterator[Event]:
         """Yield an event for each call that was not reported before."""
         calls, _ = self.calls_made("")
         yield from (ModelCalled(self.run.now(), call) for call in calls)
@@ -247,7 +247,7 @@ def _take_turn(state: DebateState, request: TurnRequest) -> Iterator[Event]:
     try:
         yield from _stream_turn(state, request)
     except ReplyError as error:
-        yield from state.told_calls()
+        yield from state.drain_calls()
         message = f"{request.debater}'s turn {number} is lost: {error}"
         yield ProblemMet(run.now(), "debating", message, reply=error.reply, turn=number)
 

@@ -137,9 +137,9 @@ def rank_diverse_items(
 class QueueEvents(Repository):
     """The log of actions on all cases."""
 
-    def add(self, handling: QueueEvent) -> None:
+    def add(self, event: QueueEvent) -> None:
         """Append one entry; call inside `Store.writing()`."""
-        insert_row(self._db, "handlings", get_columns(handling))
+        insert_row(self._db, "handlings", get_columns(event))
 
     def of_case(self, case_id: str) -> list[QueueEvent]:
         """Return all log entries of the case, oldest first."""

@@ -206,7 +206,10 @@ def test_where_nothing_may_go_all_is_shortened_alike_and_ends_with_a_sentence() 
     assert all(line.endswith(". … (shortened)") for line in lines)
     assert len({len(line) for line in lines}) == 1
     assert 450 < estimate_tokens(shown.text) <= 600
-    assert shown.cut(8192) == "the end of 4 contributions did not fit the model's 8,192 tokens."
+    assert (
+        shown.describe_loss(8192)
+        == "the end of 4 contributions did not fit the model's 8,192 tokens."
+    )
 
 
 def test_a_short_turn_is_left_whole_beside_one_that_is_shortened() -> None:
