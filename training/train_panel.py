@@ -101,7 +101,7 @@ class _RecordingJudge:
 
     def decide(self, view: JudgeView, stop: StopSignal) -> Judgement:
         """Record the view and leave the case undecided."""
-        self.seen = view.view
+        self.seen = view.case_view
         return Judgement(self.name, "unclear", "Watched.", cause="not_addressed")
 
 

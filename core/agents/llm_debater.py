@@ -172,12 +172,12 @@ class LlmReviser(LlmAgent):
 
         Raises ReplyError if two replies hold no text between the marks.
         """
-        case = view.view.case
+        case = view.case_view.case
         call = self._asking("corrected", case, stop, role="context writer", slot="corrected")
         finding = judgement.prose or judgement.text
         fields = call.fields(question=case.question, finding=finding)
         fields["response"] = call.fenced("text", case.response)
-        debate, lines = build_judge_transcript(call, view), format_passages(view.view.evidence)
+        debate, lines = build_judge_transcript(call, view), format_passages(view.case_view.evidence)
         call, messages = fit_debate(call, debate, fields, lines, "evidence")
 
         def read(reply: Completion) -> str:
@@ -216,7 +216,7 @@ class LlmDebater(LlmAgent):
 
         Raises ReplyError if the turn does not begin as its manner requires.
         """
-        case, manner = view.view.case, view.manner
+        case, manner = view.case_view.case, view.manner
         role, slot = f"debater {view.debater}", f"turn {view.number}"
         call = self._asking(manner, case, stop, role=role, slot=slot)
         room = limit_turn_tokens(manner, call.agent.max_tokens, estimate_tokens(case.response))
@@ -226,7 +226,7 @@ class LlmDebater(LlmAgent):
             debate = build_debater_transcript(call, view)
         elif "last_message" in FIELDS[manner]:
             debate = build_last_message(call, view)
-        lines = format_passages(view.view.evidence, view.share)
+        lines = format_passages(view.case_view.evidence, view.share)
         call, messages = fit_debate(call, debate, fields, lines, "evidence")
         completion = call.say(messages, speak=speak)
         text = strip_speaker_name(completion.text, view.debater)
@@ -254,7 +254,7 @@ class LlmDebater(LlmAgent):
         if view.manner not in SPAN_NAMING_MODES or stance == "supported":
             return ()
         contested = parse_contested(
-            text, view.view.case, view.view.statements, parse_confidence(text)
+            text, view.case_view.case, view.case_view.statements, parse_confidence(text)
         )
         for words in contested.nowhere:
             self._context.notes.add(
@@ -281,15 +281,15 @@ class LlmDebater(LlmAgent):
         if earlier:
             stance = earlier[-1].stance
         else:
-            stance = "unclear" if revision == view.view.case.response else "hallucinated"
+            stance = "unclear" if revision == view.case_view.case.response else "hallucinated"
         reply = choose_reply(stance, view.turns)
         return Turn(view.debater, self.name, view.number, view.round, reply, stance, revision)
 
 
 def _build_fields(call: PromptCall, view: DebateView) -> dict[str, str]:
-    evidence, field_names = view.view.evidence, FIELDS[view.manner]
+    evidence, field_names = view.case_view.evidence, FIELDS[view.manner]
     conflicts = format_conflicts(view.conflicts, evidence, view.share)
-    values = case_fields(call, view.view.case) | {
+    values = case_fields(call, view.case_view.case) | {
         "debater": one_line(view.debater),
         "conflicts": call.fenced("conflicts", conflicts),
         "about": one_line(view.about),

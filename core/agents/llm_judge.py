@@ -168,12 +168,12 @@ class LlmJudge(LlmAgent):
 
         Raises ReplyError if two replies lack a last line `Verdict: 1` or `Verdict: 0`.
         """
-        if view.view.unreadable_images:
-            words = f"{join_quoted(view.view.unreadable_images)} could not be read here"
+        if view.case_view.unreadable_images:
+            words = f"{join_quoted(view.case_view.unreadable_images)} could not be read here"
             return self._unclear("image_not_readable", words)
-        if not view.view.evidence.passages and not view.turns:
+        if not view.case_view.evidence.passages and not view.turns:
             return self._unclear("no_evidence", "there is neither evidence nor a debate")
-        case, evidence = view.view.case, view.view.evidence
+        case, evidence = view.case_view.case, view.case_view.evidence
         prompt = get_judge_prompt_name(view.manner)
         call = self._asking(prompt, case, stop, role="judge", slot=view.slot)
         if view.is_sampled and call.agent.temperature == 0:
@@ -211,7 +211,7 @@ class LlmJudge(LlmAgent):
         If not all revisions fit the window, the last are left out; if not even two fit, the first
         is the best. Raises ReplyError if two replies lack a last line that names one of them.
         """
-        case, lines = view.view.case, format_passages(view.view.evidence)
+        case, lines = view.case_view.case, format_passages(view.case_view.evidence)
         call = self._asking("judge_rerank", case, stop, role="judge", slot=view.slot)
         fields = call.fields(claim=case.response, question=case.question)
         fields["contested"] = call.fenced("places", format_places(points))

@@ -181,14 +181,14 @@ class LlmSpanExtractor(SpanMarkingAgent):
         """
         if judgement.label != "hallucinated":
             return ()
-        case = view.view.case
+        case = view.case_view.case
         call = self._asking(
             "spans", case, stop, role="span extractor", slot="spans", schema=EXTRACTION_SHAPE.schema
         )
         finding = judgement.prose or judgement.text
         fields = call.fields(question=case.question, response=case.response, finding=finding)
         return self._mark_spans(
-            call, fields, format_passages(view.view.evidence), case, EXTRACTION_SHAPE
+            call, fields, format_passages(view.case_view.evidence), case, EXTRACTION_SHAPE
         )
 
 
@@ -236,14 +236,14 @@ class LlmSpanAdjudicator(LlmAgent):
         """
         if label != "hallucinated":
             return SpanRuling(span, False, f"The verdict is {label}.")
-        case, slot = view.view.case, f"span {span.start} to {span.end}"
+        case, slot = view.case_view.case, f"span {span.start} to {span.end}"
         call = self._asking(
             "span_vote", case, stop, role="span adjudicator", slot=slot, schema=VOTE_SHAPE.schema
         )
         claim = format_category(span.category)
         claim += f"; the evidence says: {span.instead}" if span.instead else ""
         fields = call.fields(response=case.response, words=span.text, why=claim)
-        lines = format_passages(view.view.evidence)
+        lines = format_passages(view.case_view.evidence)
         debate_end = build_last_turns(call, view)
         call, messages = fit_debate(call, debate_end, fields, lines, "evidence")
         vote = ask_structured(call.say, messages, VOTE_SHAPE, call.mend)

@@ -341,7 +341,7 @@ def build_last_turns(call: PromptCall, view: JudgeView) -> TranscriptField:
 
 
 def _build_transcript(call: PromptCall, view: JudgeView | DebateView) -> DebateTranscript:
-    fence, evidence = call.context.fence, view.view.evidence
+    fence, evidence = call.context.fence, view.case_view.evidence
     language = call.prompt.language
 
     def plain(words: str) -> str:

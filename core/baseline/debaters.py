@@ -128,7 +128,7 @@ class BuiltInContextWriter:
     def revise(self, view: JudgeView, judgement: Judgement, stop: StopSignal) -> str:
         """Return the response with wrong values replaced by the sources' values."""
         stop.check()
-        response = view.view.case.response
+        response = view.case_view.case.response
         debated = [point for turn in view.turns for point in turn.points]
         return apply_edits(response, find_edits([*judgement.points, *debated], response))
 
@@ -191,14 +191,14 @@ class BuiltInDebater:
     def argue(self, view: DebateView, speak: SpeakCallback, stop: StopSignal) -> Turn:
         """Return one turn over all statements, led by the decisive one."""
         quoted = {(quote.source_id, quote.start) for turn in view.turns for quote in turn.quotes}
-        passages = view.view.evidence.passages.values()
+        passages = view.case_view.evidence.passages.values()
         allowed = view.share.union(
             (p.id for p in passages if (p.source_id, p.start) in quoted),
             (passage.id for passage in find_remarked_passages(view)),
         )
         opinions = [
             self._form_opinion(item, stop)
-            for item in self._assessor.assess(view.view, stop, allowed=allowed)
+            for item in self._assessor.assess(view.case_view, stop, allowed=allowed)
         ]
         stance = combine_stances([opinion.item.label for opinion in opinions])
         words, quotes, doubt = self._argue_stance(opinions, stance)
@@ -287,7 +287,7 @@ def select_new_sentences(
     has_ended = has_nothing_new(quotes, stance, view)
     before = [turn.text.casefold() for turn in turns]
     new = [one for one in sentences if not any(one.casefold() in text for text in before)]
-    return [word_nothing_new(stance, quotes)] if has_ended or not new else new
+    return [phrase_nothing_new(stance, quotes)] if has_ended or not new else new
 
 
 def has_nothing_new(quotes: Sequence[Quote], stance: Stance, view: DebateView) -> bool:
@@ -300,7 +300,7 @@ def has_nothing_new(quotes: Sequence[Quote], stance: Stance, view: DebateView) -
     )
 
 
-def word_nothing_new(stance: Stance, quotes: Sequence[Quote]) -> str:
+def phrase_nothing_new(stance: Stance, quotes: Sequence[Quote]) -> str:
     """Return a sentence with the stance that the debater keeps and its quotes for it."""
     texts = list(dict.fromkeys(quote.text for quote in quotes))[:MAX_QUOTES]
     quoted = f"quoted {join_quoted(texts)} and " if texts else ""
@@ -312,7 +312,7 @@ def find_remarked_passages(view: DebateView) -> tuple[Passage, ...]:
     remarks = " ".join(words for _, words in view.remarks).casefold()
     quoted = [" ".join(quote.split()) for quote in QUOTED_TEXT.findall(remarks)]
     values, pointed = set(NUMBER_PATTERN.findall(remarks)), []
-    for passage in view.view.evidence.passages.values():
+    for passage in view.case_view.evidence.passages.values():
         name = FILE_EXTENSION.sub("", passage.source.casefold())
         is_quoted = any(one in " ".join(passage.text.casefold().split()) for one in quoted)
         is_named = len(name) >= MIN_FILE_NAME_CHARS and name in remarks
@@ -354,7 +354,7 @@ def _best_passage(opinion: DebaterOpinion, side: Stance) -> tuple[Passage, Evide
     return (choose_best_passage(window, opinion.item), window) if window else None
 
 
-def _word_meaning(side: Stance) -> OpinionWording:
+def _phrase_meaning(side: Stance) -> OpinionWording:
     """Make the wording of what the closest passage means; none if it speaks for the other side."""
 
     def says(opinion: DebaterOpinion) -> list[str]:
@@ -373,7 +373,7 @@ def _word_meaning(side: Stance) -> OpinionWording:
     return says
 
 
-def _word_same_values(opinion: DebaterOpinion) -> list[str]:
+def _phrase_same_values(opinion: DebaterOpinion) -> list[str]:
     same = [v.text for v in opinion.item.measured.values if v.status in ("same", "derived")]
     if same:
         return [f"The sources have {join_quoted(same)} as the statement says."]
@@ -428,13 +428,15 @@ def _word_missing(opinion: DebaterOpinion) -> list[str]:
 
 
 ENTAILMENT_READER = DebaterKind(
-    "Entailment reader", "reading", {stance: _word_meaning(stance) for stance in STANCE_ADJECTIVES}
+    "Entailment reader",
+    "reading",
+    {stance: _phrase_meaning(stance) for stance in STANCE_ADJECTIVES},
 )
 VALUE_CHECKER = DebaterKind(
     "Value checker",
     "values",
     {
-        "supported": _word_same_values,
+        "supported": _phrase_same_values,
         "hallucinated": _word_different_values,
         "unclear": _word_undecided_values,
     },

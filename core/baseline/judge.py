@@ -336,11 +336,11 @@ class BuiltInJudge:
 
     def decide(self, view: JudgeView, stop: StopSignal) -> Judgement:
         """Judge the whole response by the evidence and the tools."""
-        return apply_tools(self.read(view, stop), view.view, stop)
+        return apply_tools(self.read(view, stop), view.case_view, stop)
 
     def read(self, view: JudgeView, stop: StopSignal) -> Judgement:
         """Judge the whole response by the evidence alone."""
-        return self._check_input(view) or self._conclude(view, self.findings(view.view, stop))
+        return self._check_input(view) or self._conclude(view, self.findings(view.case_view, stop))
 
     def read_statement(self, view: CaseView, statement: Statement, stop: StopSignal) -> Judgement:
         """Judge one statement over all passages of the view; its prose is the reason."""
@@ -367,13 +367,13 @@ class BuiltInJudge:
 
     def _check_input(self, view: JudgeView) -> Judgement | None:
         """Return an unclear judgement if an image is unreadable or there is nothing to read."""
-        if view.view.unreadable_images:
-            names = join_quoted(view.view.unreadable_images)
+        if view.case_view.unreadable_images:
+            names = join_quoted(view.case_view.unreadable_images)
             words = f"{names} could not be read here: no text was found in it"
             return self._make_unclear(view, "image_not_readable", words)
-        if view.view.evidence.passages:
+        if view.case_view.evidence.passages:
             return None
-        if view.view.case.documents and not view.view.statements:
+        if view.case_view.case.documents and not view.case_view.statements:
             return self._make_unclear(view, "not_addressed", NO_STATEMENT)
         return self._make_unclear(view, "no_evidence", "there is no evidence to check it against")
 
@@ -431,7 +431,7 @@ class BuiltInJudge:
 
 def _statement_labels(view: JudgeView, findings: Sequence[StatementFinding]) -> tuple[Label, ...]:
     labels = {f.item.statement.index: f.item.label for f in findings}
-    return tuple(labels.get(s.index, "unclear") for s in view.view.statements)
+    return tuple(labels.get(s.index, "unclear") for s in view.case_view.statements)
 
 
 def _find_cause(findings: Sequence[StatementFinding]) -> tuple[UnclearCause, str]:

@@ -91,7 +91,7 @@ class PointSpanExtractor(WordScoringAgent):
         """Return the spans of wrong statements, in order of their offsets."""
         if judgement.label != "hallucinated":
             return ()
-        case = view.view.case
+        case = view.case_view.case
         spans = [
             Span(
                 start=point.start,
@@ -105,9 +105,9 @@ class PointSpanExtractor(WordScoringAgent):
             )
             for point in _contested_points(view, judgement)
         ]
-        statements = view.view.statements
+        statements = view.case_view.statements
         if any(_without_spans(statements, judgement, spans)):
-            scores = self.score_words(view.view, stop)
+            scores = self.score_words(view.case_view, stop)
             threshold = self.threshold(case.language)
             for words in iterate_unmarked_words(statements, judgement, scores, spans):
                 spans += [
@@ -132,7 +132,7 @@ class ThresholdSpanAdjudicator(WordScoringAgent):
         if label != "hallucinated":
             return SpanRuling(span, False, f"The verdict is {label}.")
         is_reader = span.source == SPAN_READER_NAME
-        least = self.threshold(view.view.case.language) if is_reader else SPAN_KEPT_FROM
+        least = self.threshold(view.case_view.case.language) if is_reader else SPAN_KEPT_FROM
         if span.p < least:
             return SpanRuling(span, False, f"p = {span.p:.2f} is below {least:.2f}.")
         why = "people mark such words" if is_reader else "the sources say it otherwise"
@@ -177,7 +177,7 @@ def _contested_points(view: JudgeView, judgement: Judgement) -> list[DebatePoint
     """Return the judge's points, or the debaters' if the judge names no places itself."""
     points = [point for point in judgement.points if point.finding != "carried"]
     if not points:
-        wrong = {s.index for s in _wrong_statements(view.view.statements, judgement)}
+        wrong = {s.index for s in _wrong_statements(view.case_view.statements, judgement)}
         raised = [point for turn in view.turns for point in turn.points]
         points = [p for p in raised if p.finding == "contradicted" and p.statement in wrong]
     distinct: list[DebatePoint] = []

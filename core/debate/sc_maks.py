@@ -261,7 +261,7 @@ def revise_response(state: DebateState, seen: JudgeView, judgement: Judgement) -
         role="Reviser",
     )
     yield from events
-    if text and text != seen.view.case.response:
+    if text and text != seen.case_view.case.response:
         yield ResponseRevised(run.now(), writer.name, text)
 
 

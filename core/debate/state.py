@@ -293,7 +293,7 @@ def _build_view(state: DebateState, request: TurnRequest) -> DebateView:
     context = state.context
     shares = {share.debater: share.passages for share in context.shares}
     return DebateView(
-        view=state.view,
+        case_view=state.view,
         debater=request.debater,
         share=frozenset(shares.get(request.debater, context.whole)),
         turns=request.hears,

@@ -104,7 +104,7 @@ class _Observer:
         self.seen: tuple[tuple[float, ...], ...] = ()
 
     def decide(self, view: JudgeView, stop: StopSignal) -> Judgement:
-        debate = view.view
+        debate = view.case_view
         measured = (
             self._assessor.measure(debate, statement, debate.evidence.of(statement.index))
             for statement in debate.statements

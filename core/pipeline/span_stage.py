@@ -431,10 +431,12 @@ def _mark_by_panel(
     """Let all members mark and vote on words, unless the judge calls the response supported."""
     if judgement.label == "supported":
         return
-    roster, case, now = play.roster, seen.view.case, play.now
+    roster, case, now = play.roster, seen.case_view.case, play.now
 
     def vote_and_rule() -> Iterator[Event]:
-        runs = yield from rotate_panel(roster.span_panel, seen.view, play.stop, now, aside=aside)
+        runs = yield from rotate_panel(
+            roster.span_panel, seen.case_view, play.stop, now, aside=aside
+        )
         result = tally_votes(runs, roster.panel_rule, case.response, case.language)
         names = tuple(run.extractor for run in runs)
         yield SoftLabelled(now(), result.labels, result.threshold, names, result.alone)
@@ -458,8 +460,8 @@ def _mark_by_two(
     extractor = play.roster.span_extractor
     if isinstance(extractor, WordScorer) and progress.words is None:
         play.stop.check()
-        if scores := extractor.score_words(seen.view, play.stop):
-            threshold = extractor.threshold(seen.view.case.language)
+        if scores := extractor.score_words(seen.case_view, play.stop):
+            threshold = extractor.threshold(seen.case_view.case.language)
             yield WordsScored(play.now(), extractor.name, scores, threshold)
     proposed, events = play_role(
         play,

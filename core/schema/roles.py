@@ -85,7 +85,7 @@ class DebateView:
     that are no longer shown.
     """
 
-    view: CaseView
+    case_view: CaseView
     debater: str
     share: frozenset[str]
     turns: tuple[Turn, ...]
@@ -111,7 +111,7 @@ class JudgeView:
     temperature above 0.
     """
 
-    view: CaseView
+    case_view: CaseView
     context: EvidenceContext
     turns: tuple[Turn, ...]
     reached_consensus: bool

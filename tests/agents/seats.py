@@ -51,7 +51,7 @@ def debate_view(
 ) -> DebateView:
     number = len(turns) + 1
     return DebateView(
-        view=view,
+        case_view=view,
         debater=debater,
         share=frozenset(view.evidence.passages) if share is None else share,
         turns=turns,

@@ -204,7 +204,7 @@ def test_a_seats_tokens_are_enough_for_lines_of_their_own_and_for_the_whole_text
     long = replace(VIEW, case=make_case("The bridge opened in 1926. " * 200))
     short.argue(asked("detect"), ignore_piece, StopSignal())
     short.argue(asked("debate"), ignore_piece, StopSignal())
-    short.argue(replace(asked("revise"), view=long), ignore_piece, StopSignal())
+    short.argue(replace(asked("revise"), case_view=long), ignore_piece, StopSignal())
     tokens = [call.agent.max_tokens for call in place.model.calls]
     assert tokens[:2] == [100 + EXTRA_LINES_TOKENS, 100]
     assert tokens[2] > 1000

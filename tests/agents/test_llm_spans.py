@@ -144,7 +144,7 @@ def test_a_vote_keeps_or_drops() -> None:
 def test_a_vote_is_told_how_the_debate_ended() -> None:
     place = workplace(['{"reason": "", "hallucinated": true, "p": 0.8}'])
     view = judge_view(
-        VIEW.view,
+        VIEW.case_view,
         *(Turn("Ada", "m", n, 1, "deny", "hallucinated", f"Word {n}.") for n in (1, 2, 3)),
     )
     LlmSpanAdjudicator(SEAT, place.work).adjudicate(view, SPAN, "hallucinated", StopSignal())

@@ -18,9 +18,9 @@ from core.baseline.debaters import (
     answer_remark,
     find_remarked_passages,
     has_nothing_new,
+    phrase_nothing_new,
     select_new_sentences,
     summarise_round,
-    word_nothing_new,
 )
 from core.baseline.wording import (
     STANCE_WORDS,
@@ -225,7 +225,7 @@ def test_confidence_follows_what_is_measured() -> None:
 def test_who_cannot_measure_states_no_confidence() -> None:
     unknown = make_view(make_case(UNKNOWN_SCRIPT), [make_passage(UNKNOWN_SCRIPT)])
     everything = frozenset(unknown.evidence.passages)
-    view = replace(asked(RIGHT), view=unknown, share=everything)
+    view = replace(asked(RIGHT), case_view=unknown, share=everything)
     entailment = said(readers()[2], view)
     assert "do not know the language" in entailment.text
     assert (entailment.confidence, entailment.doubt) == (None, "")
@@ -304,7 +304,7 @@ def test_what_was_said_is_left_out_and_what_is_new_is_said() -> None:
 
 def test_a_changed_mind_and_another_quote_are_something_new() -> None:
     words, quote = ["It stands there."], Quote("four lanes", "verified")
-    ended = own(4, word_nothing_new("supported", (quote,)), "supported", "four lanes")
+    ended = own(4, phrase_nothing_new("supported", (quote,)), "supported", "four lanes")
     assert has_nothing_new((quote,), "supported", heard(ended))
     assert select_new_sentences(words, "supported", (quote,), heard(ended)) == [
         "I have nothing new: I quoted “four lanes” and hold to “correct”."

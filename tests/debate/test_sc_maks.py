@@ -83,7 +83,7 @@ class Writing:
 
     def revise(self, view: JudgeView, judgement: Judgement, stop: StopSignal) -> str:
         self.judgements.append(judgement)
-        return view.view.case.response.replace("six", "four")
+        return view.case_view.case.response.replace("six", "four")
 
 
 def always(stance: Stance, text: str = "Thus.") -> Say:
