@@ -72,8 +72,9 @@ class ReviewResources:
     """The resources of a review; each thread opens the store for itself.
 
     `encoder` is the built-in agents' own; `tool_context` is what tools may use beside the sources;
-    `reader_id` is that of an imported reader (the shipped one is part of the program). `why_unfit`
-    says why the models that decide are not fit to, and is empty where they are.
+    `reader_id` is that of an imported reader (the shipped one is part of the program).
+    `why_disqualified` says which model that decides failed the judge test, and is empty where none
+    has.
     """
 
     home: Path
@@ -84,7 +85,7 @@ class ReviewResources:
     retriever: Embedder | None = None
     tool_context: Callable[[Case, StopSignal], ToolContext] = lambda _, stop: ToolContext(stop)
     reader_id: str = ""
-    why_unfit: Callable[[StopSignal], str] = lambda _: ""
+    why_disqualified: Callable[[StopSignal], str] = lambda _: ""
 
     @property
     def embedder(self) -> Embedder:
@@ -280,7 +281,7 @@ def _conclude(run: _Review, seen: JudgeView) -> Iterator[Event]:
     if verdict is None:
         run.stop.check()
         verdict = run.resources.classifier.verdict(progress.judgement)
-        if verdict.label != "unclear" and (why := run.resources.why_unfit(run.stop)):
+        if verdict.label != "unclear" and (why := run.resources.why_disqualified(run.stop)):
             verdict = Verdict(
                 "unclear", None, None, verdict.rationale, "model_not_fit", why, verdict.classifier
             )
