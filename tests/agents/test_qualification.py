@@ -6,6 +6,8 @@ import hashlib
 import json
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,18 +25,22 @@ from core.agents.qualification import (
 )
 from core.agents.rosters import make_single_model_roster
 from core.llm.keys import Keys
+from core.llm.local_server import PROVIDER, SERVER
 from core.llm.metering import CallAccount
 from core.llm.prompting import PromptBook, load_shipped_prompt
 from core.pipeline.single_check import CheckRequest, check_once
 from core.review.people import ensure_project
 from core.runtime.concurrency import StopSignal
-from core.schema.records import new_id
+from core.schema.records import Plan, Run, Verdict, new_id
 from core.schema.rosters import AgentConfig, DebateOptions, RosterConfig
+from core.schema.run_state import RunState
 from core.store import open_store
 from core.store.projects import PromptEdit
+from core.store.queries import find_scorable_runs
+from tests.fakes import until
 from tests.llm.cast import USUAL, as_json, role_of
 from tests.llm.loopback import Answer, Asked, Loopback, Reply, loopback
-from tests.test_with_models import bench_in
+from tests.test_with_models import Bench, bench_in
 
 CLAIM, FACT = "The tower is 512 m tall.", "The tower is 412 m tall."
 SHIPPED = load_shipped_prompt("judge_plain", "en")
@@ -352,3 +358,150 @@ def test_an_audits_reflector_decides_too(home: Path) -> None:
         qualified(home, server)
         run, _ = bench.run(sheet, protocol="audit")
     assert run.cause == "model_not_fit"
+
+
+@pytest.fixture
+def boxed(monkeypatch: pytest.MonkeyPatch) -> Callable[[Answer], AbstractContextManager[Loopback]]:
+    """Have a server of ours stand for the one that comes with the model in the box."""
+
+    @contextmanager
+    def serve(answer: Answer) -> Iterator[Loopback]:
+        with loopback(answer) as server:
+            monkeypatch.setattr(SERVER, "address", lambda: server.base)
+            yield server
+
+    return serve
+
+
+Boxed = Callable[[Answer], AbstractContextManager[Loopback]]
+BOX = replace(make_single_model_roster(f"{PROVIDER}/tiny"), image_reader=AgentConfig())
+
+
+def run_box(bench: Bench) -> tuple[Run, RunState]:
+    """A single judge's check by the model in the box."""
+    return bench.run(BOX, protocol="single")
+
+
+def set_run_tokens(home: Path, most: int) -> None:
+    with open_store(home) as store, store.writing():
+        store.projects.save_setting("run_tokens", most)
+
+
+def paid_slots(home: Path, run: Run) -> list[str]:
+    """The slots of the run whose reply was paid for."""
+    with open_store(home) as store:
+        return [row.slot for row in store.ledger.of_run(run.id) if row.status == "done"]
+
+
+def resumed(bench: Bench, run: Run) -> Run:
+    """The run after Resume; it must have paid for nothing twice."""
+    before = paid_slots(bench.home, run)
+    assert bench.jobs.resume(run.id, "Mira")
+    run, _ = bench.ended(run.id)
+    after = paid_slots(bench.home, run)
+    assert after[: len(before)] == before
+    assert len(after) == len(set(after)), "nothing was paid for twice"
+    return run
+
+
+@pytest.mark.parametrize(("answer", "cause"), [(knowing, None), (always_yes, "model_not_fit")])
+def test_the_model_in_the_box_is_tested_in_its_first_run(
+    home: Path, boxed: Boxed, answer: Answer, cause: str | None
+) -> None:
+    bench = bench_in(home)
+    with boxed(answer) as server:
+        run, progress = run_box(bench)
+        assert run.cause == cause
+        assert sum(map(is_test, server.asked)) == 12
+        assert len(progress.calls) == len(server.asked), "the test's calls are booked and shown"
+        run_box(bench)
+        assert sum(map(is_test, server.asked)) == 12, "once is enough"
+
+
+def test_a_test_whose_replies_cannot_be_read_is_failed(home: Path, boxed: Boxed) -> None:
+    with boxed(lambda asked: silly(asked) if is_test(asked) else knowing(asked)):
+        run, progress = run_box(bench_in(home))
+    assert (run.status, run.label, run.cause) == ("finished", "unclear", "model_not_fit")
+    assert progress.verdict
+    assert "0 of 12 right, 12 unreadable" in progress.verdict.cause_words
+
+
+def expect_kept(run: Run, progress: RunState, cause: str) -> None:
+    """The run ended with what the judge said, no verdict, and a sentence that says why."""
+    assert (run.status, run.label, run.cause) == ("finished", "unclear", cause)
+    assert progress.judgement
+    assert progress.judgement.label == "supported"
+    assert progress.verdict
+    assert "So it is." in progress.verdict.rationale
+    assert progress.verdict.cause_words.startswith("The judge test broke off, so no verdict counts")
+    assert [p.message for p in progress.problems][-1] == progress.verdict.cause_words
+
+
+def test_a_cap_that_is_reached_in_the_test_loses_no_judgement(home: Path, boxed: Boxed) -> None:
+    bench = bench_in(home)
+    set_run_tokens(home, 2000)
+    with boxed(knowing):
+        run, progress = run_box(bench)
+        expect_kept(run, progress, "budget_reached")
+        assert "used so far" in progress.verdict.cause_words  # type: ignore[union-attr]
+        set_run_tokens(home, 1_000_000)
+        assert resumed(bench, run).label == "supported"
+
+
+@pytest.mark.parametrize(
+    "fault", [Reply(status=500), Reply(status=404), Reply("So it", fault="cut_off")]
+)
+def test_a_server_that_fails_in_the_test_loses_no_judgement(
+    home: Path, boxed: Boxed, fault: Reply
+) -> None:
+    faults = [fault]
+    bench = bench_in(home)
+    with boxed(lambda asked: faults[0] if faults and is_test(asked) else knowing(asked)):
+        run, progress = run_box(bench)
+        expect_kept(run, progress, "agent_failed")
+        faults.clear()
+        assert resumed(bench, run).label == "supported"
+
+
+def test_a_run_that_is_stopped_in_the_test_resumes_there(home: Path, boxed: Boxed) -> None:
+    bench, pauses = bench_in(home), [0.0, 0.0, 0.0, 0.0, 0.0]
+
+    def answer(asked: Asked) -> Reply:
+        waits = is_test(asked) and not pauses
+        if is_test(asked) and pauses:
+            pauses.pop()
+        return replace(knowing(asked), pause=20.0 if waits else 0.0)
+
+    with boxed(answer) as server:
+        run_id = bench.jobs.start(bench.case, Plan("single", BOX.name, sheet=BOX))
+        until(lambda: sum(map(is_test, server.asked)) >= 8)
+        bench.jobs.stop(run_id, "Mira")
+        run, _ = bench.ended(run_id)
+        assert run.status == "stopped"
+        assert len(paid_slots(home, run)) >= 6
+        pauses.extend([0.0] * 12)
+        assert resumed(bench, run).label == "supported"
+
+
+def test_two_first_runs_of_the_box_at_once_both_end_right(home: Path, boxed: Boxed) -> None:
+    bench = bench_in(home)
+    with boxed(lambda asked: replace(always_yes(asked), pause=0.05)):
+        plan = Plan("single", BOX.name, sheet=BOX)
+        ids = [bench.jobs.start(bench.case, plan) for _ in range(2)]
+        runs = [bench.ended(run_id)[0] for run_id in ids]
+    assert [run.cause for run in runs] == ["model_not_fit"] * 2
+
+
+def test_a_label_that_the_classifier_doubts_is_no_way_around_the_test(home: Path) -> None:
+    """Old runs are scored again by new classifiers, which may find a label."""
+    bench = bench_in(home)
+    with loopback(always_yes) as server:
+        sheet = make_single_model_roster("openai/loopback", server.base)
+        qualified(home, server)
+        with pytest.MonkeyPatch.context() as patch:
+            doubt = Verdict("unclear", 0.5, 0.5, "Hm.", "classifier_disagrees", "It doubts.")
+            patch.setattr("core.verdict.classifier.Classifier.verdict", lambda *_: doubt)
+            run, _ = bench.run(sheet, protocol="single")
+    assert run.cause == "model_not_fit"
+    with open_store(home) as store:
+        assert run.id not in find_scorable_runs(store)
