@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 
 from core.agents.llm_audit import describe_toolbox
+from core.agents.qualification import Qualification, save_qualification
 from core.llm.limits import estimate_tokens
 from core.pipeline.cost_estimate import (
     PER_IMAGE_SECONDS,
@@ -351,11 +352,29 @@ def test_a_checks_size_tells_its_language_its_images_and_what_is_yet_to_be_embed
     )
     asked = [("这座大桥于一九二六年开放。", "何时？"), ("它很长。", "")]
     plan = Plan(sheet=RosterConfig("ours", retriever=embedding), max_turns=3, passages=4)
-    first, second = measure_checks(shelf, entries, asked, plan)
+    first, second = measure_checks(shelf, "project", entries, asked, plan)
     assert first == CheckSize(13, 3, 1, 3, 4, sources=75, language="zh")
     assert second == CheckSize(4, 0, 1, 3, 4, sources=0, language="zh")
     built_in = replace(plan, sheet=RosterConfig("ours"))
-    assert measure_checks(shelf, entries, asked, built_in)[0].sources == 0
+    assert measure_checks(shelf, "project", entries, asked, built_in)[0].sources == 0
+
+
+def test_the_judge_test_of_the_model_in_the_box_counts_for_its_first_check(shelf: Store) -> None:
+    box = AgentConfig(model="local/tiny", max_tokens=400, price_in=0.0, price_out=0.0)
+    plan = Plan("single", sheet=sheet_of(box))
+
+    def calls(sheet: RosterConfig, plan: Plan) -> list[tuple[int, int]]:
+        sizes = measure_checks(shelf, "project", [], [("It is.", ""), ("It was.", "")], plan)
+        uses = [estimate_usage(sheet, size) for size in sizes]
+        return [(use.likely.calls, use.most.calls) for use in uses]
+
+    first, second = calls(sheet_of(box), plan)
+    assert first == (second[0] + 12, second[1] + 24), "each reply may be asked for twice"
+    other = sheet_of(SEAT)
+    assert len(set(calls(other, replace(plan, sheet=other)))) == 1, "others are tested in Settings"
+    with shelf.writing():
+        save_qualification(shelf, box, Qualification(box.model, 5, 0, 12, 1.0))
+    assert calls(sheet_of(box), plan) == [second, second]
 
 
 def test_no_prompt_is_expected_beyond_a_models_window() -> None:

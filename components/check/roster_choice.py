@@ -324,8 +324,9 @@ def estimate_use(
     """Return what the checks will use of language models; None if the plan has none."""
     if plan.sheet is None:
         return None
-    sizes = measure_checks(store, entries, asked or [("", "")], plan)
-    choices = store.learned.choices(EXAMPLES_KIND, state.get_project(store).id)
+    project_id = state.get_project(store).id
+    sizes = measure_checks(store, project_id, entries, asked or [("", "")], plan)
+    choices = store.learned.choices(EXAMPLES_KIND, project_id)
     example_tokens = (
         MAX_EXAMPLE_TOKENS if choices and choices[0].number != NOTHING_LEARNED else 0
     )  # of corrected cases

@@ -1,4 +1,4 @@
-"""Language models on this computer, each one click away from the next check, and how they judge."""
+"""Language models on this computer, one click away from the next check; their judge tests."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from components.widgets.controls import draw_button, show_problem, store_problem
 from components.widgets.wording import escape_markdown, format_time
 from core.agents.qualification import (
     MIN_RIGHT_ANSWERS,
-    Qualification,
+    ModelStanding,
     list_deciding_models,
-    load_qualification,
-    trust_model,
-    trusted_by,
+    load_standing,
+    save_waiver,
 )
 from core.agents.rosters import SHIPPED_ROSTERS, served_roster
 from core.llm.local_server import PROVIDER
 from core.llm.prompting import PromptBook
 from core.llm.servers import FoundServer, ServedModel, find_servers
-from core.schema.rosters import AgentConfig, RosterConfig
+from core.schema.rosters import RosterConfig
 
 PROBLEM = "local_models.problem"
 NONE_FOUND = (
@@ -95,48 +94,51 @@ def _put_in_use(roster_config: RosterConfig) -> str:
     return ""
 
 
-def draw_qualifications(roster_config: RosterConfig) -> None:
+def draw_standings(roster_config: RosterConfig) -> None:
     """Draw how the deciding models did in the judge test, and whether a lead lets them count."""
     with state.open_store() as store:
         project = state.get_project(store)
         book = PromptBook(store.prompt_edits.of_project(project.id))
-        models = list_deciding_models(roster_config, book)
-        found = {key: load_qualification(store, key) for key in models}
-        trusted = {key: trusted_by(store, project.id, key) for key in models}
-    for key, agent in models.items():
-        _draw_qualification(key, agent, found[key], trusted[key])
+        models = list_deciding_models(roster_config)
+        standings = [load_standing(store, project.id, agent, book) for agent in models]
+    for standing in standings:
+        _draw_standing(standing)
 
 
-def _draw_qualification(
-    key: str, agent: AgentConfig, result: Qualification | None, trusted: str
-) -> None:
-    name = escape_markdown(agent.model.split("/", 1)[-1])
-    if result is None:
+def _draw_standing(standing: ModelStanding) -> None:
+    name = escape_markdown(standing.agent.model.split("/", 1)[-1])
+    if standing.result is None:
         st.caption(
-            f":material/help: {name} was not tested as a judge yet: “Test every role” asks it "
+            f":material/help: {name} has not taken the judge test yet: “Test every role” asks it "
             "about twelve fixed claims."
         )
         return
-    words = f"{name} as a judge: {escape_markdown(result.words)} ({format_time(result.at)})"
-    if result.has_passed:
-        st.caption(f":material/check_circle: {words}.")
+    told = f"{escape_markdown(standing.words)}, {format_time(standing.result.at)}"
+    if standing.has_passed:
+        st.caption(f":material/check_circle: {name} passed the judge test: {told}.")
         return
-    left, right = st.columns([4, 2], vertical_alignment="center")
-    if trusted:
-        left.warning(f"{words}; {MIN_RIGHT_ANSWERS} are needed. {escape_markdown(trusted)}")
-        with right:
-            draw_button("Do not count its verdicts", f"judge.distrust.{key}", _trust, key, False)
-    else:
-        left.warning(
-            f"{words}; {MIN_RIGHT_ANSWERS} are needed. It may speak, but its verdicts are unclear."
+    if not standing.has_failed:
+        st.caption(
+            f":material/help: {name} has not taken the judge test with this prompt: {told}. “Test "
+            "every role” asks it anew."
         )
-        with right:
-            draw_button("Count its verdicts here", f"judge.trust.{key}", _trust, key, True)
+        return
+    words = f"{name} failed the judge test: {told}; {MIN_RIGHT_ANSWERS} are needed."
+    left, right = st.columns([4, 2], vertical_alignment="center")
+    counts = bool(standing.waiver)
+    rest = escape_markdown(standing.waiver) or "It may speak, but its verdicts are unclear."
+    left.warning(f"{words} {rest}")
+    with right:
+        draw_button(
+            "Do not count its verdicts" if counts else "Count its verdicts here",
+            f"judge_test.{'enforce' if counts else 'waive'}.{standing.key}",
+            _waive, standing, not counts,
+        )  # fmt: skip
 
 
-def _trust(key: str, counts: bool) -> None:
+def _waive(standing: ModelStanding, counts: bool) -> None:
     with store_problem(PROBLEM), state.open_store() as store, store.writing():
         project = state.get_project(store)
         person = state.require_role(store, project.id, "lead", "decide whose verdicts count")
         words = f"{person} lets its verdicts count in this project." if counts else ""
-        trust_model(store, project.id, key, words)
+        save_waiver(store, project.id, standing, words)

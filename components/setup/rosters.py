@@ -19,7 +19,7 @@ import streamlit as st
 
 from components.app import state
 from components.run.debate import format_cost
-from components.setup.local_models import draw_local_models, draw_qualifications
+from components.setup.local_models import draw_local_models, draw_standings
 from components.setup.roster_fields import (
     DRAFT,
     QUIET,
@@ -93,8 +93,8 @@ def _draw_trial_button(roster: RosterConfig) -> None:
         draw_button(
             "Test every role", "rosters.test", _start, roster.name,
             icon="network_check", type="primary",
-            help="Asks each model for one word, and those that can decide a verdict about twelve "
-            "fixed claims; booked like any other call, under your caps.",
+            help="Asks each model for one word; those that can decide a verdict take the judge "
+            "test of twelve fixed claims. Booked like any other call, under your caps.",
         )  # fmt: skip
 
 
@@ -179,8 +179,9 @@ def _draw_found(trial: ModelTest) -> None:
             cell = element("span", sign, took, one.words, dir="auto")
         rows.append([capitalize_role(role), cell])
     rows += [
-        [f"{result.model.split('/', 1)[-1]} as a judge", f"{'✓' if result.has_passed else '✗'} "
-         f"{result.words}; {MIN_RIGHT_ANSWERS} are needed"]
+        [f"{result.model.split('/', 1)[-1]}: judge test",
+         f"{'✓ passed' if result.has_passed else '✗ failed'}: {result.words}; "
+         f"{MIN_RIGHT_ANSWERS} are needed"]
         for result in list(trial.judged)
     ]  # fmt: skip
     draw_html(html_table_of(("Role", "Test"), rows))
@@ -398,7 +399,7 @@ def draw_rosters() -> None:
         history = [] if name in SHIPPED_ROSTERS else store.rosters.history(name)
         book = PromptBook(store.prompt_edits.of_project(project.id))
     st.caption(escape_markdown(roster.words))
-    draw_qualifications(roster)
+    draw_standings(roster)
     draw_html(roster_table(roster, book))
     st.caption(_origin(roster, history, book.digest()))
     with st.container(horizontal=True):

@@ -1,14 +1,16 @@
-"""Tests whether a language model can judge at all: twelve fixed claims, each with its evidence.
+"""The judge test: whether a language model can judge at all, by twelve claims with their evidence.
 
 A reply that is held to a schema always parses, so a model that only guesses would give confident
-verdicts. One that fails still speaks, but its verdict is `unclear` until a lead trusts it for the
-project. A result belongs to a model, an address and the text of the prompt that asked.
+verdicts. One that fails still speaks, but its verdict is `unclear` until a lead waives that for the
+project. A failure stands for model and address until the model is tested anew; who passed with
+another prompt was not tested with the one in force.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -17,13 +19,16 @@ from pathlib import Path
 import msgspec
 
 from core.agents.agent_runner import AgentContext
+from core.baseline.wording import format_count, join_names
+from core.llm.call import provider_of
 from core.llm.client import ModelClient
 from core.llm.keys import Keys
 from core.llm.limits import SpendingCaps
+from core.llm.local_server import PROVIDER
 from core.llm.metering import CallAccount, MeteredClient
 from core.llm.prompting import Fence, PromptBook
 from core.runtime.concurrency import StopSignal, merge_streams
-from core.runtime.errors import ReplyError
+from core.runtime.errors import ReplyError, ReviewError
 from core.schema.records import Case, EvidenceContext, Label, Passage
 from core.schema.roles import CaseView, Evidence, JudgeView
 from core.schema.rosters import AgentConfig, RosterConfig
@@ -63,13 +68,19 @@ AT_ONCE = 4
 
 @dataclass(frozen=True)
 class Qualification:
-    """How a model did; `unreadable` replies count as wrong. `at` is in seconds since 1970."""
+    """How a model did; `unreadable` replies count as wrong. `at` is in seconds since 1970.
+
+    `prompt` is the hash of the prompt that asked. Results of earlier versions lack the settings.
+    """
 
     model: str
     right: int
     unreadable: int
     of: int
     at: float
+    prompt: str = ""
+    temperature: float | None = None
+    max_tokens: int | None = None
 
     @property
     def has_passed(self) -> bool:
@@ -81,6 +92,59 @@ class Qualification:
         """The result in a few words: “5 of 12 right, 2 unreadable”."""
         lost = f", {self.unreadable} unreadable" if self.unreadable else ""
         return f"{self.right} of {self.of} right{lost}"
+
+
+@dataclass(frozen=True)
+class ModelStanding:
+    """What lets a model's verdicts count in a project, or not.
+
+    `result` is of its judge test, None where it was not tested; `prompt` is the hash of the prompt
+    in force. `waiver` says who lets its verdicts count although it failed; empty for nobody.
+    """
+
+    agent: AgentConfig
+    prompt: str
+    result: Qualification | None
+    waiver: str
+
+    @property
+    def key(self) -> str:
+        """A digest of model and address."""
+        return _get_keys(self.agent, self.prompt)[0]
+
+    @property
+    def has_failed(self) -> bool:
+        """True where it failed the judge test, by whatever prompt."""
+        return self.result is not None and not self.result.has_passed
+
+    @property
+    def has_passed(self) -> bool:
+        """True where it passed with the prompt in force."""
+        return not self.has_failed and self.result is not None and self.result.prompt == self.prompt
+
+    @property
+    def is_tested_in_runs(self) -> bool:
+        """True if a run has to test it: the model in the box costs nothing to test."""
+        is_open = not (self.has_failed or self.has_passed or self.waiver)
+        return is_open and provider_of(self.agent) == PROVIDER
+
+    @property
+    def words(self) -> str:
+        """The result, with whatever the model was tested with that the agent has not now."""
+        if self.result is None:
+            return "not tested"
+        then, agent = self.result, self.agent
+        differences = (
+            ("another prompt", then.prompt, self.prompt),
+            (f"temperature {then.temperature}", then.temperature, agent.temperature),
+            (
+                f"at most {format_count(then.max_tokens or 0, 'token')} a reply",
+                then.max_tokens,
+                agent.max_tokens,
+            ),
+        )
+        told = [words for words, old, new in differences if old not in (None, "", new)]
+        return f"{then.words}{f' (tested with {join_names(told)})' if told else ''}"
 
 
 def qualify_model(
@@ -95,8 +159,11 @@ def qualify_model(
     from core.agents.llm_judge import LlmJudge
 
     judge = LlmJudge(agent, replace(context, judging=(PROMPT,)))
+    has_broken_off = threading.Event()  # the service failed: the other cases are not asked
 
     def judge_case(number: int) -> Iterator[tuple[int, Label | None]]:
+        if has_broken_off.is_set():
+            return
         evidence, claim, _ = CASES[number]
         passage = Passage("P1", "test", "Evidence", False, None, 0, len(evidence), evidence, 1.0)
         case = Case(f"test {number}", "", claim, language="en")
@@ -108,12 +175,18 @@ def qualify_model(
             yield number, judge.decide(seen, stop).label
         except ReplyError:
             yield number, None
+        except ReviewError:
+            has_broken_off.set()
+            raise
 
     streams = [partial(judge_case, number) for number in range(len(CASES))]
     labels = dict(merge_streams(streams, workers=AT_ONCE))
     right = sum(labels[number] == label for number, (_, _, label) in enumerate(CASES))
     unreadable = sum(label is None for label in labels.values())
-    return Qualification(agent.model, right, unreadable, len(CASES), now)
+    return Qualification(
+        agent.model, right, unreadable, len(CASES), now,
+        context.book.prompt(PROMPT, "en").hash, agent.temperature, agent.max_tokens,
+    )  # fmt: skip
 
 
 def qualify_deciding_models(
@@ -127,7 +200,7 @@ def qualify_deciding_models(
 ) -> Iterator[Qualification]:
     """Test and keep each language model of the roster that may decide in some protocol, one by one.
 
-    `account.run_id` is new for each test, so that no earlier reply is taken for an answer.
+    `account.run_id` is new for each test; no earlier reply is taken for an answer.
 
     Raises:
         ReviewError: a service failed, or a cap leaves no room; what was tested before is kept.
@@ -136,50 +209,70 @@ def qualify_deciding_models(
     with open_store(home) as store:
         caps = SpendingCaps.of(store.projects.settings())
         book = PromptBook(store.prompt_edits.of_project(account.project_id))
-    client = MeteredClient(ModelClient(keys), home, account, caps, clock)
+    client = MeteredClient(ModelClient(keys), home, account, caps, clock, is_fresh=True)
     context = AgentContext(client, book, Fence.of_run(account.run_id), home)
-    for key, agent in list_deciding_models(roster, book).items():
+    for agent in list_deciding_models(roster):
         result = qualify_model(agent, context, stop, clock())
         with open_store(home) as store, store.writing():
-            save_qualification(store, key, result)
+            save_qualification(store, agent, result)
         yield result
 
 
-def list_deciding_models(roster: RosterConfig, book: PromptBook) -> dict[str, AgentConfig]:
-    """Return the roster's models that decide in some protocol, each once, by their test's key."""
-    seats = (roster.judge, roster.tool_picker, *(debater.seat for debater in roster.debaters))
-    models = (
-        agent for agent in reversed(seats) if not agent.is_built_in
-    )  # the judge's settings win
-    return {qualification_key(agent, book): agent for agent in models}
+def list_deciding_models(roster: RosterConfig) -> tuple[AgentConfig, ...]:
+    """Return the roster's models that decide in some protocol, each once."""
+    debaters = (debater.seat for debater in roster.debaters)
+    seats = (roster.judge, roster.tool_picker, roster.reflector, *debaters)
+    # reversed, so that the judge's settings win
+    models = {_get_keys(agent, "")[0]: agent for agent in reversed(seats) if not agent.is_built_in}
+    return tuple(models.values())
 
 
-def qualification_key(agent: AgentConfig, book: PromptBook) -> str:
-    """Return what a result belongs to: a digest of model, address, prompt and cases."""
-    prompt = book.prompt(PROMPT, "en")
-    whole = json.dumps([agent.model, agent.api_base.rstrip("/"), prompt.hash, CASES])
-    return hashlib.sha256(whole.encode()).hexdigest()[:16]
+def _get_keys(agent: AgentConfig, prompt: str) -> tuple[str, str]:
+    """Return digests of model and address, and of these with the prompt and the cases."""
+    model = [agent.model, agent.api_base.rstrip("/")]
+    wholes = (json.dumps(parts).encode() for parts in (model, [*model, prompt, CASES]))
+    first, second = (hashlib.sha256(whole).hexdigest()[:16] for whole in wholes)
+    return first, second
 
 
-def load_qualification(store: Store, key: str) -> Qualification | None:
-    """Return the newest result of that key, or None where the model was not tested."""
+def load_standing(
+    store: Store, project_id: str, agent: AgentConfig, book: PromptBook
+) -> ModelStanding:
+    """Return how the model stands in the project, whose prompts are those of the `book`.
+
+    Earlier versions kept a result for its prompt alone: one for the shipped prompt is found, too.
+    """
+    prompt, shipped = (each.prompt(PROMPT, "en").hash for each in (book, PromptBook()))
+    keys = _get_keys(agent, prompt)
+    results = [_load_result(store, key, prompt) for key in reversed(keys)]
+    if not any(results):
+        results = [_load_result(store, _get_keys(agent, shipped)[1], shipped)]
+    found = sorted(filter(None, results), key=lambda result: result.has_passed)  # failures first
+    waivers = (store.projects.note(f"model_trusted.{project_id}.{key}") for key in keys)
+    return ModelStanding(
+        agent, prompt, found[0] if found else None, next(filter(None, waivers), "")
+    )
+
+
+def _load_result(store: Store, key: str, prompt: str) -> Qualification | None:
     kept = store.projects.note(f"qualification.{key}")
     try:
-        return msgspec.json.decode(kept, type=Qualification) if kept else None
+        result = msgspec.json.decode(kept, type=Qualification) if kept else None
     except msgspec.MsgspecError:  # written by hand, or by another version: not tested
         return None
+    return replace(result, prompt=result.prompt or prompt) if result else None
 
 
-def save_qualification(store: Store, key: str, result: Qualification) -> None:
-    """Keep the result for the whole home, within `Store.writing()`."""
-    store.projects.save_note(f"qualification.{key}", json.dumps(asdict(result)))
+def save_qualification(store: Store, agent: AgentConfig, result: Qualification) -> None:
+    """Keep the result for the whole home, as its prompt's and the newest; within `writing()`."""
+    for key in _get_keys(agent, result.prompt):
+        store.projects.save_note(f"qualification.{key}", json.dumps(asdict(result)))
 
 
-def trusted_by(store: Store, project_id: str, key: str) -> str:
-    """Who lets the model's verdicts count in the project although it failed; empty for nobody."""
-    return store.projects.note(f"model_trusted.{project_id}.{key}")
-
-
-def trust_model(store: Store, project_id: str, key: str, words: str) -> None:
-    """Let its verdicts count in the project, as `words` say; empty words undo that."""
-    store.projects.save_note(f"model_trusted.{project_id}.{key}", words)
+def save_waiver(store: Store, project_id: str, standing: ModelStanding, words: str) -> None:
+    """Let a failed model's verdicts count in the project, as `words` say; empty words undo that."""
+    own, earlier = (
+        f"model_trusted.{project_id}.{key}" for key in _get_keys(standing.agent, standing.prompt)
+    )
+    store.projects.save_note(own, words)
+    store.projects.save_note(earlier, "")  # of an earlier version, for this prompt alone

@@ -186,18 +186,21 @@ def assign_judge(plan: Plan, roster: RosterConfig) -> RosterConfig:
     return replace(roster, judge=replace(seats[0], max_tokens=longest))
 
 
-def deciding_seats(plan: Plan, roster: RosterConfig) -> tuple[AgentConfig, ...]:
+def list_deciding_agents(plan: Plan, roster: RosterConfig) -> tuple[AgentConfig, ...]:
     """Return the language models whose word makes the plan's verdict, each once.
 
-    These are the judge's, the debaters' where they vote, and an audit's tool picker and judge.
+    These are the judge's, the debaters' where they vote, and an audit's tool picker, reflector and
+    judge.
     """
     roster = assign_judge(plan, roster)
-    if plan.protocol == AUDIT:
-        seats = [roster.tool_picker, roster.judge]
-    elif set(list_manners(plan)[1]) - {"rerank"}:
-        seats = [roster.judge]
-    else:
-        seats = [debater.seat for debater in roster.debaters]
+    seats: list[AgentConfig] = []
+    for protocol in _list_protocols(plan):
+        if plan.protocol == AUDIT:
+            seats += [roster.tool_picker, roster.reflector, roster.judge]
+        elif set(protocol.judging) - {"rerank"}:
+            seats.append(roster.judge)
+        else:
+            seats += [debater.seat for debater in roster.debaters[: protocol.debater_count]]
     models = {(agent.model, agent.api_base): agent for agent in seats if not agent.is_built_in}
     return tuple(models.values())
 

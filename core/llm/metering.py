@@ -280,7 +280,8 @@ class CallAccount:
 class MeteredClient:
     """Makes the calls of one run; used from several threads at once.
 
-    `reuses` allows other runs' replies to equal calls at any temperature, not only at 0.
+    `reuses` allows other runs' replies to equal calls at any temperature, not only at 0; where it
+    `is_fresh`, none are taken.
     """
 
     def __init__(
@@ -292,6 +293,7 @@ class MeteredClient:
         clock: Callable[[], float],
         *,
         reuses: bool = False,
+        is_fresh: bool = False,
     ) -> None:
         self._model = model
         self._home = home
@@ -300,6 +302,7 @@ class MeteredClient:
         self._caps = caps
         self._clock = clock
         self._reuses = reuses
+        self._is_fresh = is_fresh
         self._lock = threading.Lock()
         self._made: list[ModelCall] = []
         self._under_way: set[str] = set()
@@ -381,8 +384,8 @@ class MeteredClient:
         key = row.run_id, row.slot, row.digest
         if own := store.ledger.finished(*key):
             return own, "resumed", []
-        may_reuse = self._reuses or asked.call.agent.temperature == 0
-        if may_reuse and (other := store.ledger.reusable(*key)):
+        is_same = self._reuses or asked.call.agent.temperature == 0
+        if is_same and not self._is_fresh and (other := store.ledger.reusable(*key)):
             row = row_of_reuse(row, other)
             store.ledger.put(row)
             return row, "reused", []

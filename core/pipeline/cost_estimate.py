@@ -16,12 +16,18 @@ from dataclasses import dataclass, replace
 from functools import cache
 from statistics import median
 
-from core.debate.protocols import assign_judge, get_follow_up_debate, get_plan_protocol
+from core.agents.qualification import AT_ONCE, CASES, PROMPT, load_standing
+from core.debate.protocols import (
+    assign_judge,
+    get_follow_up_debate,
+    get_plan_protocol,
+    list_deciding_agents,
+)
 from core.debate.state import DebateProtocol
 from core.documents.segmentation import detect_language
 from core.llm.keys import Keys
 from core.llm.limits import estimate_tokens, format_dollars, price_of, window_of
-from core.llm.prompting import load_shipped_prompt, prompt_language
+from core.llm.prompting import PromptBook, load_shipped_prompt, prompt_language
 from core.schema.events import AUDIT, MAX_STEPS_PER_STATEMENT
 from core.schema.records import LibraryEntry, Plan
 from core.schema.rosters import (
@@ -60,6 +66,7 @@ class CheckSize:
     """The size of a check; lengths in characters. `sources` is the text that must be embedded anew.
 
     `examples` are the tokens of corrected cases that the span extractor is shown at most.
+    `untested` are the models that take the judge test in the check.
     """
 
     response: int
@@ -72,6 +79,7 @@ class CheckSize:
     examples: int = 0
     protocol: str = "ceda"
     options: DebateOptions = DEFAULT_OPTIONS
+    untested: tuple[AgentConfig, ...] = ()
 
     @property
     def plan(self) -> Plan:
@@ -98,6 +106,7 @@ def plan_calls(roster_config: RosterConfig, size: CheckSize, is_most: bool) -> I
         yield from _estimate_audit(roster_config, tokens)
     if size.protocol != AUDIT or is_most:
         yield from _estimate_debate(roster_config, tokens)
+    yield from (_estimate_judge_test(agent, tokens) for agent in size.untested)
     yield from _estimate_marking(roster_config, tokens)
 
 
@@ -205,6 +214,12 @@ def _estimate_turns(
         calls=judgements,
         at_once=calls.judgements,
     )
+
+
+def _estimate_judge_test(agent: AgentConfig, tokens: _TokenSize) -> CallStep:
+    prompt = estimate_tokens(load_shipped_prompt(PROMPT, "en").text) + FRAME_TOKENS
+    length = agent.max_tokens if tokens.is_most else min(100, agent.max_tokens)
+    return CallStep(agent, tokens.again * len(CASES), prompt, length, AT_ONCE)
 
 
 def _raise_reply_limit(
@@ -348,12 +363,16 @@ class CostEstimate:
 
 
 def measure_checks(
-    store: Store, entries: Sequence[LibraryEntry], asked: Sequence[tuple[str, str]], plan: Plan
+    store: Store,
+    project_id: str,
+    entries: Sequence[LibraryEntry],
+    asked: Sequence[tuple[str, str]],
+    plan: Plan,
 ) -> list[CheckSize]:
     """Return the size of each check of a (response, question) over the same sources.
 
-    Text that must be embedded anew counts for the first check; a source counts once it has been
-    read.
+    Text that must be embedded anew, and a judge test, count for the first check; a source counts
+    once it has been read.
     """
     size = CheckSize(
         0,
@@ -365,8 +384,20 @@ def measure_checks(
         language=detect_language("\n".join(f"{question} {text}" for text, question in asked)),
     )
     sizes = [replace(size, response=len(text), question=len(question)) for text, question in asked]
-    sizes[0] = replace(sizes[0], sources=_count_unembedded(store, entries, plan))
+    sizes[0] = replace(
+        sizes[0],
+        sources=_count_unembedded(store, entries, plan),
+        untested=tuple(_list_untested(store, project_id, plan)),
+    )
     return sizes
+
+
+def _list_untested(store: Store, project_id: str, plan: Plan) -> Iterator[AgentConfig]:
+    """Yield the models that decide by the plan and take the judge test in its first run."""
+    book = PromptBook(store.prompt_edits.of_project(project_id))
+    for agent in list_deciding_agents(plan, plan.sheet) if plan.sheet else ():
+        if load_standing(store, project_id, agent, book).is_tested_in_runs:
+            yield agent
 
 
 def _count_unembedded(store: Store, entries: Sequence[LibraryEntry], plan: Plan) -> int:

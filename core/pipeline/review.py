@@ -72,8 +72,9 @@ class ReviewResources:
     """The resources of a review; each thread opens the store for itself.
 
     `encoder` is the built-in agents' own; `tool_context` is what tools may use beside the sources;
-    `reader_id` is that of an imported reader (the shipped one is part of the program). `why_unfit`
-    says why the models that decide are not fit to, and is empty where they are.
+    `reader_id` is that of an imported reader (the shipped one is part of the program).
+    `why_disqualified` says which model that decides failed the judge test, and is empty where none
+    has.
     """
 
     home: Path
@@ -84,7 +85,7 @@ class ReviewResources:
     retriever: Embedder | None = None
     tool_context: Callable[[Case, StopSignal], ToolContext] = lambda _, stop: ToolContext(stop)
     reader_id: str = ""
-    why_unfit: Callable[[StopSignal], str] = lambda _: ""
+    why_disqualified: Callable[[StopSignal], str] = lambda _: ""
 
     @property
     def embedder(self) -> Embedder:
@@ -157,16 +158,24 @@ def run_review(
             yield events
     except Stopped:
         yield (*drain_calls(run.play), RunStopped(now()))
-    except ModelError as error:  # the verdict is unclear and says why; the run can be resumed
-        calls, at, words = drain_calls(run.play), now(), str(error)
-        cause: UnclearCause = (
-            "budget_reached" if isinstance(error, BudgetReached) else "agent_failed"
+    except ModelError as error:
+        yield (
+            *drain_calls(run.play),
+            *_finish_without_verdict(run, error, str(error), f"No verdict: {error}"),
         )
-        problem = ProblemMet(at, progress.stage, words, cause=cause)
-        verdict = Verdict("unclear", None, None, f"No verdict: {words}", cause, words)
-        yield (*calls, problem, RunFinished(at, verdict, progress.seconds(at), progress.cost))
     except ReviewError as error:
         yield (*drain_calls(run.play), RunFailed(now(), progress.stage, str(error)))
+
+
+def _finish_without_verdict(
+    run: _Review, error: ReviewError, words: str, rationale: str
+) -> tuple[Event, ...]:
+    """Return a run's end whose verdict is unclear and says why; the run can be resumed."""
+    at, progress = run.now(), run.progress
+    cause: UnclearCause = "budget_reached" if isinstance(error, BudgetReached) else "agent_failed"
+    verdict = Verdict("unclear", None, None, rationale, cause, words)
+    problem = ProblemMet(at, progress.stage, words, cause=cause)
+    return problem, RunFinished(at, verdict, progress.seconds(at), progress.cost)
 
 
 def _run_stages(run: _Review) -> Iterator[Event | tuple[Event, ...]]:
@@ -280,10 +289,19 @@ def _conclude(run: _Review, seen: JudgeView) -> Iterator[Event]:
     if verdict is None:
         run.stop.check()
         verdict = run.resources.classifier.verdict(progress.judgement)
-        if verdict.label != "unclear" and (why := run.resources.why_unfit(run.stop)):
-            verdict = Verdict(
-                "unclear", None, None, verdict.rationale, "model_not_fit", why, verdict.classifier
-            )
+        if progress.judgement.label != "unclear":  # another classifier may make a label of it
+            try:
+                why = run.resources.why_disqualified(run.stop)
+            except Stopped:
+                raise
+            except ReviewError as error:  # what the judge said is kept, and counts for nothing
+                yield from drain_calls(run.play)
+                words = f"The judge test broke off, so no verdict counts. {error}"
+                yield from _finish_without_verdict(run, error, words, verdict.rationale)
+                return
+            if why:
+                by, said = verdict.classifier, verdict.rationale
+                verdict = Verdict("unclear", None, None, said, "model_not_fit", why, by)
         yield from drain_calls(run.play)
         yield LabelPredicted(now(), verdict)
     aside = [

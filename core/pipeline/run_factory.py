@@ -333,7 +333,7 @@ def build_run_agents(
             store, home, run.id, payer.keys, ask, has_web=sources is None
         ),
         reader_id="" if run.plan.reader in ("", SHIPPED_READER) else assessor.id,
-        why_unfit=models.why_unfit if models else ReviewResources.why_unfit,
+        why_disqualified=models.why_disqualified if models else ReviewResources.why_disqualified,
     )
     require_room = models.require_room if models else None
     return RunAgents(add_weigher(roster, store, run), resources, require_room)
@@ -343,14 +343,14 @@ def build_run_agents(
 class _LlmRoster:
     """A roster of language models, its embedding model if any, and what its tools ask.
 
-    `require_room` refuses too long a case; `why_unfit` is that of `ReviewResources`.
+    `require_room` refuses too long a case; `why_disqualified` is that of `ReviewResources`.
     """
 
     roster: Roster
     retriever: Embedder | None
     ask: AskerFactory | None
     require_room: Callable[[Case], None]
-    why_unfit: Callable[[StopSignal], str]
+    why_disqualified: Callable[[StopSignal], str]
 
 
 def _build_llm_roster(
@@ -423,43 +423,38 @@ def _build_llm_roster(
         retriever=None if agent.is_built_in else LlmEmbedder(agent, payer.keys, client),
         ask=make_asker_factory(roster_config.tool_picker, context),
         require_room=lambda case: require_context_window(plan, roster_config, case, book),
-        why_unfit=lambda stop: _explain_unfitness(home, run, roster_config, context, stop),
+        why_disqualified=lambda stop: _explain_disqualification(
+            home, run, roster_config, context, stop
+        ),
     )
 
 
-def _explain_unfitness(
+def _explain_disqualification(
     home: Path, run: Run, roster_config: RosterConfig, context: AgentContext, stop: StopSignal
 ) -> str:
-    """Say why a model that decides the run is not fit to; empty where none has failed its test.
+    """Say which model that decides the run failed the judge test; empty where none has.
 
     The model in the box is tested here, once; others are tested in Settings, as that may cost.
     """
     from core.agents.qualification import (
         MIN_RIGHT_ANSWERS,
-        load_qualification,
-        qualification_key,
+        load_standing,
         qualify_model,
         save_qualification,
-        trusted_by,
     )
-    from core.debate.protocols import deciding_seats
-    from core.llm.call import provider_of
-    from core.llm.local_server import PROVIDER
+    from core.debate.protocols import list_deciding_agents
 
-    for agent in deciding_seats(run.plan, roster_config):
-        key = qualification_key(agent, context.book)
+    for agent in list_deciding_agents(run.plan, roster_config):
         with open_store(home) as store:
-            result = load_qualification(store, key)
-            is_trusted = bool(trusted_by(store, run.project_id, key))
-        if is_trusted:
-            continue
-        if result is None and provider_of(agent) == PROVIDER:
+            standing = load_standing(store, run.project_id, agent, context.book)
+        if standing.is_tested_in_runs:
             result = qualify_model(agent, context, stop, time.time())
             with open_store(home) as store, store.writing():
-                save_qualification(store, key, result)
-        if result is not None and not result.has_passed:
+                save_qualification(store, agent, result)
+            standing = replace(standing, result=result)
+        if standing.has_failed and not standing.waiver:
             return (
-                f"{agent.model.split('/', 1)[-1]} failed its test as a judge: {result.words}, "
+                f"{agent.model.split('/', 1)[-1]} failed the judge test: {standing.words}; "
                 f"{MIN_RIGHT_ANSWERS} are needed. Read what it says, but do not rely on it."
             )
     return ""

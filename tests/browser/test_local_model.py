@@ -51,7 +51,7 @@ def test_from_an_empty_home_to_a_live_debate_that_survives_its_server(
         box = page.locator(".st-key-local_models-use-box button")
         box.click()  # 2
         expect(page.get_by_text(re.compile("New checks use"))).to_be_visible()
-        expect(page.get_by_text(re.compile("smollm2-135m as a judge")).first).to_be_visible(
+        expect(page.get_by_text(re.compile("smollm2-135m: judge test")).first).to_be_visible(
             timeout=120_000
         )
         page.get_by_role("link", name="New check").click()  # 3

@@ -15,7 +15,7 @@ import pytest
 
 from core.agents.agent_runner import AgentContext
 from core.agents.llm_judge import LlmJudge
-from core.agents.qualification import CASES, load_qualification, qualification_key
+from core.agents.qualification import CASES, load_standing
 from core.agents.rosters import SHIPPED_ROSTERS
 from core.llm.call import Call, Message
 from core.llm.client import ModelClient
@@ -154,9 +154,8 @@ def test_a_whole_check_ends_with_an_outcome_that_its_test_qualifies(home: Path) 
         "The tower is 512 m tall.", documents=(path,), protocol="single", roster="local"
     )
     outcome, _ = check_once(home, request, time.time, Keys({}))
-    key = qualification_key(SHIPPED_ROSTERS["local"].judge, PromptBook())
     with open_store(home) as store:
-        result = load_qualification(store, key)
+        result = load_standing(store, "", SHIPPED_ROSTERS["local"].judge, PromptBook()).result
         rows = store.ledger.of_run(str(outcome["run_id"]))
     assert result is not None
     assert result.has_passed or outcome["label"] == "unclear"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.agents.qualification import Qualification, save_qualification
+from core.agents.rosters import make_single_model_roster
 from core.llm.servers import FoundServer, ServedModel
 from core.review.people import ensure_project
 from core.store import open_store
@@ -72,8 +75,8 @@ def test_one_click_puts_a_model_in_use_tests_it_and_new_check_begins_with_it(
     assert kept is not None
     assert (kept.judge.window, kept.judge.price_in, kept.image_reader.model) == (4096, 0.0, "")
     shown = "\n".join(item.proto.body for item in at.get("html"))
-    assert "tiny as a judge" in shown
-    assert "6 of 12 right; 10 are needed" in shown
+    assert "tiny: judge test" in shown
+    assert "✗ failed: 6 of 12 right; 10 are needed" in shown
     assert any("its verdicts are unclear" in warning.value for warning in at.warning)
     at.switch_page("pages/check/new.py").run()
     assert at.selectbox(key="new.roster").value == NAME
@@ -86,12 +89,35 @@ def test_a_lead_lets_a_failed_judge_count_and_takes_that_back(
     with loopback(obliging) as server:
         found(monkeypatch, served(server))
         at = until_tested(press(app(PAGE), "local_models.use.0")).run()
-    (trust,) = [one for one in at.button if str(one.key).startswith("judge.trust.")]
-    at = trust.click().run()
+    (waive,) = [one for one in at.button if str(one.key).startswith("judge_test.waive.")]
+    at = waive.click().run()
     assert any("Mira lets its verdicts count" in warning.value for warning in at.warning)
-    (distrust,) = [one for one in at.button if str(one.key).startswith("judge.distrust.")]
-    at = distrust.click().run()
+    (enforce,) = [one for one in at.button if str(one.key).startswith("judge_test.enforce.")]
+    at = enforce.click().run()
     assert any("its verdicts are unclear" in warning.value for warning in at.warning)
+
+
+def test_the_page_tells_a_test_with_another_prompt_or_other_settings_from_one_with_these(
+    app: OpenApp, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found(monkeypatch)
+    with open_store(home) as store, store.writing():
+        (project,) = store.projects.all()
+        roster = make_single_model_roster("openai/tiny", "http://127.0.0.1:9/v1")
+        store.rosters.save(roster, "Mira", 1.0)
+        store.projects.save(replace(project, roster=roster.name))
+        failed = Qualification("openai/tiny", 0, 12, 12, 1.0, "earlier", 0.0, 1)
+        save_qualification(store, roster.judge, failed)
+    at = app(PAGE)
+    (told,) = [one.value.replace("\\", "") for one in at.warning if "judge test" in one.value]
+    assert told.startswith("tiny failed the judge test: 0 of 12 right, 12 unreadable (tested with")
+    assert "another prompt and at most 1 token a reply" in told
+    assert "its verdicts are unclear" in told
+    with open_store(home) as store, store.writing():
+        save_qualification(store, roster.judge, replace(failed, right=12, unreadable=0))
+    at.run()
+    assert not at.warning
+    assert any("has not taken the judge test with this prompt" in c.value for c in at.caption)
 
 
 def test_an_annotator_cannot_change_what_new_checks_use(
