@@ -15,7 +15,7 @@ from streamlit.navigation.page import StreamlitPage
 from components.app import login, state
 from components.app.login import remember_name
 from components.widgets.controls import ASSETS, get_component, show_problems
-from components.widgets.wording import escape_markdown
+from components.widgets.wording import clip_text, escape_markdown
 from core.runtime.errors import NotAllowed, ReviewError
 
 # By section: each page's script, title and icon name.
@@ -50,6 +50,7 @@ MENU: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
 }
 DEFAULT_PAGE = "pages/check/new.py"
+CLAIM_CHARACTERS = 40  # of a claim, in the heading and the tab of its page
 # Addresses that people may have kept; all others are the script's name.
 URL_PATHS = {
     "pages/check/batch.py": "many",
@@ -126,8 +127,14 @@ def draw_shortcut_list(keys: Mapping[str, str], key: str, place: str) -> None:
     get_component("keys")(key=key, data={"keys": list(keys.items()), "place": place})
 
 
-def draw_page_title(title: str, words: str = "") -> None:
-    """Draw the page's heading with a line under it."""
-    st.title(title, anchor=False)
+def draw_page_title(title: str, words: str = "", claim: str = "") -> None:
+    """Draw the page's heading with a line under it, and name the browser's tab alike.
+
+    Both begin with the first words of the page's `claim`, if it has one.
+    """
+    if claim:
+        title = f"{clip_text(claim, CLAIM_CHARACTERS)} · {title}"
+    st.set_page_config(page_title=f"{title} · Counterpoint")
+    st.title(escape_markdown(title), anchor=False)
     if words:
         st.caption(words)

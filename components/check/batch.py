@@ -69,6 +69,7 @@ MAX_PROBLEMS = 3
 MAX_OTHER_COLUMNS = 6  # further columns of the table that are shown; the CSV has all
 PAGE_KEY = "many"
 PREVIEW_ROWS = 10
+MAX_SHOWN_ROWS = 11  # more of them scroll within the table
 BatchResults = Sequence[tuple[BatchRow, Run | None]]
 
 
@@ -155,7 +156,7 @@ def _draw_results(batch_id: str, rows: BatchResults, *, finished: bool) -> None:
     chosen = draw_choice_table(
         [_result_row(row, run) for row, run in rows],
         f"many.results.{finished}",
-        height=420,
+        height="content" if len(rows) <= MAX_SHOWN_ROWS else 420,
         column_config={"Claim": st.column_config.TextColumn(width="large")},
     )
     with st.container(horizontal=True):

@@ -37,6 +37,19 @@ MAX_EARLIER_CHECKS = 3
 CACHE_SECONDS = 120.0
 RUN_PAGE = "pages/check/run.py"
 PAGE_SIZE = 25
+# In pixels. The claim gets what the other columns leave of the table beside an open menu.
+COLUMN_WIDTHS = {
+    "Verdict": 98,
+    "When": 112,
+    "p": 48,
+    "People say": 96,
+    "Status": 98,
+    "Protocol": 130,
+    "Models": 95,
+    "Classifier": 70,
+}
+TABLE_WIDTH = 812  # without the column of checkboxes
+MIN_CLAIM_WIDTH = 110
 PAGE_NUMBER = re.compile(r"[1-9][0-9]{0,5}")
 SEARCH_FIELD = "search"
 CORRECTED_BY_CHOICE = {"": None, "corrected": True, "not corrected": False}
@@ -193,10 +206,11 @@ def draw_runs_page(wanted: RunFilter) -> int:
         st.info("No run matches. New check starts one.")
         return 0
     st.caption(f"{total} run{'' if total == 1 else 's'}")
-    widths = {"Claim": 200, "Protocol": 180, "Models": 115}
-    columns = {name: st.column_config.TextColumn(width=width) for name, width in widths.items()}
-    columns["p"] = st.column_config.TextColumn("p", help="probability of being hallucinated")
     cells = _run_rows(rows, classifiers, policy)
+    others = sum(COLUMN_WIDTHS.get(name, 0) for name in cells[0])
+    widths = COLUMN_WIDTHS | {"Claim": max(MIN_CLAIM_WIDTH, TABLE_WIDTH - others)}
+    columns = {name: st.column_config.TextColumn(width=width) for name, width in widths.items()}
+    columns["p"]["help"] = "probability of being hallucinated"
     chosen = draw_choice_table(cells, f"history.table.{number}", column_config=columns)
     pages = -(-total // PAGE_SIZE)
     if pages > 1:
@@ -209,31 +223,30 @@ def draw_runs_page(wanted: RunFilter) -> int:
 def _run_rows(
     rows: Sequence[RunRow], classifiers: Mapping[str, str], policy: AutomationPolicy | None
 ) -> list[dict[str, Any]]:
-    """Return the page's rows; classifiers are named once any is not the seed."""
+    """Return the page's rows, without columns that would say nothing."""
     cells = [_run_row(row, policy, classifiers.get(row.run.id, "")) for row in rows]
+    for name, usual in (("People say", ""), ("Status", "Finished")):
+        if all(cell[name] == usual for cell in cells):
+            for cell in cells:
+                del cell[name]
     if set(classifiers.values()) - {SEED_VERSION}:
         for cell, row in zip(cells, rows, strict=True):
             cell["Classifier"] = classifiers.get(row.run.id, "")
-    if not any(row.corrected_label for row in rows):
-        for cell in cells:
-            del cell["People say"]
     return cells
 
 
 def _run_row(row: RunRow, policy: AutomationPolicy | None, version: str) -> dict[str, Any]:
-    """Return a run's row; with a policy it says which runs are left to people."""
+    """Return a run's row; with a policy it says which runs people are to decide."""
     run = row.run
-    people: dict[str, Any] = {}
-    if policy is not None:
-        waits = "decided" if row.corrected_label else "⚑ to decide"
-        people["For people"] = waits if policy.is_for_people(run, version) else ""
+    people = LABEL_WORDS[row.corrected_label] if row.corrected_label else ""
+    if not people and policy is not None and policy.is_for_people(run, version):
+        people = "⚑ to decide"
     return {
         "Verdict": format_label(run.label),
         "Claim": clip_text(row.response, 200),
         "When": format_time(run.started_at),
         "p": format_probability(run.p_hallucinated),
-        "People say": LABEL_WORDS[row.corrected_label] if row.corrected_label else "",
-        **people,
+        "People say": people,
         "Status": format_status(run) + (" (imported)" if run.origin == "imported" else ""),
         "Protocol": format_protocol(run.plan.protocol, short=True),
         "Models": format_roster(run.plan.roster, short=True),

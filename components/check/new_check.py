@@ -25,6 +25,7 @@ from components.check.roster_choice import (
     load_roster_config,
     read_options,
     save_protocol_choice,
+    uses_own_servers_only,
 )
 from components.widgets import drafts
 from components.widgets.controls import draw_button, draw_link, show_problem, store_problem
@@ -39,7 +40,6 @@ from core.baseline.examples import PREPARED_CASES, PreparedCase
 from core.debate.protocols import has_turns, list_protocols, require_protocol
 from core.documents.library import store_file
 from core.documents.readers import list_endings
-from core.llm.call import is_on_own_server
 from core.pipeline.run_factory import require_keys
 from core.pipeline.single_check import CaseDraft, store_case
 from core.runtime.config import Settings
@@ -459,14 +459,10 @@ def draw_prepared_cases() -> None:
 
 
 def _keyless_roster(project: Project) -> str:
-    """Return the chosen roster if no model of it needs a key or money, else the built-in one."""
+    """Return the chosen roster if it uses own servers only, else the built-in one."""
     name = str(_field_value("roster", project.roster))
     config = load_roster_config(name)
-    if config is None or not all(
-        agent.is_built_in or is_on_own_server(agent) for _, agent in config.agents_by_role()
-    ):
-        return BUILT_IN_ROSTER
-    return name
+    return name if config and uses_own_servers_only(config) else BUILT_IN_ROSTER
 
 
 def _start_example(example: PreparedCase) -> None:

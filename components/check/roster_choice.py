@@ -21,6 +21,7 @@ from core.agents.rosters import find_roster, list_rosters
 from core.baseline.wording import capitalise
 from core.debate import protocols
 from core.debate.protocols import DEBATES, get_follow_up_debate, list_options, list_protocols
+from core.llm.call import is_on_own_server
 from core.llm.limits import NANO_PER_CENT, format_money
 from core.pipeline.cost_estimate import (
     CostEstimate,
@@ -270,14 +271,15 @@ def draw_roster_choice(key: str, chosen: str = BUILT_IN_ROSTER) -> str:
     if st.session_state.get(key) not in words:
         st.session_state.pop(key, None)
     names = list(words)
+    about = "The models that play the roles. Settings shows, tests and edits them.\n\n"
     name = st.selectbox(
         "Models",
         names,
         index=names.index(chosen) if chosen in words else 0,
-        format_func=words.__getitem__,
+        format_func=lambda name: format_roster(name, short=True),
         key=key,
         persist_state="session",
-        help="The models that play the roles. Settings shows, tests and edits them.",
+        help=about + "\n".join(f"- {escape_markdown(label)}" for label in words.values()),
     )
     return str(name or BUILT_IN_ROSTER)
 
@@ -287,9 +289,15 @@ def describe_roster(key: str, default: str) -> str:
     name = str(st.session_state.get(key) or default)
     if name == BUILT_IN_ROSTER:
         return f":material/offline_bolt: {escape_markdown(format_roster(name))}"
-    roster_config = load_roster_config(name)
-    words = format_roster(name, roster_config.words if roster_config else "")
-    return f":material/cloud: {escape_markdown(words)}"
+    roster = load_roster_config(name)
+    words = format_roster(name, roster.words if roster else "")
+    icon = "computer" if roster and uses_own_servers_only(roster) else "cloud"
+    return f":material/{icon}: {escape_markdown(words)}"
+
+
+def uses_own_servers_only(roster: RosterConfig) -> bool:
+    """Return True if no model of the roster is a provider's, which needs a key or money."""
+    return all(agent.is_built_in or is_on_own_server(agent) for _, agent in roster.agents_by_role())
 
 
 def load_library_entries(store: Store, sources: Sequence[str]) -> list[LibraryEntry]:

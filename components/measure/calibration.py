@@ -499,15 +499,14 @@ def _compute_figures(
 
 def _build_level_row(number: int, band: Sequence[AnsweredVerdict]) -> dict[str, Any]:
     share = past.compute_right_share(band)
-    low, high = share.interval
-    few = "too few to say" if share.n else "–"
+    right, interval = _describe_share(share)
     row: dict[str, Any] = {
         "Confidence": (
             f"{100 * past.LEVEL_EDGES[number]:.0f} to {100 * past.LEVEL_EDGES[number + 1]:.0f}%"
         ),
         "Reviewed": share.n,
-        "Right": format_percent(share.value) if share.n >= past.MIN_VERDICTS else few,
-        "Between": f"{100 * low:.0f} and {100 * high:.0f}%" if share.n >= past.MIN_VERDICTS else "",
+        "Right": right if share.n else "–",
+        "Between": interval,
     }
     for label in ("hallucinated", "supported"):
         by_label = past.compute_right_share(each for each in band if each.label == label)
@@ -516,8 +515,17 @@ def _build_level_row(number: int, band: Sequence[AnsweredVerdict]) -> dict[str, 
     return row
 
 
+def _describe_share(share: past.WilsonShare) -> tuple[str, str]:
+    """Return the share and the bounds of its interval; of few verdicts only the count."""
+    if share.n < past.MIN_VERDICTS:
+        return f"{share.right} of {share.n}", ""
+    low, high = share.interval
+    return format_percent(share.value), f"{100 * low:.0f} and {100 * high:.0f}%"
+
+
 def _draw_past(figures: CalibrationFigures) -> None:
-    right, (low, high) = figures.right, figures.right.interval
+    right, frequent = figures.right, figures.frequent
+    right_words, interval = _describe_share(right)
     cells = (
         (
             "Verdicts reviewed",
@@ -527,14 +535,14 @@ def _draw_past(figures: CalibrationFigures) -> None:
         ),
         (
             "Right",
-            format_percent(right.value),
-            f"between {100 * low:.0f} and {100 * high:.0f}%",
+            right_words,
+            f"between {interval}" if interval else "too few for a share",
             None,
         ),
         (
             "Always saying the more frequent label",
-            format_percent(figures.frequent.value),
-            f"{figures.frequent.right} of {figures.frequent.n}",
+            _describe_share(frequent)[0],
+            f"{frequent.right} of {frequent.n}",
             "What you would have without any check.",
         ),
     )
@@ -543,7 +551,8 @@ def _draw_past(figures: CalibrationFigures) -> None:
     st.subheader("By level", anchor=False)
     draw_table(figures.table, "confidence.levels")
     st.caption(
-        f"“Between” is a 95% interval. Below {past.MIN_VERDICTS} verdicts a share says little."
+        f"“Between” is a 95% interval. Of fewer than {past.MIN_VERDICTS} verdicts only the count "
+        "is shown: a share would say little."
     )
 
 

@@ -365,6 +365,9 @@ def draw_judgement(target: form.CorrectionTarget) -> None:
     form.restore_draft(target)
     if not target.is_blind:
         draw_earlier_decisions(target.case)
+    if (newer := _find_newer_answer(target)) is not None:
+        _draw_outdated_draft(target, newer)
+        return
     with st.container(horizontal=True):
         for number, label in enumerate(ANSWER_LABELS, start=1):
             words = ("Agree: " if label == target.told else "It is ") + LABEL_WORDS[label].lower()
@@ -383,6 +386,44 @@ def draw_judgement(target: form.CorrectionTarget) -> None:
         _draw_form(target, chosen)
     elif problem := st.session_state.pop(f"{key}.problem", ""):
         st.error(escape_markdown(problem))
+
+
+def _find_newer_answer(target: form.CorrectionTarget) -> Correction | None:
+    """Return the person's own answer that they saved elsewhere after beginning this draft."""
+    key = form.make_form_key(target.id)
+    has_draft = st.session_state.get(f"{key}.label") in ANSWER_LABELS
+    if not has_draft or target.settles or st.session_state.get(f"{key}.conflict"):
+        return None
+    with state.open_store() as store:
+        newest_id = store.corrections.newest_id(target.case.id, state.get_person(store))
+        newest = store.corrections.get(newest_id)
+        known = store.corrections.get(str(st.session_state.get(f"{key}.seen") or ""))
+    if newest is None or newest.withdraws or (known is not None and known.at >= newest.at):
+        return None
+    return newest
+
+
+def _draw_outdated_draft(target: form.CorrectionTarget, newer: Correction) -> None:
+    """Draw in place of the form that a newer answer was saved; the draft can be taken up again."""
+    key = form.make_form_key(target.id)
+    draft = LABEL_WORDS[st.session_state[f"{key}.label"]].lower()
+    st.info(
+        f"You saved “{LABEL_WORDS[newer.label].lower()}” on {format_time(newer.at)}, after you had "
+        f"begun another answer here (“{draft}”). That draft is kept and was not saved.",
+        icon=":material/edit_note:",
+    )
+    with st.container(horizontal=True):
+        draw_button("Take up the draft", f"{key}.outdated.resume", _resume_draft, target)
+        draw_button("Discard the draft", f"{key}.outdated.drop", form.discard_draft, target.id)
+
+
+def _resume_draft(target: form.CorrectionTarget) -> None:
+    """Open the form on the draft again; saving it then follows the answers known now."""
+    key = form.make_form_key(target.id)
+    with state.open_store() as store:
+        seen = get_newest_entry(store, target)
+    drafts.save_draft_values(key, drafts.load_draft_values(key) | {"seen": seen})
+    st.session_state.pop(f"{key}.looked", None)
 
 
 def choose_label(target: form.CorrectionTarget, label: Label) -> None:

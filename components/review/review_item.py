@@ -10,7 +10,7 @@ from typing import Literal
 import streamlit as st
 
 from components.app import state
-from components.app.frame import draw_shortcut_list
+from components.app.frame import draw_page_title, draw_shortcut_list
 from components.measure.calibration import load_past_verdicts
 from components.review.correction import (
     draw_answers,
@@ -216,15 +216,16 @@ def draw_item(case_id: str) -> None:
     is_over = st.session_state.pop("review.go", False)
     if is_over:
         open_next_item(st.session_state.get("review.wanted", NO_ITEM_FILTER))
+    with state.open_store() as store:
+        item = store.queue.get(case_id) if case_id and not is_over else None
+        project = state.get_project(store)
+        case = store.cases.get(case_id) if item and item.project_id == project.id else None
+    draw_page_title("Label", claim=case.response if case else "")
     draw_link(QUEUE_PAGE, "The queue", "arrow_back")
     _draw_saved()
     if is_over:
         return
-    with state.open_store() as store:
-        item = store.queue.get(case_id) if case_id else None
-        project = state.get_project(store)
-        case = store.cases.get(case_id) if item else None
-    if item is None or case is None or item.project_id != project.id:
+    if item is None or case is None:
         st.info("There is no item at this link in the queue of this project.")
         return
     show_problem("review.problem")

@@ -1,4 +1,8 @@
-"""Language models on this computer, one click away from the next check; their judge tests."""
+"""Language models on this computer, put in use by a click, and how well models judge.
+
+A model whose replies decide verdicts is tested as a judge; one that fails counts only if a lead
+says so.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +40,7 @@ def _servers() -> tuple[FoundServer, ...]:
 
 
 def draw_local_models() -> str:
-    """List what runs here with a button for each server; the roster just put in use, else empty."""
+    """Draw the servers on this computer; return the roster just put in use, else an empty name."""
     st.subheader("Language models on this computer", anchor=False)
     servers = _servers()
     if not servers and PROVIDER not in SHIPPED_ROSTERS:
@@ -45,8 +49,10 @@ def draw_local_models() -> str:
     for number, server in enumerate(servers):
         used = _draw_server(number, server) or used
     if PROVIDER in SHIPPED_ROSTERS:
-        words, right = st.columns([4, 1], vertical_alignment="center")
-        words.markdown("**SmolLM2-135M** · in the box: a real language model, but very small")
+        left, right = st.columns([4, 1], vertical_alignment="center")
+        left.markdown(
+            "**SmolLM2-135M** · runs without a server: a real language model, but very small"
+        )
         if right.button("Use it", key="local_models.use.box", width="stretch"):
             used = _put_in_use(SHIPPED_ROSTERS[PROVIDER]) or used
     show_problem(PROBLEM)
@@ -54,16 +60,15 @@ def draw_local_models() -> str:
 
 
 def _draw_server(number: int, server: FoundServer) -> str:
-    name, choice, right = st.columns([2, 3, 1], vertical_alignment="center")
+    left, middle, right = st.columns([2, 3, 1], vertical_alignment="center")
     address = server.address.removeprefix("http://").removesuffix("/v1")
-    name.markdown(f"**{escape_markdown(server.name)}** · {escape_markdown(address)}")
+    left.markdown(f"**{escape_markdown(server.name)}** · {escape_markdown(address)}")
     models = {model.name: model for model in server.models}
-    key = f"local_models.model.{number}"
-    chosen = choice.selectbox(
+    chosen = middle.selectbox(
         f"Model of {server.name}",
         list(models),
-        format_func=lambda name: _model_words(models[name]),
-        key=key,
+        format_func=lambda name: _describe_model(models[name]),
+        key=f"local_models.model.{number}",
         label_visibility="collapsed",
     )
     if right.button("Use it", key=f"local_models.use.{number}", width="stretch"):
@@ -71,26 +76,24 @@ def _draw_server(number: int, server: FoundServer) -> str:
     return ""
 
 
-def _model_words(model: ServedModel) -> str:
+def _describe_model(model: ServedModel) -> str:
     return f"{model.name} · {model.window:,} tokens" if model.window else model.name
 
 
-def _put_in_use(roster_config: RosterConfig) -> str:
-    """Keep the roster, and have new checks of the project use it; its name, or empty."""
+def _put_in_use(roster: RosterConfig) -> str:
+    """Save the roster for the project's new checks; return its name, empty after a problem."""
     with store_problem(PROBLEM):
         with state.open_store() as store, store.writing():
             project = state.get_project(store)
             person = state.require_role(
                 store, project.id, "admin", "choose the models of new checks"
             )
-            newest = store.rosters.newest(roster_config.name)
-            if roster_config.name not in SHIPPED_ROSTERS and (
-                newest is None or newest.sheet != roster_config
-            ):
-                store.rosters.save(roster_config, person, time.time())
-            store.projects.save(replace(project, roster=roster_config.name))
+            newest = store.rosters.newest(roster.name)
+            if roster.name not in SHIPPED_ROSTERS and (newest is None or newest.sheet != roster):
+                store.rosters.save(roster, person, time.time())
+            store.projects.save(replace(project, roster=roster.name))
         st.session_state.pop("new.roster", None)  # New check begins with the project's
-        return roster_config.name
+        return roster.name
     return ""
 
 

@@ -1,4 +1,4 @@
-"""Project and Library: a project's record, defaults and members, and the table of its files."""
+"""Project and Library: a project's fields and members, and the table of its files."""
 
 from __future__ import annotations
 
@@ -41,39 +41,39 @@ from core.schema.records import LibraryEntry, Member, PersonRole, Project, new_i
 from core.store.projects import Projects
 from core.store.sqlite import to_json
 
-STATUS: dict[str, str] = {
+STATUS_WORDS: dict[str, str] = {
     "ready": "ready",
     "waiting": "waiting to be read",
     "reading": "being read",
     "refused": "refused",
 }
-PREVIEW = 4000
-PROBLEM = "library.problem"
+PREVIEW_CHARACTERS = 4000
+LIBRARY_PROBLEM = "library.problem"
 
 
 def draw_library() -> None:
-    """All files of the project; choose some to see, delete, or read again."""
-    show_problem(PROBLEM)
+    """Draw the table of the project's files; selected ones can be seen, deleted, read again."""
+    show_problem(LIBRARY_PROBLEM)
     with state.open_store() as store:
         project = state.get_project(store)
         entries = store.library.all(project.id)
     if not entries:
         st.info("The library is empty. Files that you add here or at a check appear here.")
         return
-    picked = st.dataframe(
-        [_cells(entry) for entry in entries],
+    table = st.dataframe(
+        [_library_row(entry) for entry in entries],
         key=f"library.table.{st.session_state.get('library.version', 0)}",
         on_select="rerun",
         selection_mode="multi-row",
         hide_index=True,
         height="content",
     )
-    chosen = [entries[i] for i in picked["selection"]["rows"] if i < len(entries)]
+    chosen = [entries[i] for i in table["selection"]["rows"] if i < len(entries)]
     if not chosen:
         st.caption("Select rows to view, delete or read files again.")
         return
     with st.container(horizontal=True):
-        ids, one = [entry.id for entry in chosen], chosen[0]
+        ids, first = [entry.id for entry in chosen], chosen[0]
         draw_button(
             f"Delete {len(ids)}",
             "library.delete",
@@ -82,32 +82,35 @@ def draw_library() -> None:
             ids,
             icon="delete",
         )
-        told = "Reads and indexes the file again, for instance after a limit was changed"
-        draw_button("Read again", "library.reindex", _read_again, chosen, icon="refresh", help=told)
+        about = "Reads and indexes the file again, for instance after a limit was changed"
+        draw_button(
+            "Read again", "library.reindex", _read_again, chosen, icon="refresh", help=about
+        )
         if len(chosen) == 1:
-            make = partial(load_file_bytes, state.home_folder(), one.id)
-            draw_download("Download", make, one.name, "library.download")
-    asked = st.session_state.get("library.asked") or []
-    if asked:
-        gone = [entry for entry in entries if entry.id in asked]
-        names = ", ".join(escape_markdown(entry.name) for entry in gone[:5])
+            load = partial(load_file_bytes, state.home_folder(), first.id)
+            draw_download("Download", load, first.name, "library.download")
+    if asked := st.session_state.get("library.asked"):
+        asked_entries = [entry for entry in entries if entry.id in asked]
+        names = ", ".join(escape_markdown(entry.name) for entry in asked_entries[:5])
         words = (
             f"Delete {names}? Runs keep the passages they used; the files and their pictures go."
         )
-        draw_confirmation(words, "Delete", "library", _delete, gone, asked="library.asked")
+        draw_confirmation(
+            words, "Delete", "library", _delete_files, asked_entries, asked="library.asked"
+        )
     with state.open_store() as store:
-        text = store.readings.text(one.id, 0, PREVIEW)
+        text = store.readings.text(first.id, 0, PREVIEW_CHARACTERS)
     if text:
-        with st.expander(f"What was read in {escape_markdown(one.name)}", expanded=True):
+        with st.expander(f"What was read in {escape_markdown(first.name)}", expanded=True):
             draw_html(render_marked_text(text, []))
-            if one.characters > PREVIEW:
-                st.caption(f"The first {PREVIEW:,} of {one.characters:,} characters.")
+            if first.characters > PREVIEW_CHARACTERS:
+                st.caption(f"The first {PREVIEW_CHARACTERS:,} of {first.characters:,} characters.")
 
 
-def _cells(entry: LibraryEntry) -> dict[str, Any]:
+def _library_row(entry: LibraryEntry) -> dict[str, Any]:
     return {
         "Name": entry.name,
-        "State": STATUS[entry.status],
+        "State": STATUS_WORDS[entry.status],
         "What was read": entry.problem or describe_entry(entry),
         "Language": "" if entry.language == "und" else entry.language,
         "Size": format_bytes(entry.size),
@@ -116,11 +119,11 @@ def _cells(entry: LibraryEntry) -> dict[str, Any]:
     }
 
 
-def _delete(chosen: list[LibraryEntry]) -> None:
-    """Delete, and select nothing: rows move up, and the next one was not meant."""
+def _delete_files(chosen: list[LibraryEntry]) -> None:
+    """Delete the files and clear the selection, which would move on to other rows."""
     ask_confirmation("library.asked", None)
     st.session_state["library.version"] = st.session_state.get("library.version", 0) + 1
-    with store_problem(PROBLEM), state.open_store() as store:
+    with store_problem(LIBRARY_PROBLEM), state.open_store() as store:
         for entry in chosen:
             with store.writing():
                 state.require_role(store, entry.project_id, "annotator", "delete files")
@@ -128,7 +131,7 @@ def _delete(chosen: list[LibraryEntry]) -> None:
 
 
 def _read_again(chosen: list[LibraryEntry]) -> None:
-    with store_problem(PROBLEM):
+    with store_problem(LIBRARY_PROBLEM):
         with state.open_store() as store:
             for entry in chosen:
                 with store.writing():
@@ -140,13 +143,15 @@ def _read_again(chosen: list[LibraryEntry]) -> None:
         st.toast(f"{what} being read again.", icon=":material/refresh:")
 
 
-def _draw_roster(project: Project) -> str:
+def _draw_roster_field(project: Project) -> str:
     with state.open_store() as store:
-        words = {roster_config.name: roster_config.words for roster_config in list_rosters(store)}
+        words = {roster.name: roster.words for roster in list_rosters(store)}
     rosters = list(words)
     if project.roster not in words:
-        gone = f"The model set “{project.roster}” is not there any more: choose another and save."
-        st.warning(escape_markdown(gone))
+        warning = (
+            f"The model set “{project.roster}” is not there any more: choose another and save."
+        )
+        st.warning(escape_markdown(warning))
     chosen = st.selectbox(
         "Models of new checks",
         rosters,
@@ -158,7 +163,7 @@ def _draw_roster(project: Project) -> str:
     return str(chosen or project.roster)
 
 
-def _draw_protocol(project: Project, roster: str) -> str:
+def _draw_protocol_field(project: Project, roster: str) -> str:
     key = f"project.{project.id}.protocol"
     offered = roster_choice.list_offered_protocols([roster], key)
     chosen = st.selectbox(
@@ -179,26 +184,26 @@ ROLES: tuple[PersonRole, ...] = tuple(ROLE_WORDS)
 
 
 def draw_choice() -> None:
-    """Switch between projects, or begin another."""
+    """Draw the choice of a project, and a field to create another."""
     with state.open_store() as store:
         projects, current = state.list_projects(store), state.get_project(store)
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     names = {project.id: project.name for project in projects}
     left.selectbox(
         "Project", list(names), index=list(names).index(current.id),
-        format_func=names.__getitem__, key="project.choice", on_change=_switch,
+        format_func=names.__getitem__, key="project.choice", on_change=_switch_project,
     )  # fmt: skip
     with right, st.popover("New project", icon=":material/add:"):
         st.text_input("Name", key="project.new")
-        draw_button("Create", "project.begin", _begin, type="primary")
+        draw_button("Create", "project.begin", _create_project, type="primary")
     show_problem("project.problem")
 
 
-def _switch() -> None:
+def _switch_project() -> None:
     st.session_state["project"] = st.session_state["project.choice"]
 
 
-def _begin() -> None:
+def _create_project() -> None:
     now = time.time()
     project = Project(new_id(), str(st.session_state.get("project.new") or "").strip(), now)
     with store_problem("project.problem"):
@@ -212,11 +217,11 @@ def _begin() -> None:
 
 
 def draw_record() -> None:
-    """Draw the project's own fields."""
+    """Draw the project's own fields with a button to save them."""
     with state.open_store() as store:
         project = state.get_project(store)
     key = f"project.{project.id}"
-    if f"{key}.name" not in st.session_state:  # the fields are drawn anew, from this
+    if f"{key}.name" not in st.session_state:  # the fields now start from the stored project
         st.session_state[f"{key}.before"] = to_json(project)
         roster_choice.forget_options(key)
     with st.container(border=True):  # no form: which options there are depends on the protocol
@@ -232,9 +237,9 @@ def draw_record() -> None:
         typed["name"] = typed["name"].strip()
         left, right = st.columns(2)
         with left:
-            typed["roster"] = _draw_roster(project)
+            typed["roster"] = _draw_roster_field(project)
         with right:
-            typed["protocol"] = protocol = _draw_protocol(project, typed["roster"])
+            typed["protocol"] = protocol = _draw_protocol_field(project, typed["roster"])
             usual = roster_choice.get_default_options(project, protocol)
             typed["options"] = roster_choice.draw_option_fields(key, protocol, usual)
         typed |= draw_review_rules(project)
@@ -243,11 +248,11 @@ def draw_record() -> None:
         if st.button("Save", key=f"{key}.save"):
             with show_problems():  # the rest of the page stays, and what was typed
                 typed["categories"] = clean_categories(typed["categories"])
-                _save(project, replace(project, **typed))
+                _save_project(project, replace(project, **typed))
 
 
-def _save(before: Project, changed: Project) -> None:
-    """Store the change, unless somebody else has changed the project meanwhile."""
+def _save_project(before: Project, changed: Project) -> None:
+    """Store the changed project. Raises InputError: someone else changed it meanwhile."""
     with state.open_store() as store, store.writing():
         state.require_role(store, changed.id, "admin", "change the project")
         now = store.projects.get(changed.id)
@@ -265,17 +270,17 @@ def _save(before: Project, changed: Project) -> None:
 
 
 def draw_members() -> None:
-    """Who is in the project; an admin may add people and change roles."""
+    """Draw the project's people; an admin may add people and change roles."""
     st.subheader("People", anchor=False)
     with state.open_store() as store:
         project = state.get_project(store)
         members = store.projects.members(project.id)
     for member in members:
-        left, right, out = st.columns([3, 3, 1], vertical_alignment="center")
+        left, middle, right = st.columns([3, 3, 1], vertical_alignment="center")
         left.markdown(
             f"**{escape_markdown(member.person)}** · since {format_time(member.added_at)}"
         )
-        right.selectbox(
+        middle.selectbox(
             f"Role of {escape_markdown(member.person)}",
             ROLES,
             index=ROLES.index(member.role),
@@ -285,7 +290,7 @@ def draw_members() -> None:
             on_change=_set_role,
             args=(project.id, member.person),
         )
-        out.button(
+        right.button(
             "Remove",
             key=f"project.{project.id}.remove.{member.person}",
             help="Removes the role; everything said and done under the name stays.",
@@ -303,7 +308,7 @@ def _set_role(project_id: str, person: str) -> None:
     key = f"project.{project_id}.role.{person}"
     role: PersonRole = st.session_state[key]
     member = Member(project_id, person, role, time.time())
-    if not _write(project_id, lambda to: to.set_member(member)):
+    if not _change_members(project_id, lambda projects: projects.set_member(member)):
         with state.open_store() as store:
             st.session_state[key] = store.projects.role_of(project_id, person)
 
@@ -312,15 +317,16 @@ def _add_member(project_id: str) -> None:
     person = normalize_member_name(str(st.session_state.get("project.member") or ""))
     role: PersonRole = st.session_state.get("project.member.role") or "annotator"
     member = Member(project_id, person, role, time.time())
-    if _write(project_id, lambda to: to.add_member(member)):
+    if _change_members(project_id, lambda projects: projects.add_member(member)):
         st.session_state["project.member"] = ""
 
 
 def _remove_member(project_id: str, person: str) -> None:
-    _write(project_id, lambda to: to.remove_member(project_id, person))
+    _change_members(project_id, lambda projects: projects.remove_member(project_id, person))
 
 
-def _write(project_id: str, change: Callable[[Projects], object]) -> bool:
+def _change_members(project_id: str, change: Callable[[Projects], object]) -> bool:
+    """Change the members in a transaction; return True if it succeeded."""
     with store_problem("project.member.problem"):
         with state.open_store() as store, store.writing():
             state.require_role(store, project_id, "admin", "change who is in the project")

@@ -1,4 +1,7 @@
-"""Settings: the person, reader, limits, keys (which no field ever shows again), web search."""
+"""Settings: the person, keys, web search, reader, limits, and what works here.
+
+The fields for keys stand on other pages too. No field shows a key that was typed.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,13 @@ from collections.abc import Sequence
 import streamlit as st
 
 from components.app import login, state
-from components.setup.roster_fields import html_table_of
 from components.widgets.controls import draw_button, show_problem, show_problems, store_problem
-from components.widgets.html import draw_html
+from components.widgets.html import draw_html, html_table
 from components.widgets.wording import escape_markdown
 from core.agents.roster_files import NAME_OF_KEY
 from core.agents.rosters import list_rosters
 from core.baseline import entailment as reader
-from core.llm.keys import ADDRESS_KEY, SEARCH_KEY, key_names
+from core.llm.keys import ADDRESS_KEY, SEARCH_KEY, Keys, key_names
 from core.pipeline.doctor import run_checks
 from core.review.people import rename_person, switch_person
 from core.runtime.concurrency import StopSignal
@@ -56,26 +58,24 @@ ABOUT_READERS = (
 
 
 def draw_plan_keys(plan: Plan, page: str) -> None:
-    """A field for each key that the plan's roster needs and nobody has given."""
+    """Draw a field for each missing key of the plan's roster."""
     if plan.sheet is not None:
         draw_keys_of([plan.sheet], page)
 
 
-def draw_keys_of(sheets: Sequence[RosterConfig], page: str) -> None:
-    """The same for several rosters, each key once; `page` sets the fields' names apart."""
+def draw_keys_of(rosters: Sequence[RosterConfig], page: str) -> None:
+    """Draw a field for each missing key of the rosters, and a button to forget each typed one.
+
+    `page` begins the fields' widget keys.
+    """
     keys = state.get_keys()
-    seats = [
-        agent
-        for roster_config in sheets
-        for _, agent in roster_config.agents_by_role()
-        if not agent.is_built_in
-    ]
-    missing = list(dict.fromkeys(name for agent in seats for name in keys.missing_for(agent)))
-    names = dict.fromkeys(name for agent in seats for name in key_names(agent))
+    agents = [agent for roster in rosters for _, agent in roster.agents_by_role()]
+    missing = list(dict.fromkeys(name for agent in agents for name in keys.missing_for(agent)))
+    names = dict.fromkeys(name for agent in agents for name in key_names(agent))
     if missing:
         st.info(
             escape_markdown(
-                f"{'This model set needs' if len(sheets) == 1 else 'These model sets need'} "
+                f"{'This model set needs' if len(rosters) == 1 else 'These model sets need'} "
                 f"{', '.join(missing)}. Type it for this session (it is never stored, logged or "
                 "shown), or set it in the environment or in .streamlit/secrets.toml and start "
                 "again."
@@ -86,10 +86,10 @@ def draw_keys_of(sheets: Sequence[RosterConfig], page: str) -> None:
         _draw_key_field(name, page)
     for name in names:
         if keys.where(name) == "typed":
-            _draw_forget(name, page)
+            _draw_forget_button(name, page)
 
 
-def _draw_forget(name: str, page: str) -> None:
+def _draw_forget_button(name: str, page: str) -> None:
     draw_button(
         escape_markdown(f"Forget {name}"),
         f"{page}.forget.{name}",
@@ -100,10 +100,10 @@ def _draw_forget(name: str, page: str) -> None:
 
 
 def _draw_key_field(name: str, page: str) -> None:
-    """A password field that is empty again as soon as something was typed."""
+    """Draw a password field; what is typed is kept in the session, and the field emptied."""
     field = f"{page}.key.{name}"
 
-    def take() -> None:
+    def keep_key() -> None:
         typed = str(st.session_state.get(field) or "").strip()
         st.session_state[field] = ""
         if typed:
@@ -111,76 +111,85 @@ def _draw_key_field(name: str, page: str) -> None:
             st.toast(f"{escape_markdown(name)} is set for this session.", icon=":material/key:")
 
     st.text_input(
-        # The name itself where Markdown has nothing to say to it: screen readers read it so.
+        # A usual name needs no escapes, which screen readers would read out.
         name if NAME_OF_KEY.fullmatch(name.strip("_")) else escape_markdown(name),
         type="password",
         key=field,
-        on_change=take,
+        on_change=keep_key,
         placeholder="for this session only",
         autocomplete="off",
     )
 
 
-IN_A_ROW = 3
-WHERE: dict[str, str] = {
+KEY_FIELDS_PER_ROW = 3
+KEY_PLACES: dict[str, str] = {
     "typed": "✓ typed in this session",
     "secrets": "✓ .streamlit/secrets.toml",
     "environment": "✓ environment",
 }
-ALIAS = "✓ environment or secrets, under another usual name"
-MISSING = "– missing"
-ONLY_IF_ASKED = "– none; needed only where the address asks for one"
+ALIAS_PLACE = "✓ environment or secrets, under another usual name"
+MISSING_KEY = "– missing"
+OPTIONAL_KEY = "– none; needed only where the address asks for one"
 
 
-def draw_keys() -> None:
-    """Every key by name, never by value, and a field for each that nobody has set."""
-    st.subheader("Keys", anchor=False)
-    keys = state.get_keys()
-    rosters: dict[str, list[str]] = {}
+def _list_key_users(keys: Keys) -> tuple[dict[str, list[str]], set[str], set[str]]:
+    """Return the rosters that use each key, the keys that are missing, and the optional ones."""
+    users: dict[str, list[str]] = {}
     missing: set[str] = set()
     optional: set[str] = set()
     with state.open_store() as store:
-        seats = [
-            (roster_config.name, agent)
-            for roster_config in list_rosters(store)
-            for _, agent in roster_config.agents_by_role()
-        ]
-    for roster, agent in seats:
-        names = key_names(agent)
-        missing.update(keys.missing_for(agent))
-        if agent.api_base and not names:
-            names = (ADDRESS_KEY,)
-            optional.add(ADDRESS_KEY)
-        for name in names:
-            rosters.setdefault(name, []).append(roster)
-    if not rosters:
+        rosters = list_rosters(store)
+    for roster in rosters:
+        for _, agent in roster.agents_by_role():
+            names = key_names(agent)
+            missing.update(keys.missing_for(agent))
+            if agent.api_base and not names:
+                names = (ADDRESS_KEY,)
+                optional.add(ADDRESS_KEY)
+            for name in names:
+                users.setdefault(name, []).append(roster.name)
+    return users, missing, optional - missing
+
+
+def draw_keys() -> None:
+    """Draw where each key of any roster is, never its value, and a field for each missing one."""
+    st.subheader("Keys", anchor=False)
+    keys = state.get_keys()
+    users, missing, optional = _list_key_users(keys)
+    if not users:
         st.caption("No model set needs a key.")
         return
     rows, absent = [], []
-    for name, used_by in sorted(rosters.items()):
-        place = keys.where(name)
-        words = WHERE[place] if place else MISSING if name in missing else ALIAS
-        words = ONLY_IF_ASKED if not place and name in optional - missing else words
-        rows.append((name, words, ", ".join(dict.fromkeys(used_by))))
-        absent += [name] if place is None and words != ALIAS else []
-    draw_html(html_table_of(("Name", "Where it is", "Model sets that use it"), rows))
-    for start in range(0, len(absent), IN_A_ROW):  # row by row, so that a phone keeps the order
-        for name, column in zip(absent[start:], st.columns(IN_A_ROW), strict=False):
+    for name, rosters in sorted(users.items()):
+        if place := keys.where(name):
+            words = KEY_PLACES[place]
+        elif name in missing:
+            words = MISSING_KEY
+        else:
+            words = OPTIONAL_KEY if name in optional else ALIAS_PLACE
+        if not place and words != ALIAS_PLACE:
+            absent.append(name)
+        rows.append((name, words, ", ".join(dict.fromkeys(rosters))))
+    draw_html(html_table(("Name", "Where it is", "Model sets that use it"), rows, "cp-table"))
+    for start in range(0, len(absent), KEY_FIELDS_PER_ROW):  # so that a phone keeps their order
+        for name, column in zip(absent[start:], st.columns(KEY_FIELDS_PER_ROW), strict=False):
             with column:
                 _draw_key_field(name, "settings")
     with st.container(horizontal=True):
         for name in state.get_typed_keys():
-            _draw_forget(name, "settings")
+            _draw_forget_button(name, "settings")
     st.caption(ABOUT_KEYS)
 
 
 WEB_FIELD = "settings.web"
-WEB_PROBLEM, TRIED = f"{WEB_FIELD}.problem", f"{WEB_FIELD}.tried"
-SENT = "Each search sends a statement's words, which may come from your documents, to {who}."
+WEB_PROBLEM, WEB_TEST_RESULT = f"{WEB_FIELD}.problem", f"{WEB_FIELD}.tried"
+ABOUT_RECIPIENT = (
+    "Each search sends a statement's words, which may come from your documents, to {who}."
+)
 
 
 def draw_web_search() -> None:
-    """The choice as it stands, fields for another, and a button that tries it."""
+    """Draw the choice of a provider, its fields, and a button that tests the saved one."""
     st.subheader("Web search", anchor=False)
     st.caption(ABOUT_WEB_SEARCH)
     stored = WebSearchChoice()
@@ -206,15 +215,17 @@ def draw_web_search() -> None:
         )
     if provider:
         who = PROVIDER_RECIPIENTS[provider]
-        st.info(escape_markdown(SENT.format(who=who)), icon=":material/outgoing_mail:")
+        st.info(escape_markdown(ABOUT_RECIPIENT.format(who=who)), icon=":material/outgoing_mail:")
     with st.container(horizontal=True):
-        draw_button("Save", f"{WEB_FIELD}.save", _save, icon="save")
+        draw_button("Save", f"{WEB_FIELD}.save", _save_web_search, icon="save")
         if stored.provider:
-            told = "One search for “Wikipedia” at the provider that is saved."
-            draw_button("Test", f"{WEB_FIELD}.test", _try, icon="network_check", help=told)
+            about = "One search for “Wikipedia” at the provider that is saved."
+            draw_button(
+                "Test", f"{WEB_FIELD}.test", _test_web_search, icon="network_check", help=about
+            )
     show_problem(WEB_PROBLEM)
-    if tried := st.session_state.pop(TRIED, None):
-        works, words = tried
+    if result := st.session_state.pop(WEB_TEST_RESULT, None):
+        works, words = result
         (st.success if works else st.error)(escape_markdown(words))
 
 
@@ -229,12 +240,12 @@ def _draw_google(stored: WebSearchChoice) -> None:
     if place is None:
         _draw_key_field(SEARCH_KEY, WEB_FIELD)
         return
-    st.caption(escape_markdown(f"{SEARCH_KEY}: {WHERE[place]}"))
+    st.caption(escape_markdown(f"{SEARCH_KEY}: {KEY_PLACES[place]}"))
     if place == "typed":
-        _draw_forget(SEARCH_KEY, WEB_FIELD)
+        _draw_forget_button(SEARCH_KEY, WEB_FIELD)
 
 
-def _save() -> None:
+def _save_web_search() -> None:
     typed = {
         name: str(st.session_state.get(f"{WEB_FIELD}.{name}") or "")
         for name in ("provider", "address", "cx")
@@ -246,24 +257,24 @@ def _save() -> None:
         st.toast("Saved.", icon=":material/check:")
 
 
-def _try() -> None:
-    """By a click alone: a rerun asks nobody."""
+def _test_web_search() -> None:
+    """Search once; only a click does it, never a rerun."""
     from core.tools.web_search import try_search
 
     with store_problem(WEB_PROBLEM):
         with state.open_store() as store:
             _require_admin(store, "test the web search")
             choice = load_web_choice(store)
-        st.session_state[TRIED] = try_search(choice, state.get_keys(), StopSignal())
+        st.session_state[WEB_TEST_RESULT] = try_search(choice, state.get_keys(), StopSignal())
 
 
-FIELD = "settings.reader"
-PROBLEM = f"{FIELD}.problem"
+READER_FIELD = "settings.reader"
+READER_PROBLEM = f"{READER_FIELD}.problem"
 UNCALIBRATED = "This reader is not calibrated, so its probabilities may be off."
 
 
 def draw_readers() -> None:
-    """The reader in use, what is known of it, and a field for another."""
+    """Draw the choice of a reader, what is known of it, and a field to import another."""
     st.subheader("Reader", anchor=False)
     st.caption(ABOUT_READERS)
     with state.open_store() as store:
@@ -281,34 +292,35 @@ def draw_readers() -> None:
         format_func=lambda name: (
             "the reader that ships (English)" if name == reader.SHIPPED_READER else name
         ),
-        key=f"{FIELD}.name",
-        on_change=_choose,
+        key=f"{READER_FIELD}.name",
+        on_change=_choose_reader,
     )
-    _draw_known(used)
+    _draw_reader_card(used)
     st.text_input(
         "Bring a reader",
-        key=f"{FIELD}.source",
+        key=f"{READER_FIELD}.source",
         placeholder="organisation/model on the Hugging Face Hub, or a folder",
     )
-    draw_button("Import", f"{FIELD}.import", _import, icon="download")
-    show_problem(PROBLEM)
+    draw_button("Import", f"{READER_FIELD}.import", _import_reader, icon="download")
+    show_problem(READER_PROBLEM)
 
 
-def _draw_known(name: str) -> None:
+def _draw_reader_card(name: str) -> None:
     folder = reader.list_reader_folders(state.home_folder()).get(name)
     if folder is None:
         return
     with show_problems():
-        card, found = reader.read_reader_card(folder), reader.read_reader_calibration(folder)
+        card = reader.read_reader_card(folder)
+        calibration = reader.read_reader_calibration(folder)
         st.caption(escape_markdown(f"{card['architecture']} from {card['source']}"))
-        if found is None:
+        if calibration is None:
             st.warning(escape_markdown(UNCALIBRATED), icon=":material/tune:")
             st.code(f"python -m core reader calibrate {name} --decided-here", language="shell")
             return
-        own = found["measured"]["all"]
+        measured = calibration["measured"]["all"]
         st.caption(
-            f"Calibrated on {own['n']:,} statements: AUROC {own['auroc']:.3f}, "
-            f"ECE {own['ece']:.3f}."
+            f"Calibrated on {measured['n']:,} statements: AUROC {measured['auroc']:.3f}, "
+            f"ECE {measured['ece']:.3f}."
         )
 
 
@@ -316,33 +328,33 @@ def _require_admin(store: Store, what: str) -> None:
     store.projects.require_for_all(state.get_person(store), "admin", what)
 
 
-def _choose() -> None:
-    name = str(st.session_state.get(f"{FIELD}.name") or "")
-    with store_problem(PROBLEM):
+def _choose_reader() -> None:
+    name = str(st.session_state.get(f"{READER_FIELD}.name") or "")
+    with store_problem(READER_PROBLEM):
         with state.open_store() as store:
             _require_admin(store, "change the reader")
             reader.choose_reader(store, state.home_folder(), name)
         st.toast("New checks read with it.", icon=":material/check:")
 
 
-def _import() -> None:
-    source = str(st.session_state.get(f"{FIELD}.source") or "").strip()
-    with store_problem(PROBLEM):
+def _import_reader() -> None:
+    source = str(st.session_state.get(f"{READER_FIELD}.source") or "").strip()
+    with store_problem(READER_PROBLEM):
         with state.open_store() as store:
             _require_admin(store, "change the reader")
         with st.spinner("Exporting the model; large ones take a minute…"):
             name = reader.import_if_new(state.home_folder(), source)
-        st.session_state[f"{FIELD}.source"] = ""
+        st.session_state[f"{READER_FIELD}.source"] = ""
         st.toast(escape_markdown(f"{name} is here; choose it above."), icon=":material/check:")
 
 
 def draw_person() -> None:
-    """The name that stands at corrections; whoever logged in has theirs from the provider."""
+    """Draw the name shown on corrections; a person who logged in has it from the provider."""
     with state.open_store() as store:
         name = state.get_person(store)
     if login.is_login_required():
         st.markdown(
-            f"You are logged in as **{escape_markdown(name)}**; so it stands at your corrections."
+            f"You are logged in as **{escape_markdown(name)}**, the name shown on your corrections."
         )
         return
     typed = st.text_input(
@@ -350,11 +362,12 @@ def draw_person() -> None:
     )
     if typed and typed.strip() != name:
         with st.container(horizontal=True):
-            draw_button("I changed my name", "settings.rename", _rename)
-            draw_button("Someone else works here now", "settings.change", _change)
+            draw_button("I changed my name", "settings.rename", _rename_person)
+            draw_button("Someone else works here now", "settings.change", _switch_person)
         st.caption(
-            f"Your roles, drafts and what you have in hand go along; or they stay "
-            f"{escape_markdown(name)}'s, and the other begins as an annotator of this project."
+            "If you changed your name, your roles, drafts and claimed items go along. If someone "
+            f"else works here now, they stay {escape_markdown(name)}'s, and the other begins as an "
+            "annotator of this project."
         )
     show_problem("settings.person.problem")
 
@@ -365,8 +378,8 @@ def _typed_name() -> str:
     return str(st.session_state.get("settings.person") or "").strip()
 
 
-def _change() -> None:
-    """Another person at the same computer: they see nothing of the drafts of who was here."""
+def _switch_person() -> None:
+    """Let another person work at this computer; they see no drafts of the one before."""
     with store_problem("settings.person.problem"):
         name = _typed_name()
         with state.open_store() as store:
@@ -375,7 +388,7 @@ def _change() -> None:
         st.toast(f"{escape_markdown(name)} works here now.", icon=":material/check:")
 
 
-def _rename() -> None:
+def _rename_person() -> None:
     with store_problem("settings.person.problem"):
         name = _typed_name()
         with state.open_store() as store:
@@ -383,27 +396,26 @@ def _rename() -> None:
         st.session_state["person"] = name
         st.toast(
             f"From now on your corrections say {escape_markdown(name)}. Earlier ones keep their "
-            f"name, "
-            "which stays among the project's people.",
+            "name, which stays among the project's people.",
             icon=":material/check:",
         )
 
 
 def draw_limits() -> None:
-    """Every setting with its bounds; a change is kept at once."""
+    """Draw a field for each limit; a change is saved at once."""
     st.subheader("Limits", anchor=False)
     with state.open_store() as store:
         values = store.projects.settings().as_dict()
     columns = st.columns(3)
-    for place, (name, about) in enumerate(SETTINGS.items()):
-        columns[place % 3].number_input(
+    for number, (name, about) in enumerate(SETTINGS.items()):
+        columns[number % 3].number_input(
             f"{about.label} ({about.unit})", about.low, about.high, values[name], 1,
-            key=f"settings.{name}", help=about.help, on_change=_set, args=(name,),
+            key=f"settings.{name}", help=about.help, on_change=_save_limit, args=(name,),
         )  # fmt: skip
     show_problem("settings.problem")
 
 
-def _set(name: str) -> None:
+def _save_limit(name: str) -> None:
     value = st.session_state.get(f"settings.{name}")
     with store_problem("settings.problem"):
         with state.open_store() as store, store.writing():
@@ -413,7 +425,7 @@ def _set(name: str) -> None:
 
 
 def draw_health() -> None:
-    """What works here and what to do about the rest."""
+    """Draw which parts of the installation work, and what to do about the others."""
     st.subheader("What works here", anchor=False)
     st.caption(f"Everything is kept in {escape_markdown(str(state.home_folder()))}.")
     if not st.button("Run the checks", key="settings.health", icon=":material/stethoscope:"):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -209,17 +209,21 @@ SHOWN = 40
 PATIENCE = RetryPolicy(tries=2, backoff=0.5, longest_wait=5.0, overall=2.0)
 
 
+RoleTestOutcome = Literal["works", "answers", "fails"]
+
+
 @dataclass(frozen=True)
 class RoleTest:
     """The result of one role's test.
 
-    Agents that share a model are asked once; `calls` stand with the first of their roles, so that
-    a sum over all probes counts each call once.
+    A model that "answers" said something else than it was asked for: it can run all the same.
+    `words` quote the answer, or say why there is none. Agents that share a model are asked once;
+    `calls` stand with the first of their roles, so that a sum over all tests counts each call once.
     """
 
     role: str
     model: str
-    works: bool
+    outcome: RoleTestOutcome
     words: str
     seconds: float
     calls: tuple[ModelCall, ...] = ()
@@ -248,16 +252,16 @@ def probe_models(
         client = MeteredClient(ModelClient(keys, PATIENCE), home, account, caps, clock)
         asked = [_asked(roles[0], agent, most, account) for most in (FEW_TOKENS, agent.max_tokens)]
         try:
-            works, words = _tested(client, asked, stop)
+            outcome, words = _test_model(client, asked, stop)
         except Stopped:
             raise
         except ReviewError as error:
             who = role_and_model(asked[0])  # the table names both
-            works, words = False, str(error).removeprefix(who).lstrip(": ")
+            outcome, words = "fails", str(error).removeprefix(who).lstrip(": ")
         seconds = max(0.0, clock() - began)
         calls = client.drain()
         for number, role in enumerate(roles):
-            yield RoleTest(role, agent.model, works, words, seconds, () if number else calls)
+            yield RoleTest(role, agent.model, outcome, words, seconds, () if number else calls)
 
     if streams := [partial(results, agent, roles) for agent, roles in _groups(roster)]:
         yield from merge_streams(streams, workers=AT_ONCE)
@@ -277,14 +281,14 @@ def _groups(roster: RosterConfig) -> list[tuple[AgentConfig, list[str]]]:
     return list(found.values())
 
 
-def _tested(
+def _test_model(
     client: MeteredClient, asked: Sequence[ModelRequest], stop: StopSignal
-) -> tuple[bool, str]:
-    """Return whether it did what it was asked for, and what came back."""
+) -> tuple[RoleTestOutcome, str]:
+    """Return whether the model did what it was asked for, and what came back."""
     brief, whole = asked
     if brief.role == EMBEDS:
         found = client.embed(brief.call.agent, [brief.call.messages[0].text], stop)
-        return True, f"Answered with {len(found.vectors[0])} numbers for a text."
+        return "works", f"{len(found.vectors[0])} numbers for a text"
     try:
         said = client.ask(brief, stop).text
     except ModelRefused:
@@ -297,13 +301,12 @@ def _tested(
     shown = " ".join(said.split())
     shown = shown if len(shown) <= SHOWN else f"{shown[: SHOWN - 1]}…"
     if brief.role == SEES and not any(word in said.casefold() for word in RED):
-        return False, (
-            f"Answered “{shown}”, but the picture shows a red square: make sure that this model "
-            "takes images."
+        return "answers", (
+            f"“{shown}”. The picture shows a red square: make sure that this model takes images."
         )
     if brief.role != SEES and not OK.search(said):
-        return False, f"Answered “{shown}”, but was asked for the single word OK."
-    return True, f"Answered “{shown}”."
+        return "answers", f"“{shown}” instead of the single word OK"
+    return "works", f"“{shown}”"
 
 
 def _asked(role: str, agent: AgentConfig, most: int, account: CallAccount) -> ModelRequest:

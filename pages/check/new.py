@@ -50,7 +50,7 @@ protocol = draw_protocol_choice(
 with st.expander("Role, instruction and options", icon=":material/tune:"):
     draw_plan(protocol)
 # Columns stack on a phone: roster and cost then come before the button.
-choice, expected, start = st.columns([5, 6, 4], vertical_alignment="bottom")
+choice, expected, start = st.columns([6, 6, 4], vertical_alignment="bottom")
 with start:
     draw_button(
         "Check",

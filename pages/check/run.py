@@ -29,7 +29,7 @@ if loaded is None:
     st.stop()
 
 run, case, progress, corrections = loaded
-draw_page_title("Run")
+draw_page_title("Run", claim=case.response)
 if batch_id := st.query_params.get("batch", ""):
     draw_neighbours(batch_id, run_id)
 draw_header(run, progress)

@@ -2,8 +2,6 @@
 
 import streamlit as st
 
-from components.app.frame import draw_page_title
 from components.review.review_item import draw_item
 
-draw_page_title("Label")
 draw_item(st.query_params.get("case", ""))

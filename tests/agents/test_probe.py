@@ -62,12 +62,12 @@ def test_each_model_is_asked_once_for_all_the_roles_it_has(home: Path) -> None:
         "tool picker", "reflector", "image reader", "context writer", "debater Ada", "debater Ben",
         "judge", "span extractor", "span adjudicator",
     }  # fmt: skip
-    assert all(result.works for result in found.values()), found
+    assert all(result.outcome == "works" for result in found.values()), found
     assert sorted(asked.body["temperature"] for asked in server.asked) == [0.0, 0.0, 0.2, 0.6]
     assert all(0 < asked.body["max_tokens"] <= 64 for asked in server.asked)
     assert [bool(asked.images) for asked in server.asked].count(True) == 1
-    assert found["image reader"].words == "Answered “Red.”."
-    assert found["judge"].words == "Answered “OK”."
+    assert found["image reader"].words == "“Red.”"
+    assert found["judge"].words == "“OK”"
     assert sum(len(result.calls) for result in found.values()) == 4
 
 
@@ -77,7 +77,7 @@ def test_the_calls_are_in_the_ledger_and_nothing_answers_for_a_model_that_is_awa
     with loopback(answer) as server:
         sheet = one_seat(AgentConfig("openai/loopback", server.base))
         first = probed(home, sheet)["judge"]
-        assert probed(home, sheet)["judge"].works
+        assert probed(home, sheet)["judge"].outcome == "works"
         assert len(server.asked) == 2, "a test is never answered from the ledger"
     with open_store(home) as store:
         rows = store.ledger.of_run(f"test{next(numbers) - 2}")
@@ -104,7 +104,7 @@ def test_a_cap_that_is_used_up_sends_nothing(home: Path) -> None:
             ),
         )
         found = probed(home, sheet)
-    refused = [result for result in found.values() if not result.works]
+    refused = [result for result in found.values() if result.outcome == "fails"]
     assert refused
     assert len(server.asked) == len(found) - len(refused)
     assert "token" in refused[0].words
@@ -143,7 +143,7 @@ def test_what_is_wrong_is_said_in_words(home: Path, reply: Reply, words: str) ->
     with loopback(reply) as server:
         found = probed(home, one_seat(AgentConfig("openai/loopback", server.base, seconds=1)), keys)
     result = found["judge"]
-    assert not result.works
+    assert result.outcome == "fails"
     assert words in result.words
     assert not result.words.startswith("Judge"), "the table says which role it is"
     assert "\n" not in result.words
@@ -155,7 +155,7 @@ def test_nobody_listens_there(home: Path) -> None:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     result = probed(home, one_seat(AgentConfig("openai/x", f"http://127.0.0.1:{port}/v1")))["judge"]
-    assert not result.works
+    assert result.outcome == "fails"
     assert str(port) in result.words
 
 
@@ -163,7 +163,7 @@ def test_a_missing_key_is_named_and_nothing_is_sent(home: Path) -> None:
     found = probed(home, SHIPPED_ROSTERS["ceda"])
     assert set(found) >= {"retriever", "judge", "debater Ada"}
     for result in found.values():
-        assert not result.works
+        assert result.outcome == "fails"
         assert "AWS_ACCESS_KEY_ID" in result.words
 
 
@@ -173,10 +173,10 @@ def test_a_model_that_thinks_first_is_given_the_seats_whole_limit(home: Path) ->
 
     with loopback(thinking) as server:
         found = probed(home, one_seat(AgentConfig("openai/loopback", server.base, max_tokens=800)))
-        assert found["judge"].works
+        assert found["judge"].outcome == "works"
         assert len(found["judge"].calls) == 2
         short = probed(home, one_seat(AgentConfig("openai/loopback", server.base, max_tokens=100)))
-    assert not short["judge"].works
+    assert short["judge"].outcome == "fails"
     assert "100 tokens went by without a word" in short["judge"].words
 
 
@@ -184,14 +184,23 @@ def test_a_model_that_does_not_see_is_doubted(home: Path) -> None:
     with loopback(Reply("OK")) as server:
         sheet = RosterConfig("sees", image_reader=AgentConfig("openai/loopback", server.base))
         result = probed(home, sheet)["image reader"]
+    assert result.outcome == "answers"
+    assert result.words.startswith("“OK”. ")
     assert "make sure that this model takes images" in result.words
+
+
+def test_a_model_that_says_something_else_answers_all_the_same(home: Path) -> None:
+    with loopback(Reply("Sure! I am a helpful\nassistant.")) as server:
+        result = probed(home, one_seat(AgentConfig("openai/loopback", server.base)))["judge"]
+    assert result.outcome == "answers"
+    assert result.words.startswith("“Sure! I am a helpful assistant.” instead of")
 
 
 def test_the_retriever_gives_numbers(home: Path) -> None:
     with loopback(answer) as server:
         sheet = RosterConfig("embeds", retriever=AgentConfig("openai/loopback", server.base))
         result = probed(home, sheet)["retriever"]
-    assert (result.works, result.words) == (True, "Answered with 8 numbers for a text.")
+    assert (result.outcome, result.words) == ("works", "8 numbers for a text")
     assert server.asked[0].path.endswith("/embeddings")
     assert len(result.calls) == 1
 

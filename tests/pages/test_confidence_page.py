@@ -102,9 +102,17 @@ def test_a_lead_fits_the_limit_and_the_run_says_who_decides(site: Site, run_id: 
     run = site.open("pages/check/run.py", run=run_id)
     assert "answers nothing by itself yet" in shown(run)
     history = site.open("pages/check/history.py")
-    assert set(history.dataframe[0].value["For people"]) == {"⚑ to decide", "decided"}
+    assert set(history.dataframe[0].value["People say"]) >= {"⚑ to decide", "Hallucinated"}
     queue = site.open("pages/review/pending.py")
     assert all(why.endswith("for people to decide") for why in queue.dataframe[0].value["Why"])
+
+
+def test_of_a_single_verdict_only_the_count_is_shown(site: Site, run_id: str) -> None:
+    fill(site.home, 0.97, 0, 1)
+    at = site.open(PAGE)
+    assert [metric.value for metric in at.metric] == ["1", "0 of 1", "1 of 1"]
+    assert list(at.dataframe[0].value["Right"])[-1] == "0 of 1"
+    assert "%" not in at.metric[1].delta
 
 
 def test_only_leads_change_what_is_answered(site: Site, run_id: str) -> None:

@@ -16,7 +16,7 @@ from core.review.people import ensure_project
 from core.store import open_store
 from tests.llm.loopback import Asked, Loopback, Reply, loopback
 from tests.pages.conftest import OpenApp
-from tests.pages.driving import press
+from tests.pages.driving import press, put
 
 PAGE = "pages/setup/settings.py"
 NAME = "tiny (llama.cpp)"
@@ -80,7 +80,12 @@ def test_one_click_puts_a_model_in_use_tests_it_and_new_check_begins_with_it(
     assert any("its verdicts are unclear" in warning.value for warning in at.warning)
     at.switch_page("pages/check/new.py").run()
     assert at.selectbox(key="new.roster").value == NAME
-    assert any("Every speaking role is tiny" in caption.value for caption in at.caption)
+    (line,) = [caption.value for caption in at.caption if "Every speaking role" in caption.value]
+    assert line.startswith(":material/computer:"), "it runs on this computer"
+    assert at.selectbox(key="new.roster").options[-1] == NAME, "names alone, so that none is cut"
+    monkeypatch.setattr("components.app.state.warm_up_models", lambda models: None)
+    put(at, "new.roster", "ceda")
+    assert any(caption.value.startswith(":material/cloud:") for caption in at.caption)
 
 
 def test_a_lead_lets_a_failed_judge_count_and_takes_that_back(

@@ -253,7 +253,7 @@ def test_a_typed_name_is_refused_even_where_no_field_was_drawn(
     monkeypatch.setattr(login, "is_login_required", lambda: True)
     kept: dict[str, str] = {"settings.person": HERS}
     monkeypatch.setattr("components.setup.settings.st.session_state", kept)
-    settings._rename()
+    settings._rename_person()
     assert "cannot take another name" in kept["settings.person.problem"]
     assert "person" not in kept
 

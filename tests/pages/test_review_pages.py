@@ -93,6 +93,21 @@ def item_of(home: Path, case_id: str) -> QueueItem:
     return item
 
 
+def test_run_and_label_are_titled_with_the_first_words_of_the_claim(
+    site: Site, run_id: str
+) -> None:
+    run = queued(site.home, run_id)
+    with open_store(site.home) as store:
+        start = case_of(store, run_id).response[:20]
+    for at, name in (
+        (site.open("pages/check/run.py", run=run_id), "Run"),
+        (site.open("pages/review/label.py", case=run.case_id), "Label"),
+    ):
+        title = at.title[0].value.replace("\\", "")
+        assert title.startswith(start)
+        assert title.endswith(f" · {name}")
+
+
 @pytest.mark.parametrize("is_blind", [False, True])
 def test_who_answered_on_the_run_page_is_not_asked_the_same_in_the_queue(
     site: Site, run_id: str, is_blind: bool
@@ -417,6 +432,33 @@ def test_taking_an_answer_back_leaves_what_is_being_typed(site: Site, run_id: st
         (saved,) = store.corrections.of_run(run_id)
         assert len(store.corrections.history(saved.case_id)) == 3
     assert (saved.label, saved.reason) == ("supported", "a long second thought")
+
+
+def test_a_draft_yields_to_an_answer_saved_on_the_run_page_and_is_offered_back(
+    site: Site, run_id: str
+) -> None:
+    case = queued(site.home, run_id).case_id
+    label = label_page(site.open, case).do("choose.hallucinated").write("reason", "Begun here.")
+    run_page(site.open, run_id).do("choose.unclear").write("reason", "Said there.").do("save")
+    label = label_page(site.open, case)
+    assert "You saved “unclear”" in told(label.at)
+    assert f"{label.key}.reason" not in keys(label.at), "the old draft is not the form any more"
+    label.do("outdated.resume")
+    assert label.holds("reason") == "Begun here."
+    label.do("save")
+    with open_store(site.home) as store:
+        newest = store.corrections.of_case(case)[-1]
+    assert (newest.label, newest.reason) == ("hallucinated", "Begun here.")
+
+
+def test_a_draft_older_than_an_answer_can_be_discarded(site: Site, run_id: str) -> None:
+    case = queued(site.home, run_id).case_id
+    run = run_page(site.open, run_id).do("choose.unclear").write("reason", "Begun here.")
+    label_page(site.open, case).do("choose.hallucinated").write("reason", "So.").do("save")
+    run = run_page(site.open, run_id).do("outdated.drop")
+    assert "choose.unclear" in " ".join(keys(run.at))
+    run.do("choose.unclear")
+    assert run.holds("reason") == ""
 
 
 def test_a_draft_stays_when_its_case_is_checked_again(site: Site, run_id: str) -> None:
