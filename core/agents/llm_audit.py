@@ -242,11 +242,14 @@ class LlmToolPicker(LlmAgent):
             question=case.question,
             response=_cut_response(case, statement),
             statement=statement.rewrite if statement else "",
-            steps="\n".join(steps) or NOTHING_YET,
-            memory="\n".join(memory) or NOTHING_YET,
+            steps="\n".join(steps),
+            memory="\n".join(memory),
         )
         if statement is None:
             fields["statement"] = WHOLE_RESPONSE_TASK
+        fields |= {
+            name: NOTHING_YET for name, found in (("steps", steps), ("memory", memory)) if not found
+        }
         reply = ask_structured(
             call.say, call.whole(fields), TOOL_STEP_SHAPE, call.mend, _check_step
         )
@@ -293,23 +296,14 @@ def _check_step(reply: _Reply) -> None:
 
 @lru_cache(maxsize=1)
 def describe_toolbox() -> tuple[str, str]:
-    """Return the tools' descriptions, and their examples as steps in the form of a reply."""
-    tools = [each for each in load_tools().values() if not each.is_system]
-    examples = []
-    for tool in tools:
-        for example in tool.examples:
-            step = {
-                "thought": example.thought,
-                "tool": tool.name,
-                "input": msgspec.to_builtins(example.given),
-                "label": "",
-                "evidence": "",
-            }
-            examples.append(
-                f"Question: {example.question}\nResponse: {example.response}\n"
-                f"{msgspec.json.encode(step).decode()}\nIt comes back with: {example.label}\n"
-            )
-    return describe_tools(tools), "\n".join(examples)
+    """Return the tools' descriptions, and one example as a step in the form of a reply.
+
+    One shows the form; with two of each tool a laptop read for minutes before its first word.
+    """
+    example = get_tool("search").examples[0]
+    reply = _Reply(example.thought, "search", msgspec.to_builtins(example.given), "", "")
+    step = f"Statement: {example.response}\n{msgspec.json.encode(reply).decode()}"
+    return describe_tools(tool for tool in load_tools().values() if not tool.is_system), step
 
 
 def _cut_response(case: Case, statement: Statement | None) -> str:

@@ -40,13 +40,13 @@ from core.debate.state import (
     build_judge_view,
     conclude_debate,
     count_rounds,
+    end_lost_round,
     take_turns,
 )
 from core.debate.votes import draw_sample, make_undecided
 from core.runtime.concurrency import merge_streams
 from core.schema.events import Event, JudgementSampled
 from core.schema.records import Judgement, Plan, Stance, Turn, UnclearCause
-from core.schema.rosters import TurnMode
 
 SIDE_COUNT = 2
 NO_USABLE_REPLY = "no debater gave a reply that could be used"
@@ -95,6 +95,10 @@ def argue_copmad(state: DebateState) -> Iterator[Event]:
     debates = _plan_debates(state)
     for step in range(debates[0].length):
         state.run.stop.check()
+        before = range(step - SIDE_COUNT, step) if step and step % SIDE_COUNT == 0 else ()
+        asked = [debate.first + each for debate in debates for each in before]
+        if asked and (yield from end_lost_round(state, asked)):
+            break
         yield from take_turns(state, [debate.request(state, step) for debate in debates])
     if len(debates) > 1:
         began, samples = state.run.now(), state.progress.samples
@@ -180,10 +184,7 @@ COPMAD = DebateProtocol(
 
 
 def argue_colmad(state: DebateState) -> Iterator[Event]:
-    """Ask for first answers, hold the rounds, have the judge decide.
-
-    A debater with no earlier turn to read answers alone.
-    """
+    """Ask for first answers, hold the rounds, have the judge decide."""
     names = state.debaters
     count = len(names)
     yield from take_turns(
@@ -192,9 +193,11 @@ def argue_colmad(state: DebateState) -> Iterator[Event]:
     for number in range(count + 1, count * (1 + count_rounds(state.plan)) + 1):
         state.run.stop.check()
         place, name = divmod(number - 1, count)
+        if name == 0 and (yield from end_lost_round(state, range(number - count, number))):
+            break
         hears = state.turns_before(number)
-        manner: TurnMode = "collaborate" if hears else "answer"
-        yield from take_turns(state, [TurnRequest(number, names[name], place, manner, hears)])
+        request = TurnRequest(number, names[name], place, "collaborate", hears)
+        yield from take_turns(state, [request])
     if state.progress.turns:
         yield from state.heard()
         yield from run_judge(state.run, build_judge_view(state, manner="collaborate"))

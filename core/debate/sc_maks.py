@@ -42,6 +42,7 @@ from core.debate.state import (
     collect_turns,
     conclude_debate,
     count_rounds,
+    end_lost_round,
     take_turns,
 )
 from core.debate.votes import (
@@ -303,7 +304,8 @@ def argue_sc_maks(state: DebateState) -> Iterator[Event]:
     yield from take_turns(state, alone)
     last = _Round(0, names, _list_phases(state.plan))
     for number in range(1, count_rounds(state.plan) + 1):
-        if len(names) < 2 or not list_answers_before(state, last.first_answer + len(names)):
+        before = range(last.first_turn, last.first_answer + len(names))
+        if len(names) < 2 or (yield from end_lost_round(state, before)):
             break
         last = replace(last, number=number)
         yield from _hold_round(state, last)

@@ -29,6 +29,7 @@ from core.debate.state import (
     build_judge_view,
     conclude_debate,
     count_rounds,
+    end_lost_round,
     require_context,
     take_turns,
 )
@@ -63,8 +64,9 @@ def argue_mad(state: DebateState) -> Iterator[Event]:
     last = count_rounds(state.plan, MAD_ROUNDS)
     for number in range(1, last):
         yield from _hold_round(state, number)
-        if not state.progress.turns:  # the judge has nothing to rule on
-            continue
+        first = TIT_FOR_TAT_DEBATERS * (number - 1) + 1
+        if (yield from end_lost_round(state, range(first, first + TIT_FOR_TAT_DEBATERS))):
+            break
         if number not in state.progress.samples:
             seen = build_judge_view(state, manner="moderate", number=number)
             yield from sample_judgement(state.run, seen, f"after round {number}")
@@ -72,7 +74,8 @@ def argue_mad(state: DebateState) -> Iterator[Event]:
         if sample.judgement.label != "unclear" or sample.judgement.cause in FINAL_CAUSES:
             yield JudgementReached(state.run.now(), sample.judgement, sample.seconds)
             return
-    yield from _hold_round(state, last)
+    else:
+        yield from _hold_round(state, last)
     if state.progress.turns:
         yield from state.heard()
         yield from run_judge(state.run, build_judge_view(state, number=last))
@@ -124,7 +127,9 @@ def argue_society(state: DebateState) -> Iterator[Event]:
         for stage in range(count_rounds(state.plan) + 1):
             first = stage * debaters + 1
             answers = list_last_answers([turn for turn in progress.turns if turn.number < first])
-            if is_unanimous(answers, debaters) or (stage and not answers):  # nothing to reconsider
+            if is_unanimous(answers, debaters):
+                break
+            if stage and (yield from end_lost_round(state, range(first - debaters, first))):
                 break
             state.run.stop.check()
             requests = [
@@ -169,6 +174,9 @@ def run_ceda_turns(state: DebateState) -> Iterator[Event]:
     number = turns[-1].number if turns else 0
     while number < state.plan.max_turns and not is_consensus(turns, len(names)):
         state.run.stop.check()
+        before = range(number - len(names) + 1, number + 1)
+        if number and number % len(names) == 0 and (yield from end_lost_round(state, before)):
+            break
         number += 1
         place, name = divmod(number - 1, len(names))
         request = TurnRequest(number, names[name], place + 1, "debate", tuple(turns))

@@ -8,7 +8,7 @@ after the other or several in parallel, and code checks every quote.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -34,6 +34,10 @@ from core.schema.run_state import RunState, sum_costs
 from core.store.ledger import RETRY_SLOT_SUFFIX
 
 MAX_PARALLEL_TURNS = 16  # turns in parallel; waiting for models costs no work here
+ALL_LOST_NOTE = (
+    "All turns of a round were lost, so the debate ended there: another round would have asked the "
+    "same again."
+)
 
 
 @dataclass(frozen=True)
@@ -177,6 +181,14 @@ def add_debate_note(state: DebateState, words: str) -> Iterator[Event]:
     """Yield a note on how the debate is held, once per run."""
     if words not in state.progress.notes:
         yield DebateNoted(state.run.now(), words)
+
+
+def end_lost_round(state: DebateState, turns: Iterable[int]) -> Generator[Event, None, bool]:
+    """Return True, with a note, if all these turns were lost: the next round would ask the same."""
+    if any(state.turn(number) is not None for number in turns):
+        return False
+    yield from add_debate_note(state, ALL_LOST_NOTE)
+    return True
 
 
 def require_context(state: DebateState) -> Iterator[Event]:

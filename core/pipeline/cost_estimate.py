@@ -148,7 +148,7 @@ def _estimate_audit(roster_config: RosterConfig, tokens: _TokenSize) -> Iterator
 
 @cache
 def _count_toolbox_tokens() -> int:
-    """Return the tokens of all tools with two examples each, as a picker reads them."""
+    """Return the tokens of all tools with an example, as a picker reads them."""
     from core.agents.llm_audit import describe_toolbox  # loads all tools: 0.15 s
 
     return sum(estimate_tokens(text) for text in describe_toolbox())

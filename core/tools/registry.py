@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from inspect import cleandoc
-from typing import Any, Generic, Protocol, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Generic, Literal, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -147,9 +147,9 @@ def load_examples(name: str, takes: type[ToolInput]) -> tuple[ToolExample[ToolIn
 
 @dataclass(frozen=True)
 class Tool(Generic[ToolInput]):
-    """One tool; `description` tells an agent when to use it and what it returns.
+    """One tool; `description` tells an agent when to use it and which field holds what.
 
-    `takes` is the input type: agents are shown its docstring and fields as the schema. `reads` is
+    `takes` is the input type: agents are shown its fields, people its docstring too. `reads` is
     for the tool picker without a model: it returns the input to use for a statement of a case (for
     the whole response if the statement is None), or None if the tool does not apply. `why_off`
     returns why the tool is unavailable, or an empty string. `is_system` marks the tools that run
@@ -249,42 +249,35 @@ def _truncate_json(value: Any) -> str:
 
 
 def describe_tools(tools: Iterable[Tool[Any]]) -> str:
-    """Describe the tools in their order, one paragraph each."""
-    described = []
-    for tool in tools:
-        words = f"{tool.description}\n{cleandoc(tool.takes.__doc__ or '')}"
-        lines = (line.rstrip() for line in words.splitlines())
-        described.append("\n  ".join([format_signature(tool), *filter(None, lines)]))
-    return "\n\n".join(described)
+    """Describe the tools in their order, two lines each: a model reads this at every step."""
+    return "\n".join(f"{format_signature(tool)}\n  {tool.description}" for tool in tools)
 
 
 def format_signature(tool: Tool[Any]) -> str:
-    """Return the tool's name with its fields, their types and defaults, like a declaration."""
+    """Return the tool's name with its fields and their types, in short; `?` may be left out."""
     return f"{tool.name}({_format_fields(tool.takes)})"
 
 
 def _format_fields(struct: type[msgspec.Struct]) -> str:
     hints = get_type_hints(struct)
     return ", ".join(
-        f"{field.name}: {_format_type(hints[field.name])}{_format_default(field)}"
+        f"{field.name}{'' if field.required else '?'}: {_format_type(hints[field.name])}"
         for field in msgspec.structs.fields(struct)
-    )
+    ).replace(": text", "")
 
 
 def _format_type(hint: Any) -> str:
-    """Format a type as Python writes it, and a struct as its fields in braces."""
+    """Format a type: a list in brackets, a struct in braces; a field without a type is text."""
+    arguments = [one for one in get_args(hint) if one not in (type(None), ...)]
+    if get_origin(hint) is Literal:
+        return "|".join(arguments)
     if get_origin(hint) in (list, tuple):
-        arguments = ", ".join("..." if one is ... else _format_type(one) for one in get_args(hint))
-        return f"{get_origin(hint).__name__}[{arguments}]"
+        return f"[{', '.join(map(_format_type, arguments))}]"
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         return f"{{{_format_fields(hint)}}}"
-    return hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
-
-
-def _format_default(field: msgspec.structs.FieldInfo) -> str:
-    if field.default_factory is not msgspec.NODEFAULT:
-        return f" = {field.default_factory()!r}"
-    return "" if field.default is msgspec.NODEFAULT else f" = {field.default!r}"
+    if arguments:
+        return "|".join(map(_format_type, arguments))
+    return "text" if hint is str else str(hint.__name__)
 
 
 def add_commands(commands: Any, add_home: Any) -> None:
@@ -359,7 +352,7 @@ def _tool_to_dict(tool: Tool[Any], tool_context: ToolContext) -> dict[str, Any]:
 
 
 def _format_tool(tool: Tool[Any], tool_context: ToolContext) -> str:
-    lines = [describe_tools([tool])]
+    lines = [describe_tools([tool]), cleandoc(tool.takes.__doc__ or "")]
     if why := tool.why_off(tool_context):
         lines.append(f"Off here: {why}")
     for example in tool.examples:

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from core.llm.keys import Keys
+from core.llm.limits import estimate_tokens
 from core.pipeline.jobs import JobRunner
 from core.schema.records import Run
 from core.schema.rosters import RosterConfig
 from core.schema.run_state import RunState
+from core.tools.registry import format_signature, load_tools
 from tests.fakes import case_of
 from tests.llm.cast import Cast, Part, as_json, endless, judged, oversized, role_of
 from tests.llm.loopback import Asked, Loopback, Reply, loopback
@@ -74,6 +76,19 @@ def test_a_model_picks_tools_and_concludes(home: Path) -> None:
     assert not progress.turns, "nothing is contested"
     assert len(progress.calls) == len(server.asked), "every call is in the trace"
     assert not progress.problems
+
+
+@pytest.mark.parametrize("claim", ["The tower is 512 m tall.", "这座塔高512米。"])
+def test_a_picker_reads_at_most_1_500_tokens_to_check_one_sentence(home: Path, claim: str) -> None:
+    concluding = step("A fact.", label="unclear")
+    with loopback(Cast({"pick_tool": concluding, "": concluding})) as server:
+        audited(home, seated(server), claim)
+    prompts = [asked.prompt for asked in server.asked if "calculator(" in asked.prompt]
+    assert len(prompts) == 2, "of the whole, and of the sentence"
+    for prompt in prompts:
+        assert estimate_tokens(prompt) <= 1_500
+        for tool in (each for each in load_tools().values() if not each.is_system):
+            assert f"{format_signature(tool)}\n" in prompt
 
 
 def test_a_long_text_is_named_and_not_copied(home: Path) -> None:

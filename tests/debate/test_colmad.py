@@ -135,18 +135,20 @@ def test_a_lost_turn_is_said_and_the_others_go_on() -> None:
     assert kinds(events)[-1] == "judgement_reached"
 
 
-def test_who_has_nobody_to_hear_answers_alone() -> None:
-    people = cast(Ada=[MUMBLED, RIGHT, RIGHT], Ben=[MUMBLED, WRONG, WRONG])
-    said = turns(list(held(people).events()))
-    assert [(turn.number, turn.manner) for turn in said] == [
-        (3, "answer"), *((number, "collaborate") for number in (4, 5, 6)),
-    ]  # fmt: skip
+def test_after_a_round_that_was_lost_whole_nobody_is_asked_the_same_again() -> None:
+    people = cast(Ada=[RIGHT, MUMBLED, RIGHT], Ben=[WRONG, MUMBLED, WRONG])
+    events = list(held(people).events())
+    assert [turn.number for turn in turns(events)] == [1, 2]
+    assert [event.turn for event in events if event.kind == "problem_met"] == [3, 4]
+    assert kinds(events)[-2:] == ["debate_noted", "judgement_reached"]
+    people = cast(Ada=[MUMBLED] * 2, Ben=[MUMBLED] * 2)
+    assert not turns(list(competing(people, JudgeInTurn("supported"), SWAPPED).events()))
 
 
 def test_with_nobody_left_there_is_a_stated_outcome_and_no_judge_is_asked() -> None:
     judge = ScriptedJudge("supported", "It holds.")
     arguing_now = held(cast(Ada=[MUMBLED] * 3, Ben=[MUMBLED] * 3), judge=judge)
-    list(arguing_now.events())
+    assert kinds(list(arguing_now.events())).count("problem_met") == 2
     judgement = arguing_now.state.progress.judgement
     assert judgement is not None
     assert (judgement.label, judgement.cause) == ("unclear", "unreadable_reply")

@@ -179,7 +179,8 @@ def test_a_lost_opening_leaves_the_other_free_to_give_its_own_view() -> None:
 
 
 def test_where_nobody_could_be_heard_no_judge_is_asked_and_there_is_no_label() -> None:
-    debate = TitForTat([lost()] * 3, [lost()] * 3, [])
+    debate = TitForTat([lost()], [lost()], [])
+    assert kinds(debate.events)[-2:] == ["debate_noted", "judgement_reached"]
     assert (debate.judgement.label, debate.judgement.cause) == ("unclear", "unreadable_reply")
     assert not debate.judge.views
 
@@ -361,6 +362,12 @@ def test_who_lost_its_first_answer_may_still_reconsider() -> None:
     assert society.judgement.label == "hallucinated"
 
 
+def test_a_society_is_not_asked_again_what_it_lost_whole() -> None:
+    society = Society({"Ada": [YES, lost()], "Ben": [NO, lost()]}, rounds=2)
+    assert society.calls == 4
+    assert "debate_noted" in kinds(society.events)
+
+
 def test_one_who_is_left_is_no_society_that_agrees() -> None:
     society = Society({"Ada": [lost(), lost()], "Ben": [YES, YES]}, rounds=1)
     assert "consensus_reached" not in kinds(society.events)
@@ -507,10 +514,14 @@ def test_an_unusable_reply_costs_only_its_turn() -> None:
     assert events[-1].kind == "consensus_reached"
 
 
-def test_a_debater_who_cannot_be_used_at_all_ends_the_debate_in_time() -> None:
-    mumbling: list[Line | ReviewError] = [ReplyError("mumbled", reply="mm")] * 3
+def test_a_round_that_is_lost_whole_ends_the_debate_with_a_note() -> None:
+    mumbling: list[Line | ReviewError] = [ReplyError("mumbled", reply="mm")]
     events, _, _ = debate(mumbling, mumbling, max_turns=5)
-    assert kinds(events) == ["turn_started", "problem_met"] * 5
+    assert kinds(events) == [*["turn_started", "problem_met"] * 2, "debate_noted"]
+    said = [("deny", "supported", "DENY."), *mumbling]
+    events, _, _ = debate(said, said, max_turns=5)
+    assert kinds(events).count("turn_started") == 4
+    assert kinds(events)[-1] == "debate_noted"
 
 
 def test_a_debate_that_was_over_stays_over() -> None:

@@ -181,6 +181,7 @@ class Weight(msgspec.Struct, frozen=True):
     unit: Literal["kg", "lb"] = "kg"
     notes: tuple[str, ...] = ()
     parts: list[Part] = []
+    beside: float | None = None
 
 
 def weigh(given: Weight, bench: ToolContext) -> ToolAnswer:
@@ -191,27 +192,20 @@ def example(load: float) -> ToolExample[Weight]:
     return ToolExample("How heavy is it?", f"{load} kg.", Weight(load), "supported", "Weigh it.")
 
 
-SCALES = Tool("scales", "Weighs a load.\nSays how heavy it is.", Weight, weigh,
+SCALES = Tool("scales", "Weighs a load.", Weight, weigh,
             (example(1.0), example(2.0)))  # fmt: skip
 
 
-def test_the_signature_names_fields_types_and_defaults() -> None:
+def test_the_signature_names_fields_and_types_and_what_may_be_left_out() -> None:
     assert format_signature(SCALES) == (
-        "scales(load: float, unit: Literal['kg', 'lb'] = 'kg', notes: tuple[str, ...] = (), "
-        "parts: list[{name: str}] = [])"
+        "scales(load: float, unit?: kg|lb, notes?: [text], parts?: [{name}], beside?: float)"
     )
 
 
-def test_the_description_and_the_input_stand_below_it_indented() -> None:
-    own = [
-        format_signature(SCALES),
-        "  Weighs a load.",
-        "  Says how heavy it is.",
-        "  What is weighed.",
-        "  `load` is in kilograms.",
-    ]
+def test_the_description_stands_below_it_indented() -> None:
+    own = [format_signature(SCALES), "  Weighs a load."]
     assert describe_tools([SCALES]).splitlines() == own
-    assert describe_tools([SCALES, SCALES]).splitlines() == [*own, "", *own]
+    assert describe_tools([SCALES, SCALES]).splitlines() == [*own, *own]
     assert describe_tools([]) == ""
 
 
