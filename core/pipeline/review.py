@@ -290,6 +290,8 @@ def _conclude(run: _Review, seen: JudgeView) -> Iterator[Event]:
         run.stop.check()
         verdict = run.resources.classifier.verdict(progress.judgement)
         if progress.judgement.label != "unclear":  # another classifier may make a label of it
+            if not run.play.roster.is_deterministic:
+                yield ProgressMade(now(), "judging", "Judge test: may this model decide?")
             try:
                 why = run.resources.why_disqualified(run.stop)
             except Stopped:
