@@ -43,7 +43,7 @@ COLUMN_WIDTHS = {
     "When": 112,
     "p": 48,
     "People say": 96,
-    "Status": 98,
+    "Status": 78,
     "Protocol": 130,
     "Models": 95,
     "Classifier": 70,

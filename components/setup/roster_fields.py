@@ -6,7 +6,7 @@ discarded, so that leaving the page loses nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any, TypedDict
 
@@ -212,7 +212,7 @@ def _make_row(role: str, agent: AgentConfig, name: str = "") -> RosterRow:
     return {"role": role, "name": name, **asdict(agent)}
 
 
-def _set_rows(rows: Iterable[RosterRow]) -> None:
+def _set_rows(rows: Sequence[RosterRow]) -> None:
     """Draw the table from these rows: in the order of a check, the panel last."""
     debaters, panel, others = _group_rows(rows)
     before, after = others[:ROWS_BEFORE_DEBATERS], others[ROWS_BEFORE_DEBATERS:]
@@ -223,15 +223,13 @@ def _set_rows(rows: Iterable[RosterRow]) -> None:
 
 
 def _group_rows(
-    rows: Iterable[RosterRow],
+    rows: Sequence[RosterRow],
 ) -> tuple[list[RosterRow], list[RosterRow], list[RosterRow]]:
     """Return the rows of debaters, of panel members, and of all other roles."""
-    groups: tuple[list[RosterRow], list[RosterRow], list[RosterRow]] = ([], [], [])
-    for row in rows:
-        groups[
-            0 if row["role"].startswith(DEBATER) else 1 if row["role"].startswith(PANELIST) else 2
-        ].append(row)
-    return groups
+    debaters = [row for row in rows if row["role"].startswith(DEBATER)]
+    panel = [row for row in rows if row["role"].startswith(PANELIST)]
+    others = [row for row in rows if not row["role"].startswith((DEBATER, PANELIST))]
+    return debaters, panel, others
 
 
 def _rows_key() -> str:
@@ -375,7 +373,7 @@ def _use_model_for_all_roles() -> None:
         st.toast("Write the model's name first.", icon=":material/edit:")
         return
     chosen |= {"window": 0, "price_in": None, "price_out": None}
-    _set_rows(row if row["role"] in ROLES_NOT_SPEAKING else row | chosen for row in _read_rows())
+    _set_rows([row if row["role"] in ROLES_NOT_SPEAKING else row | chosen for row in _read_rows()])
     if _read_field("words") in ROSTER_DESCRIPTIONS.values():  # it describes the former models
         words = make_single_model_roster(model, chosen["api_base"]).words
         st.session_state[f"{FIELD_PREFIX}words"] = words[: LONGEST["words"]]
