@@ -36,7 +36,7 @@ from core.schema.rosters import AgentConfig, RosterConfig
 from core.schema.run_state import RunState, fold_events
 from core.store import open_store
 from tests.documents.builders import bar_chart, png
-from tests.fakes import case_of
+from tests.fakes import case_of, until
 from tests.llm.cast import Cast, Part, as_json, endless, in_turn, judged, oversized, role_of
 from tests.llm.hostile import HOSTILE
 from tests.llm.loopback import Asked, Loopback, Reply, loopback
@@ -134,6 +134,44 @@ SPAN = {
     "instead": "412 m",
     "p": 0.9,
 }
+
+
+def test_every_role_is_seen_at_work_and_a_stop_in_mid_stream_ends_it(bench: Bench) -> None:
+    """The context writer is seen while it reads and writes; nothing of it is stored."""
+    slow = Reply(json.dumps({"facts": []}) + " " * 400, pause=0.5, gap=0.05, piece=4)
+    with loopback(Cast({"context": slow})) as server:
+        sheet = sheet_at(server)
+        run_id = bench.jobs.start(bench.case, Plan(roster=sheet.name, sheet=sheet))
+        live = bench.jobs.live(run_id)
+        assert live
+        until(lambda: bool(live.under_way))
+        (call,) = live.under_way
+        assert call.asked.role == "context writer"
+        assert call.pieces == [], "it reads first"
+        assert call.prompt_tokens > 100
+        assert live.progress
+        assert live.progress.note == "Sharing out the evidence"
+        until(lambda: len(call.pieces) > 3)
+        assert "".join(call.pieces).startswith('{"facts": [')
+        bench.jobs.stop(run_id, "Mira")
+        run, _ = bench.ended(run_id)
+        assert run.status == "stopped"
+        assert live.under_way == []
+        server.wait_closed()
+
+
+def test_all_agents_that_work_at_once_are_seen(bench: Bench) -> None:
+    answer = Reply("CORRECT. " + "It holds. " * 40, gap=0.05, piece=4)
+    with loopback(lambda _: answer) as server:
+        sheet = sheet_at(server)
+        run_id = bench.jobs.start(bench.case, Plan("ensemble", sheet.name, sheet=sheet))
+        live = bench.jobs.live(run_id)
+        assert live
+        until(lambda: sum(bool(call.pieces) for call in list(live.under_way)) == 2)
+        assert {call.asked.role for call in live.under_way} == {"debater Ada", "debater Ben"}
+        bench.jobs.stop(run_id, "Mira")
+        bench.ended(run_id)
+        assert live.under_way == []
 
 
 def test_every_role_speaks_and_the_claim_is_refuted(bench: Bench) -> None:

@@ -46,7 +46,7 @@ from components.widgets.controls import (
     show_problem,
     store_problem,
 )
-from components.widgets.html import draw_html, render_marked_text
+from components.widgets.html import Html, div, draw_html, join_html, render_marked_text
 from components.widgets.wording import (
     describe_reuse,
     escape_markdown,
@@ -55,7 +55,10 @@ from components.widgets.wording import (
     format_roster,
     format_time,
 )
+from core.baseline.wording import capitalise
 from core.debate.signals import AgentAccuracy, DebateSignal, find_signals, format_record_name
+from core.llm.call import CallUnderWay
+from core.llm.limits import estimate_tokens
 from core.pipeline.jobs import LiveState, is_debated
 from core.runtime.errors import ConfigError, ReviewError
 from core.schema.events import MAX_REMARK_CHARACTERS, Event, ProgressMade, Stage
@@ -63,6 +66,7 @@ from core.schema.records import Case, Run, RunStatus
 from core.schema.reviews import Correction
 from core.schema.run_state import RunState, can_resume, fold_events
 from core.store import Store, open_store
+from core.store.ledger import RETRY_SLOT_SUFFIX
 from core.store.sqlite import ChangeMark
 from core.store.traces import export_trace
 from core.verdict.classifier import get_version_folder, load_head
@@ -241,6 +245,8 @@ def follow_run(run_id: str) -> None:
     left, right = st.columns([4, 1.4], vertical_alignment="center")
     with left, st.container(key="run.stage"):
         _draw_stage(progress, live, run.started_at, waiting=run.status == "queued")
+        if live is not None:
+            draw_html(join_html(map(render_call, list(live.under_way))))
     with right:
         draw_button(
             "Stop",
@@ -317,6 +323,25 @@ def current_stage(progress: RunState, passing: ProgressMade | None) -> tuple[str
         share = min(1.0, passing.done / passing.total) if passing.total else None
         return passing.note or STAGE_WORDS[passing.stage], share
     return STAGE_WORDS[progress.stage], None
+
+
+def render_call(call: CallUnderWay) -> Html:
+    """Render which agent is at work and how far it is, with its words if they are prose.
+
+    A debater's words are shown in its turn; a reply in JSON is nothing to read.
+    """
+    agent, role, text = call.asked.call.agent, call.asked.role, "".join(call.pieces)
+    who = f"{capitalise(role)} ({agent.model.split('/', 1)[-1]})"
+    if not text:
+        reading = f"{who} has about {call.prompt_tokens:,} tokens to read before it writes"
+        return div("cp-quiet", reading, dir="auto")
+    is_again = call.asked.slot.endswith(RETRY_SLOT_SUFFIX)
+    again = " again, as its reply could not be used" if is_again else ""
+    written = f"about {estimate_tokens(text):,} of at most {agent.max_tokens:,} tokens"
+    head = div("cp-quiet", f"{who} is writing{again}: {written} so far", dir="auto")
+    if role.startswith("debater ") or text.lstrip().startswith(("{", "[", "```")):
+        return head
+    return join_html([head, div("cp-turn cp-turn-said cp-caret", text, dir="auto")])
 
 
 def find_open_turns(events: list[Event], live: LiveState | None) -> dict[int, OpenTurn]:

@@ -19,6 +19,7 @@ import msgspec
 
 from core.llm.call import (
     Call,
+    CallUnderWay,
     Completion,
     Message,
     ModelRequest,
@@ -92,7 +93,8 @@ class AgentContext:
 
     `manners`, `judging` and `writing` name the prompts that the run's protocol has its debaters,
     its judge and its context writer asked by: those rule them. Built-in agents beside the models
-    read by the `assessor`; by the shipped reader where there is none.
+    read by the `assessor`; by the shipped reader where there is none. `under_way` holds the calls
+    that models are answering now: appending and removing are atomic, so it needs no lock.
     """
 
     client: RunClient
@@ -105,6 +107,7 @@ class AgentContext:
     judging: tuple[str, ...] = ("judge",)
     writing: tuple[str, ...] = ("context",)
     assessor: Assessor | None = None
+    under_way: list[CallUnderWay] = field(default_factory=list)
 
 
 class LlmAgent:
@@ -248,11 +251,23 @@ class PromptCall:
             at = [message.role for message in messages].index("user")
             asked_so = replace(messages[at], text=messages[at].text + form.asked)
             messages = (*messages[:at], asked_so, *messages[at + 1 :])
-            schema, speak = form.schema, ProseStream(form, speak).hear
+            schema = form.schema
         call = Call(self.agent, messages, schema, self.context.fence.token)
         name = f"{self.prompt.language}/{self.prompt.name}"
         asked = ModelRequest(self.role, slot, call, name, self.prompt.hash, self.cut)
-        said = self.context.client.ask(asked, self.stop, speak)
+        under_way = CallUnderWay(asked, count_message_tokens(messages))
+
+        def hear(piece: str) -> None:
+            under_way.pieces.append(piece)
+            speak(piece)
+
+        self.context.under_way.append(under_way)
+        try:
+            said = self.context.client.ask(
+                asked, self.stop, ProseStream(form, hear).hear if form else hear
+            )
+        finally:
+            self.context.under_way.remove(under_way)
         text = THOUGHT.sub("", said.text, count=1)
         return replace(said, text=form.prose(text) if form else text)
 
@@ -355,6 +370,7 @@ def segment_response(
 ) -> Iterator[Event]:
     """Segment the response; statements that are known already stay as they are."""
     segmenter = run.roster.segmenter
+    yield ProgressMade(run.now(), "searching", "Splitting the text into statements")
     statements, told = play_role(
         run,
         segmenter,
@@ -373,6 +389,7 @@ def segment_response(
 def write_context(run: RunContext, view: CaseView, names: Sequence[str]) -> Iterator[Event]:
     """Have agent C write the context for debaters of these names (CEDA 3.3)."""
     writer = run.roster.context_writer
+    yield ProgressMade(run.now(), "debating", "Sharing out the evidence")
     context, told = play_role(
         run,
         writer,
@@ -398,6 +415,7 @@ def run_judge(run: RunContext, seen: JudgeView) -> Iterator[Event]:
 
 def sample_judgement(run: RunContext, seen: JudgeView, note: str) -> Iterator[Event]:
     """Sample one judgement; an unusable reply is `unclear` and counts for no label."""
+    yield ProgressMade(run.now(), "judging", "Asking the judge")
     judgement, seconds, cost = yield from _heard_out(run, seen, "So it counts for no label.")
     yield JudgementSampled(run.now(), judgement, seen.number, note, seconds, cost)
 

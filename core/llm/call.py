@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.util import find_spec
 from itertools import accumulate
@@ -195,6 +195,18 @@ class ModelRequest:
     prompt: str = ""
     prompt_hash: str = ""
     cut: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class CallUnderWay:
+    """A call that a model is answering: what was asked, and the reply's pieces so far.
+
+    It is for the screen alone. `prompt_tokens` is our estimate.
+    """
+
+    asked: ModelRequest
+    prompt_tokens: int
+    pieces: list[str] = field(default_factory=list)
 
 
 class Model(Protocol):

@@ -55,6 +55,7 @@ from core.schema.run_state import RunState, fold_events
 from core.store import Store, open_store
 
 if TYPE_CHECKING:
+    from core.llm.call import CallUnderWay
     from core.schema.roles import Roster
 
 LOGGER = logging.getLogger(__name__)
@@ -154,6 +155,7 @@ class LiveState:
 
     words: dict[int, str] = field(default_factory=dict)
     progress: ProgressMade | None = None
+    under_way: list[CallUnderWay] = field(default_factory=list)
 
 
 @dataclass
@@ -457,7 +459,10 @@ class JobRunner:
         roster = self._make_roster(run.plan.roster) if self._make_roster else None
         past_events = [event for _, event in store.runs.events(run.id)]
         earlier = load_earlier_run(store, run, lease)
-        staff = build_run_agents(store, self.home, run, active.payer, roster)
+        staff = build_run_agents(
+            store, self.home, run, active.payer, roster, under_way=active.live.under_way
+        )
+        active.live.progress = None  # they are loaded: what a resumed run repeats is none of that
         return staff.review(
             case, run.plan, active.stop, past=past_events, earlier=earlier, heard=active.heard
         )

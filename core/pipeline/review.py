@@ -280,10 +280,11 @@ def _conclude(run: _Review, seen: JudgeView) -> Iterator[Event]:
     if verdict is None:
         run.stop.check()
         verdict = run.resources.classifier.verdict(progress.judgement)
-        if verdict.label != "unclear" and (why := run.resources.why_unfit(run.stop)):
-            verdict = Verdict(
-                "unclear", None, None, verdict.rationale, "model_not_fit", why, verdict.classifier
-            )
+        if verdict.label != "unclear":
+            yield ProgressMade(now(), "judging", "Testing the model as a judge")
+            if why := run.resources.why_unfit(run.stop):
+                words, by = verdict.rationale, verdict.classifier
+                verdict = Verdict("unclear", None, None, words, "model_not_fit", why, by)
         yield from drain_calls(run.play)
         yield LabelPredicted(now(), verdict)
     aside = [

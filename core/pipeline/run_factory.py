@@ -47,6 +47,7 @@ from core.store.versions import NOTHING_LEARNED, LearnedArtefact, parse_body
 if TYPE_CHECKING:
     from core.agents.agent_runner import AgentContext
     from core.baseline.assessment import Assessor
+    from core.llm.call import CallUnderWay
     from core.llm.encoder import Embedder
     from core.pipeline.review import ReviewResources
     from core.pipeline.tool_context import AskerFactory
@@ -293,11 +294,12 @@ def build_run_agents(
     roster: Roster | None,
     *,
     sources: Path | None = None,
+    under_way: list[CallUnderWay] | None = None,
 ) -> RunAgents:
     """Build the agents that the run's plan names; `roster` replaces them in a test or demo.
 
     Ledger, prompts and classifier are the home's; so are the sources, unless `sources` is another
-    folder.
+    folder. Calls are listed in `under_way` while models answer them.
 
     Raises:
         KeyMissing: a key that the run needs is not at hand (any more).
@@ -316,7 +318,15 @@ def build_run_agents(
     models = None
     if roster is None and run.plan.sheet is not None:
         models = _build_llm_roster(
-            store, home, run, payer, marks, assessor, run.plan.sheet, sources or home
+            store,
+            home,
+            run,
+            payer,
+            marks,
+            assessor,
+            run.plan.sheet,
+            sources or home,
+            under_way=[] if under_way is None else under_way,
         )
         roster = models.roster
     roster = roster or make_built_in_roster(run.plan.roster, marks.threshold, assessor)
@@ -362,6 +372,8 @@ def _build_llm_roster(
     assessor: Assessor,
     roster_config: RosterConfig,
     sources: Path,
+    *,
+    under_way: list[CallUnderWay],
 ) -> _LlmRoster:
     from core.agents.agent_runner import AgentContext
     from core.agents.rosters import build_roster
@@ -405,6 +417,7 @@ def _build_llm_roster(
         judging=tuple(get_judge_prompt_name(manner) for manner in judge_manners),
         writing=list_writing_prompts(plan),
         assessor=assessor,
+        under_way=under_way,
     )
 
     def warn(view: CaseView) -> tuple[str, ...]:

@@ -9,8 +9,10 @@ from components.run.run_view import (
     count_worked_seconds,
     current_stage,
     find_open_turns,
+    render_call,
 )
 from components.run.transcript import OpenTurn
+from core.llm.call import Call, CallUnderWay, ModelRequest
 from core.schema.events import (
     ConsensusReached,
     Event,
@@ -25,6 +27,7 @@ from core.schema.events import (
     TurnStarted,
 )
 from core.schema.records import Plan, Statement, Verdict
+from core.schema.rosters import AgentConfig
 from core.schema.run_state import fold_events
 from tests.fakes import make_case
 
@@ -76,3 +79,31 @@ def test_a_lost_turn_of_several_takes_no_words_of_the_others() -> None:
     lost = ProblemMet(3.0, "debating", "Ada's turn 1 is lost.", reply="Hm.", turn=1)
     assert find_open_turns([BEGUN, *begun], None) == {1: OpenTurn(ada, ""), 2: OpenTurn(ben, "")}
     assert find_open_turns([BEGUN, *begun, lost], None) == {2: OpenTurn(ben, "")}
+
+
+def under_way(role: str, *pieces: str, slot: str = "slot") -> CallUnderWay:
+    seat = AgentConfig("local/tiny", max_tokens=800)
+    return CallUnderWay(ModelRequest(role, slot, Call(seat, ())), 1_900, list(pieces))
+
+
+def test_who_is_at_work_is_said_from_the_prompt_to_the_last_word() -> None:
+    waiting = render_call(under_way("context writer"))
+    assert "Context writer (tiny) has about 1,900 tokens to read before it writes" in waiting
+    judging = render_call(under_way("judge", "It says ", "<b>412 m</b>."))
+    assert "Judge (tiny) is writing: about " in judging
+    assert " of at most 800 tokens so far" in judging
+    assert "It says &lt;b&gt;412 m&lt;/b&gt;.</div>" in judging, "prose is shown as it comes"
+    again = render_call(under_way("segmenter", "{", slot="segment again"))
+    assert "Segmenter (tiny) is writing again, as its reply could not be used: about 1 of" in again
+
+
+@pytest.mark.parametrize(
+    ("role", "said"),
+    [("context writer", '{"facts": [{"claim": "It is tall.'), ("tool picker", '```json\n{"thought'),
+     ("debater Ada", "DENY, WRONG. It is tall.")],
+)  # fmt: skip
+def test_json_is_nothing_to_read_and_a_turn_shows_its_own_words(role: str, said: str) -> None:
+    shown = render_call(under_way(role, said))
+    assert "is writing: about" in shown
+    assert "tall" not in shown
+    assert "thought" not in shown
