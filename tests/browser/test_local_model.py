@@ -38,7 +38,7 @@ def children(parent: int) -> list[int]:
     return found
 
 
-@pytest.mark.timeout(500)
+@pytest.mark.timeout(900)
 def test_from_an_empty_home_to_a_live_debate_that_survives_its_server(
     open_page: OpenPage, tmp_path: Path
 ) -> None:
@@ -52,7 +52,7 @@ def test_from_an_empty_home_to_a_live_debate_that_survives_its_server(
         box.click()  # 2
         expect(page.get_by_text(re.compile("New checks use"))).to_be_visible()
         expect(page.get_by_text(re.compile("smollm2-135m as a judge")).first).to_be_visible(
-            timeout=120_000
+            timeout=300_000
         )
         page.get_by_role("link", name="New check").click()  # 3
         settle(page)
