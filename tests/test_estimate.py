@@ -20,6 +20,7 @@ from core.pipeline.cost_estimate import (
     ModelUsage,
     estimate_seconds,
     estimate_usage,
+    load_paces,
     measure_checks,
     plan_calls,
 )
@@ -29,6 +30,7 @@ from core.schema.rosters import AgentConfig, DebateOptions, RosterConfig
 from core.store import Store
 from core.store.cases import PassageVectors
 from tests.fakes import make_case
+from tests.store.test_ledger import DONE
 
 VERDICT = Verdict("supported", 0.1, 0.9, "It is right.")
 
@@ -267,6 +269,46 @@ def test_a_model_of_ones_own_that_costs_nothing_says_so() -> None:
     expected = estimate_usage(sheet_of(replace(SEAT, price_in=0.0, price_out=0.0)), CheckSize(100))
     assert expected.cost == 0.0
     assert expected.words.startswith("nothing to pay · about ")
+
+
+OWN = replace(SEAT, model="openai/own", api_base="http://127.0.0.1:1/v1")
+
+
+def test_a_local_model_takes_as_long_as_its_measured_pace_says(shelf: Store) -> None:
+    sheet, size = sheet_of(OWN), CheckSize(500)
+    assert not estimate_usage(sheet, size, load_paces(shelf, sheet)).is_timed, "none was measured"
+    plan = Plan(sheet=sheet)
+    case = make_case("x")
+    shelf.cases.add(case, [])
+    shelf.runs.add(Run("run", case.id, "project", plan, "queued", 1.0), "me", 1.0)
+    call = replace(DONE, model=OWN.model, tokens_in=900, tokens_out=100, seconds=20.0)
+    shelf.ledger.put(call)
+    shelf.ledger.put(replace(call, id="b", at=call.at + 1, tokens_in=400, seconds=5.0))
+    for number, other in enumerate(
+        ({"reused_from": "a"}, {"status": "failed"}, {"model": "m"}, {"run_id": "?"})
+    ):
+        shelf.ledger.put(replace(call, id=str(number), seconds=9e9, **other))  # type: ignore[arg-type]
+    paces = load_paces(shelf, sheet)
+    assert paces == {(OWN.model, OWN.api_base): 1_500 / 25}
+    likely = estimate_usage(sheet, size, paces).likely
+    assert likely.seconds == pytest.approx(likely.tokens / 60)
+    elsewhere = sheet_of(replace(OWN, api_base="http://127.0.0.1:2/v1"))
+    assert load_paces(shelf, elsewhere) == {}
+    assert estimate_usage(sheet_of(SEAT), size).is_timed, "a provider's pace is a guess"
+
+
+def test_the_pace_is_read_quickly_from_many_calls(shelf: Store) -> None:
+    case = make_case("x")
+    shelf.cases.add(case, [])
+    plan = Plan(sheet=sheet_of(OWN))
+    steps = {}
+    for number in range(2_000):
+        run = Run(f"r{number}", case.id, "project", plan, "queued", 1.0)
+        shelf.runs.add(run, "me", 1.0)
+        shelf.ledger.put(replace(DONE, id=str(number), run_id=run.id, model=OWN.model, at=number))
+        if number + 1 in (200, 2_000):
+            steps[number + 1] = work_of(shelf, lambda: load_paces(shelf, sheet_of(OWN)))
+    assert steps[2_000] < 2 * steps[200]
 
 
 def test_only_seats_with_models_are_paid() -> None:

@@ -190,7 +190,8 @@ def _draw_expected(ways: Sequence[ComparedWay], paces: Sequence[float]) -> None:
 
 
 def _expected_row(way: ComparedWay, pace: float) -> dict[str, str]:
-    likely = way.expected.likely if way.expected else None
+    seconds = pace + (way.expected.likely.seconds if way.expected else 0.0)
+    is_timed = way.expected is None or way.expected.is_timed
     most = "–"
     if way.share is not None:
         cost = format_money(way.share.cents * NANO_PER_CENT)
@@ -199,7 +200,7 @@ def _expected_row(way: ComparedWay, pace: float) -> dict[str, str]:
         "Protocol": describe_choices(way.plan),
         "Models": format_roster(way.plan.roster, short=True),
         "Expected": way.expected.words if way.expected else "no cost",
-        "Time": format_duration(pace + (likely.seconds if likely else 0.0)),
+        "Time": format_duration(seconds) if is_timed else "not measured yet",
         "At most": "not started" if way.problem else most,
     }
 

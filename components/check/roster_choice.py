@@ -28,6 +28,7 @@ from core.pipeline.cost_estimate import (
     ModelUsage,
     estimate_seconds,
     estimate_usage,
+    load_paces,
     measure_checks,
 )
 from core.pipeline.single_check import CLI_PROTOCOLS
@@ -309,7 +310,10 @@ def load_library_entries(store: Store, sources: Sequence[str]) -> list[LibraryEn
 def describe_expectation(
     store: Store, entries: Sequence[LibraryEntry], asked: Sequence[tuple[str, str]], plan: Plan
 ) -> str:
-    """Return time, calls, cost and cap of checking (response, question) pairs, in Markdown."""
+    """Return time, calls, cost and cap of checking (response, question) pairs, in Markdown.
+
+    Nothing is said of the time before a local model's pace was measured.
+    """
     duration = sum(
         estimate_seconds(store, entries, len(text), protocol=plan.protocol) for text, _ in asked
     )
@@ -323,6 +327,8 @@ def describe_expectation(
     if use.unpriced:
         caps.append(f"{plan.token_cap or settings.run_tokens:,} tokens of unpriced models")
     words = escape_markdown(f"{use.words} · never more than {' and '.join(caps)} a run")
+    if not use.is_timed:
+        return words
     return f"expected time: {format_duration(duration + use.likely.seconds)} · {words}"
 
 
@@ -338,12 +344,15 @@ def estimate_use(
     example_tokens = (
         MAX_EXAMPLE_TOKENS if choices and choices[0].number != NOTHING_LEARNED else 0
     )  # of corrected cases
-    uses = [estimate_usage(plan.sheet, replace(size, examples=example_tokens)) for size in sizes]
+    paces = load_paces(store, plan.sheet)
+    uses = [
+        estimate_usage(plan.sheet, replace(size, examples=example_tokens), paces) for size in sizes
+    ]
 
     unpriced = dict.fromkeys(name for use in uses for name in use.unpriced)
     likely = _sum_uses(use.likely for use in uses)
     most = _sum_uses(use.most for use in uses)
-    return CostEstimate(likely, most, tuple(unpriced))
+    return CostEstimate(likely, most, tuple(unpriced), all(use.is_timed for use in uses))
 
 
 def _sum_uses(uses: Iterable[ModelUsage]) -> ModelUsage:

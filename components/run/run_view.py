@@ -333,8 +333,9 @@ def render_call(call: CallUnderWay) -> Html:
     agent, role, text = call.asked.call.agent, call.asked.role, "".join(call.pieces)
     who = f"{capitalise(role)} ({agent.model.split('/', 1)[-1]})"
     if not text:
-        reading = f"{who} has about {call.prompt_tokens:,} tokens to read before it writes"
-        return div("cp-quiet", reading, dir="auto")
+        reading = f"has about {round(call.prompt_tokens, -2):,} tokens to read before it writes"
+        waited = format_duration(time.monotonic() - call.began_at)
+        return div("cp-quiet", f"{who} {reading} · {waited}", dir="auto")
     is_again = call.asked.slot.endswith(RETRY_SLOT_SUFFIX)
     again = " again, as its reply could not be used" if is_again else ""
     written = f"about {estimate_tokens(text):,} of at most {agent.max_tokens:,} tokens"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import threading
+import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -255,7 +256,7 @@ class PromptCall:
         call = Call(self.agent, messages, schema, self.context.fence.token)
         name = f"{self.prompt.language}/{self.prompt.name}"
         asked = ModelRequest(self.role, slot, call, name, self.prompt.hash, self.cut)
-        under_way = CallUnderWay(asked, count_message_tokens(messages))
+        under_way = CallUnderWay(asked, count_message_tokens(messages), time.monotonic())
 
         def hear(piece: str) -> None:
             under_way.pieces.append(piece)

@@ -201,11 +201,12 @@ class ModelRequest:
 class CallUnderWay:
     """A call that a model is answering: what was asked, and the reply's pieces so far.
 
-    It is for the screen alone. `prompt_tokens` is our estimate.
+    It is for the screen alone. `prompt_tokens` is our estimate; `began_at` is a monotonic time.
     """
 
     asked: ModelRequest
     prompt_tokens: int
+    began_at: float
     pieces: list[str] = field(default_factory=list)
 
 

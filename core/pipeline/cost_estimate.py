@@ -1,17 +1,18 @@
 """Estimate a check before it starts: seconds, and the models' calls, tokens and money.
 
 The built-in agents' time is estimated from the lengths of response and files, at the pace of the
-newest runs here by the same protocol. The models' use is the sum of each role's calls; their pace
-is a guess. “Likely” assumes a debate of three turns (none if a check is adaptive) and one wrong
-place, in an audit three steps a statement and no contested statement; “at most” assumes that every
-turn and step is taken, every statement is contested, every reply has the maximum length and every
-reply of a required form is asked for twice.
+newest runs here by the same protocol. The models' use is the sum of each role's calls. A model on a
+server of one's own keeps the pace of its past calls, one at a time; that of others is a guess.
+“Likely” assumes a debate of three turns (none if a check is adaptive) and one wrong place, in an
+audit three steps a statement and no contested statement; “at most” assumes that every turn and step
+is taken, every statement is contested, every reply has the maximum length and every reply of a
+required form is asked for twice.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from statistics import median
@@ -25,6 +26,7 @@ from core.debate.protocols import (
 )
 from core.debate.state import DebateProtocol
 from core.documents.segmentation import detect_language
+from core.llm.call import is_on_own_server
 from core.llm.keys import Keys
 from core.llm.limits import estimate_tokens, format_dollars, price_of, window_of
 from core.llm.prompting import PromptBook, load_shipped_prompt, prompt_language
@@ -58,6 +60,8 @@ TURN_HEADER_TOKENS = 40  # the speaker, whose answer it is about, and the quote 
 MARK_TOKENS = 30  # of one marked span in a reply
 DENSE_LANGUAGES = ("zh", "ja", "ko", "th")  # languages with many tokens for a character
 LIKELY_STEPS = 3  # of a statement: search, compare, conclude
+Paces = Mapping[tuple[str, str], float]  # tokens a second by model and address
+NO_PACES: Paces = {}
 STEP_TOKENS = 120  # one step's result, or a statement's memory entry, in a prompt
 
 
@@ -334,11 +338,16 @@ class ModelUsage:
 
 @dataclass(frozen=True)
 class CostEstimate:
-    """A check's expected use of language models; `unpriced` names those of unknown price."""
+    """A check's expected use of language models; `unpriced` names those of unknown price.
+
+    Its seconds mean nothing unless it `is_timed`: the pace of a model on a server of one's own was
+    not measured yet.
+    """
 
     likely: ModelUsage
     most: ModelUsage
     unpriced: tuple[str, ...]
+    is_timed: bool = True
 
     @property
     def cost(self) -> float | None:
@@ -411,18 +420,37 @@ def _count_unembedded(store: Store, entries: Sequence[LibraryEntry], plan: Plan)
     return sum(entry.characters for entry in unembedded)
 
 
-def estimate_usage(roster_config: RosterConfig, size: CheckSize) -> CostEstimate:
-    """Return a check's expected use of language models with that roster."""
+def load_paces(store: Store, roster_config: RosterConfig) -> Paces:
+    """Return the pace of each model on a server of one's own; without those never measured."""
+    agents = {agent for _, agent in roster_config.agents_by_role() if not agent.is_built_in}
+    places = {(agent.model, agent.api_base) for agent in agents if is_on_own_server(agent)}
+    paces = {place: store.ledger.tokens_per_second(*place) for place in places}
+    return {place: pace for place, pace in paces.items() if pace}
+
+
+def estimate_usage(
+    roster_config: RosterConfig, size: CheckSize, paces: Paces = NO_PACES
+) -> CostEstimate:
+    """Return a check's expected use of language models with that roster.
+
+    `paces` are those of models on servers of one's own, in tokens a second.
+    """
     steps = (
         [s for s in plan_calls(roster_config, size, is_most) if s.calls]
         for is_most in (False, True)
     )
     likely, most = ([s for s in group if not s.agent.is_built_in] for group in steps)
     unpriced = dict.fromkeys(step.agent.model for step in most if price_of(step.agent) is None)
-    return CostEstimate(_sum_steps(likely), _sum_steps(most), tuple(unpriced))
+    is_timed = not any(
+        is_on_own_server(step.agent) and (step.agent.model, step.agent.api_base) not in paces
+        for step in likely
+    )
+    return CostEstimate(
+        _sum_steps(likely, paces), _sum_steps(most, paces), tuple(unpriced), is_timed
+    )
 
 
-def _sum_steps(steps: Iterable[CallStep]) -> ModelUsage:
+def _sum_steps(steps: Iterable[CallStep], paces: Paces) -> ModelUsage:
     calls = tokens = unpriced = 0
     cost = seconds = 0.0
     for step in steps:
@@ -434,6 +462,9 @@ def _sum_steps(steps: Iterable[CallStep]) -> ModelUsage:
             unpriced += step_tokens
         else:
             cost += step.calls * price.of(step.prompt, step.reply)
+        if pace := paces.get((step.agent.model, step.agent.api_base)):
+            seconds += step_tokens / pace
+            continue
         waves = math.ceil(step.calls / step.at_once)
         seconds += waves * (FIRST_WORD_SECONDS + step.reply / TOKENS_PER_SECOND)
     return ModelUsage(calls, tokens, unpriced, cost, seconds)

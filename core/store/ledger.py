@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from core.store.sqlite import Repository, fetch_first_row, insert_row
+from core.store.sqlite import Repository, fetch_first_row, insert_row, to_json
 
 RETRY_SLOT_SUFFIX = (
     " again"  # suffix of the slot of a call that shows a model what was wrong with its reply
 )
 DAY_SECONDS = 86_400  # seconds
+MAX_MEASURED_CALLS = 200  # the newest calls, which say how fast a model is
 MAX_SEARCH_AGE_DAYS = 30  # days that web searches are kept at most, whatever the setting
 
 
@@ -206,6 +207,21 @@ class Ledger(Repository):
         (run,) = self._db.conn.execute(_OF_RUN, values)
         (day,) = self._db.conn.execute(_OF_DAY, values)
         return SpendTotals(SpendAmount(*run), SpendAmount(*day[:4]), SpendAmount(*day[4:]))
+
+    def tokens_per_second(self, model: str, api_base: str) -> float | None:
+        """Return the tokens that a model at an address reads and writes a second, by newest calls.
+
+        None if it has none in a run here. A call's address is that of its run's plan.
+        """
+        agent = f'"model":{to_json(model)},"api_base":{to_json(api_base)}'
+        ((pace,),) = self._db.conn.execute(
+            "SELECT sum(tokens_in + tokens_out) / nullif(sum(seconds), 0) FROM "
+            "(SELECT * FROM calls ORDER BY at DESC LIMIT ?) WHERE model = ? AND status = 'done' "
+            "AND reused_from = '' AND EXISTS "
+            "(SELECT * FROM runs WHERE runs.id = run_id AND instr(plan, ?))",
+            [MAX_MEASURED_CALLS, model, agent],
+        )
+        return None if pace is None else float(pace)
 
     def of_run(self, run_id: str) -> list[LedgerRow]:
         """Return the run's calls in the order in which they were sent."""

@@ -38,7 +38,7 @@ def children(parent: int) -> list[int]:
     return found
 
 
-@pytest.mark.timeout(500)
+@pytest.mark.timeout(900)
 def test_from_an_empty_home_to_a_live_debate_that_survives_its_server(
     open_page: OpenPage, tmp_path: Path
 ) -> None:
@@ -52,15 +52,25 @@ def test_from_an_empty_home_to_a_live_debate_that_survives_its_server(
         box.click()  # 2
         expect(page.get_by_text(re.compile("New checks use"))).to_be_visible()
         expect(page.get_by_text(re.compile("smollm2-135m: judge test")).first).to_be_visible(
-            timeout=120_000
+            timeout=300_000
         )
         page.get_by_role("link", name="New check").click()  # 3
         settle(page)
+        expect(page.get_by_text(re.compile("expected time"))).to_have_count(0)
         page.get_by_role("button", name="Check it").first.click()  # 4
+        stage = page.locator(".st-key-run-stage")
+        writer = stage.get_by_text(re.compile(r"Context writer \(smollm2-135m\) is writing: about"))
+        expect(writer).to_be_visible(timeout=120_000)
+        expect(stage).to_contain_text("Sharing out the evidence")
+        before = writer.inner_text()
+        expect(writer).not_to_have_text(before)
         page.locator(".cp-caret").first.wait_for(timeout=120_000)
         page.get_by_role("button", name="Stop").click()
         expect(page.get_by_text(re.compile("stopped", re.IGNORECASE)).first).to_be_visible()
         page.get_by_role("button", name="Resume").click()
+        debater = re.compile(r"Debater \w+ \(smollm2-135m\) (is writing|has about)")
+        expect(stage.get_by_text(debater).first).to_be_visible(timeout=120_000)
+        expect(stage).to_contain_text("Debating")
         page.locator(".cp-caret").first.wait_for(timeout=120_000)
         assert server.process is not None
         (model,) = children(server.process.pid)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from components.run.run_view import (
@@ -83,12 +85,14 @@ def test_a_lost_turn_of_several_takes_no_words_of_the_others() -> None:
 
 def under_way(role: str, *pieces: str, slot: str = "slot") -> CallUnderWay:
     seat = AgentConfig("local/tiny", max_tokens=800)
-    return CallUnderWay(ModelRequest(role, slot, Call(seat, ())), 1_900, list(pieces))
+    return CallUnderWay(
+        ModelRequest(role, slot, Call(seat, ())), 1_913, time.monotonic() - 14, list(pieces)
+    )
 
 
 def test_who_is_at_work_is_said_from_the_prompt_to_the_last_word() -> None:
     waiting = render_call(under_way("context writer"))
-    assert "Context writer (tiny) has about 1,900 tokens to read before it writes" in waiting
+    assert "Context writer (tiny) has about 1,900 tokens to read before it writes · 14 s" in waiting
     judging = render_call(under_way("judge", "It says ", "<b>412 m</b>."))
     assert "Judge (tiny) is writing: about " in judging
     assert " of at most 800 tokens so far" in judging

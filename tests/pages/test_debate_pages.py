@@ -28,8 +28,12 @@ from core.schema.rosters import DebateOptions
 from core.store import Store, open_store
 from tests.fakes import until
 from tests.learning.runs_told import Told, events_of, tell
+from tests.llm.cast import Cast, Part, as_json, judged
+from tests.llm.loopback import loopback
 from tests.pages.conftest import CATS, RUN, WRONG, OpenApp, drawn, kept, ours, said, stored_case
+from tests.pages.test_protocol_pages import by_models
 from tests.test_jobs import Listening, remarks
+from tests.test_with_models import sheet_at
 
 WRONG_OFTEN = Told(
     (("Ada", "supported"), ("Ben", "hallucinated")), "hallucinated", "hallucinated",
@@ -206,6 +210,38 @@ def test_signals_headings_and_what_was_asked_are_there_while_it_is_spoken(
     assert markup.count('cp-caret" dir') == 2
     assert "⚑ “measured twice by the mayor” stands in no source." in markup
     assert said(at.caption, "Signals of debate hacking so far")
+
+
+def test_who_writes_is_there_before_anybody_debates(app: OpenApp, home: Path) -> None:
+    """The judge's and others' prose, too; of a local model the time is told once measured."""
+    facts = as_json({"facts": [], "conflicts": [], "shares": {}, "summary": "Cats have paws."})
+    parts: dict[str, Part] = {
+        "context": replace(facts, gap=0.3, piece=4),
+        "judge": replace(judged(0), gap=0.3, piece=4),
+    }
+    with loopback(Cast(parts)) as server:
+        sheet = replace(sheet_at(server, seconds=30), name="slow")
+        with open_store(home) as store:
+            store.rosters.save(sheet, "Mira", 1.0)
+        case = stored_case(home, WRONG, ("cats.txt", CATS))
+        jobs = state.get_jobs()
+        assert not said(by_models(app, "slow").caption, "expected time")
+        run_id = jobs.start(case, Plan(roster="slow", sheet=sheet, max_turns=1))
+        live = jobs.live(run_id)
+        assert live
+        until(lambda: any(len(call.pieces) > 2 for call in list(live.under_way)))
+        at = app(RUN, run=run_id)
+        assert "Context writer (loopback) is writing: about " in drawn(at)
+        assert "facts" not in drawn(at), "JSON is nothing to read"
+        assert said(at.markdown, "Sharing out the evidence")
+        assert not said(at.markdown, "Searching for evidence")
+        until(lambda: any("decides" in "".join(call.pieces) for call in list(live.under_way)))
+        at = app(RUN, run=run_id)
+        assert "Judge (loopback) is writing: about " in drawn(at)
+        assert "The evidence decides" in drawn(at)
+        jobs.wait(run_id, 60)
+        assert "is writing" not in drawn(app(RUN, run=run_id))
+    assert said(by_models(app, "slow").caption, "expected time")
 
 
 class Debate:
