@@ -28,6 +28,11 @@ LONGEST_QUOTE = 240
 AGAIN = " Check again later."
 # 408 to 429: somebody else was first, or we were too quick; 425 is “too early”.
 PASSING = frozenset({408, 409, 425, 429})
+# What httpx and aiohttp raise where a connection ends too early.
+CLOSED = frozenset(
+    {"ReadError", "WriteError", "RemoteProtocolError", "ServerDisconnectedError",
+     "ClientOSError", "ClientPayloadError", "TransferEncodingError"}
+)  # fmt: skip
 # Parts of a request that some servers do not know, by the words with which they refuse them.
 RELAXABLE: dict[str, re.Pattern[str]] = {
     "max_tokens": re.compile(r"max_completion_tokens"),
@@ -86,11 +91,13 @@ class FaultReader:
                 "prompts go only where an agent says: give it the address that answers itself."
             )
             return CallFault(refusal, is_unbilled=True)
-        words = self.quoted(error)
-        if has_begun or type(error).__name__ == "MidStreamFallbackError":
+        words = "a closed connection" if _is_closed(error) else self.quoted(error)
+        is_midway = type(error).__name__ == "MidStreamFallbackError" or _is_of_transport(error)
+        if has_begun or is_midway:
             return self.broken_off(words, has_begun=has_begun)
-        # Nothing is billed where the service answered with an error, or was never reached.
-        is_unbilled = _headers(error) is not None or _is_out_of_reach(error)
+        # Nothing is billed where the service answered with an error, was never reached, or hung up.
+        is_unanswered = _is_out_of_reach(error) or _is_closed(error)
+        is_unbilled = is_unanswered or _headers(error) is not None
         return replace(self._unanswered(error, words, sent), is_unbilled=is_unbilled)
 
     def _unanswered(self, error: BaseException, words: str, sent: Mapping[str, Any]) -> CallFault:
@@ -98,6 +105,9 @@ class FaultReader:
         status = getattr(error, "status_code", None)
         if _is_out_of_reach(error):
             hint = "cannot be reached. Is it running, and is the address right?"
+            return CallFault(ModelError(f"{self.who} {hint}{AGAIN}"), is_passing=True)
+        if _is_closed(error):  # libraries call it a status of 500, which nobody sent
+            hint = "closed the connection without an answer. Is the server behind it running?"
             return CallFault(ModelError(f"{self.who} {hint}{AGAIN}"), is_passing=True)
         if "LLM Provider NOT provided" in str(error):
             return CallFault(
@@ -250,6 +260,16 @@ def retry_after(error: BaseException) -> float | None:
 def _is_out_of_reach(error: BaseException) -> bool:
     """Return True if no connection was made, so nothing of the request was sent."""
     return any(type(each).__name__ in ("ConnectError", "ConnectTimeout") for each in _all_of(error))
+
+
+def _is_closed(error: BaseException) -> bool:
+    """Return True if the other side closed the connection before the end of its answer."""
+    return _headers(error) is None and any(type(each).__name__ in CLOSED for each in _all_of(error))
+
+
+def _is_of_transport(error: BaseException) -> bool:
+    """Return True if it comes bare from the transport, as while a stream is read."""
+    return type(error).__module__.partition(".")[0] in ("httpx", "aiohttp")
 
 
 def _is_sent_on(error: BaseException) -> bool:

@@ -5,7 +5,9 @@ Only for lists of models and for slots are they asked; nothing that is checked i
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,10 +17,12 @@ from typing import Any
 import httpx
 
 from core.runtime.concurrency import StopSignal
+from core.runtime.errors import ModelError
 
 # Documented defaults of Ollama, llama.cpp, LM Studio and vLLM.
 USUAL_PORTS = {"Ollama": 11434, "llama.cpp": 8080, "LM Studio": 1234, "vLLM": 8000}
 SECONDS = 0.5
+LEAST_WINDOW = 256  # tokens; a server that tells fewer is mistaken
 MOST_BYTES = 1_000_000
 # Where servers tell a model's window, in tokens: vLLM, LM Studio, llama.cpp (loaded, trained).
 WINDOWS = (("max_model_len",), ("loaded_context_length",), ("max_context_length",),
@@ -82,26 +86,35 @@ def _models(listed: Any) -> Iterator[ServedModel]:
 def _window(row: Any, path: tuple[str, ...]) -> int:
     for key in path:
         row = row.get(key) if isinstance(row, dict) else None
-    return row if isinstance(row, int) and 0 < row <= 100_000_000 else 0
+    return row if isinstance(row, int) and LEAST_WINDOW <= row <= 100_000_000 else 0
 
 
 MOST_SLOTS = 64  # as many as are ever asked at once
-_turns: dict[str, threading.Semaphore] = {}
+OLLAMA_SLOTS = 1  # prompts that Ollama answers at once unless OLLAMA_NUM_PARALLEL is set
+SLOTS_KEPT = 300.0  # seconds; a server that was restarted may have others
+_turns: dict[str, tuple[float, threading.Semaphore]] = {}
 _turns_lock = threading.Lock()
 
 
 def find_slots(address: str) -> int:
     """Return how many prompts the server at an address answers at once; 0 if not told.
 
-    llama.cpp's server tells; what comes beyond its slots waits there in silence.
+    llama.cpp's server tells, and Ollama tells what it is; what comes beyond the slots waits there
+    in silence.
     """
-    try:
-        with httpx.Client(timeout=SECONDS, trust_env=False) as client:
-            told = _json(client, f"{address.rstrip('/').removesuffix('/v1')}/props")
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError):
-        return 0
-    slots = told.get("total_slots") if isinstance(told, dict) else None
-    return slots if type(slots) is int and 0 < slots <= MOST_SLOTS else 0
+    root = address.rstrip("/").removesuffix("/v1")
+    with httpx.Client(timeout=SECONDS, trust_env=False) as client:
+        for path, name in (("props", "total_slots"), ("api/version", "version")):
+            try:
+                told = _json(client, f"{root}/{path}")
+            except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError):
+                continue
+            found = told.get(name) if isinstance(told, dict) else None
+            if type(found) is int and 0 < found <= MOST_SLOTS:
+                return found
+            if path == "api/version" and isinstance(found, str):
+                return OLLAMA_SLOTS
+    return 0
 
 
 def find_window(address: str, model: str) -> int:
@@ -121,14 +134,22 @@ def turn_at(address: str, stop: StopSignal, usual: int = MOST_SLOTS) -> Iterator
     `usual` is how many it has where it does not tell. Raises Stopped: `stop` was set while all
     were taken.
     """
-    if address not in _turns:
+    now = time.monotonic()
+    at, slots = _turns.get(address, (-math.inf, threading.Semaphore(usual)))
+    if now - at >= SLOTS_KEPT:
         count = find_slots(address) or usual  # outside the lock: a slow server keeps nobody else
         with _turns_lock:
-            _turns.setdefault(address, threading.Semaphore(count))
-    slots = _turns[address]
+            if _turns.get(address, (at,))[0] == at:
+                _turns[address] = now, threading.Semaphore(count)
+            slots = _turns[address][1]
     while not slots.acquire(timeout=0.1):
         stop.check()
     try:
         yield
+    except ModelError:
+        with _turns_lock:  # it may be another server that answers the next call
+            if address in _turns and _turns[address][1] is slots:
+                del _turns[address]
+        raise
     finally:
         slots.release()

@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 Fault = Literal[
     "",
+    "hang_up",
     "hang_before",
     "hang_within",
     "hang_after",
@@ -161,7 +162,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def _answer(self, asked: Asked, reply: Reply) -> None:
-        if reply.fault == "hang_before":
+        if reply.fault == "hang_up":
+            self.close_connection = True
+        elif reply.fault == "hang_before":
             self._hang(asked)
         elif self.path.endswith("/embeddings"):
             self._embeddings(asked, reply)

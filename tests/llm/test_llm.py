@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import dataclasses
+import re
 import threading
 import time
 import warnings
@@ -256,11 +257,18 @@ FAULTS: list[tuple[str, Reply, type[ReviewError], str, int]] = [
     ("refused", Reply("I can't help", refusal=True), ModelRefused, "“I can't help”", 1),
     ("empty", Reply(""), ReplyError, "found an empty one: no words", 1),
     ("all thought", Reply("", finish="length"), ReplyError, "800 tokens went by", 1),
-    ("cut off", Reply(TEXT, fault="cut_off"), ModelError, "What came before is not used", 1),
+    (
+        "cut off",
+        Reply(TEXT, fault="cut_off"),
+        ModelError,
+        "found a closed connection. What came",
+        1,
+    ),
     ("hidden end", Reply(TEXT, fault="no_finish"), ModelError, "an end without a reason", 1),
     ("malformed", Reply(TEXT, fault="malformed"), ModelError, "broke off", 1),
     ("error within", Reply(TEXT, fault="error_within"), ModelError, "“the server says so”", 1),
     ("error first", Reply(TEXT, fault="error_before"), ModelError, "the server says so", 3),
+    ("hung up", Reply(fault="hang_up"), ModelError, "closed the connection without an answer", 3),
     ("web page", Reply(fault="html"), ModelError, "usually ends in /v1", 1),
     ("no body", Reply(fault="empty_body"), ModelError, "usually ends in /v1", 1),
     ("not streamed", Reply(TEXT, fault="not_streamed"), ModelError, "usually ends in /v1", 1),
@@ -285,7 +293,7 @@ def test_a_fault_ends_in_its_own_error(
 
 
 def test_what_surely_costs_nothing_is_said() -> None:
-    free = [Reply(status=500), Reply(status=400, message="no such field")]
+    free = [Reply(status=500), Reply(status=400, message="no such field"), Reply(fault="hang_up")]
     owed = [Reply(TEXT, fault="cut_off"), Reply(fault="html"), Reply(fault="hang_before")]
     for reply in (*free, *owed):
         found, _, _ = asked_of(reply, seconds=1)
@@ -295,6 +303,18 @@ def test_what_surely_costs_nothing_is_said() -> None:
     found, _, _ = asked_of(in_turn(Reply(fault="error_before"), Reply(status=500)))
     assert isinstance(found, ModelError)
     assert not found.is_unbilled
+
+
+@pytest.mark.parametrize("model", ["openai/tiny", "ollama_chat/tiny", "anthropic/claude-tiny"])
+def test_a_forwarder_that_hangs_up_is_said_without_a_status_that_nobody_sent(model: str) -> None:
+    with loopback(Reply(fault="hang_up")) as server:
+        base = server.base if model == "openai/tiny" else server.base.removesuffix("/v1")
+        seat = AgentConfig(model, base, key_name="MY_API_KEY", seconds=5)
+        client = ModelClient(Keys({"MY_API_KEY": KEY}), QUICK)
+        with pytest.raises(ModelError, match="closed the connection without an answer") as it:
+            client.complete(call_to(seat), ignore_piece, StopSignal())
+    assert not re.search(r"500|litellm|Error|isconnected", str(it.value))
+    assert it.value.is_unbilled
 
 
 def test_silence_ends_after_the_seats_seconds() -> None:

@@ -10,10 +10,20 @@ from threading import Thread
 
 import pytest
 
+from core.llm import servers
 from core.llm.call import Call, Message
 from core.llm.client import chat_request
 from core.llm.keys import Keys
-from core.llm.servers import FoundServer, ServedModel, find_servers
+from core.llm.servers import (
+    FoundServer,
+    ServedModel,
+    find_servers,
+    find_slots,
+    find_window,
+    turn_at,
+)
+from core.runtime.concurrency import StopSignal
+from core.runtime.errors import ModelError
 from core.schema.rosters import AgentConfig
 
 # As the servers answer; shortened to what is read.
@@ -84,3 +94,31 @@ def test_a_long_prompt_is_waited_for_at_an_own_server_alone() -> None:
     own = "http://127.0.0.1:9/v1"
     assert timeout(own, 4800) > 25 + timeout(own, 10), "as many seconds again for each 1,200"
     assert timeout("", 4800) == timeout("", 10)
+
+
+def test_ollama_at_its_openai_address_answers_one_prompt_at_a_time() -> None:
+    with serving(b'{"version": "0.12.3"}') as port:
+        assert find_slots(f"http://127.0.0.1:{port}/v1") == 1
+    with serving(b'{"total_slots": 4}') as port:
+        assert find_slots(f"http://127.0.0.1:{port}/v1") == 4
+
+
+def test_a_window_too_small_for_any_prompt_is_not_believed() -> None:
+    with serving(b'{"data": [{"id": "m", "max_model_len": 8}]}') as port:
+        assert find_window(f"http://127.0.0.1:{port}/v1", "m") == 0
+
+
+def test_slots_are_asked_again_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def answer(address: str) -> int:
+        asked.append(address)
+        return 1
+
+    monkeypatch.setattr(servers, "find_slots", answer)
+    with pytest.raises(ModelError), turn_at("http://mine/v1", StopSignal()):
+        raise ModelError("gone")
+    for _ in range(2):
+        with turn_at("http://mine/v1", StopSignal()):
+            pass
+    assert len(asked) == 2
