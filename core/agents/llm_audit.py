@@ -219,12 +219,12 @@ class LlmToolPicker(LlmAgent):
             ModelError: The service failed.
             ReplyError: Two replies were unusable.
         """
-        case, statement = view.view.case, view.statement
+        case, statement = view.case_view.case, view.statement
         about = "whole" if statement is None else f"statement {statement.index}"
         slot = f"{about} step {len(view.used) + 1}"
         # No schema: it would have to allow any input, which strict schemas of providers refuse.
         call = self._asking("pick_tool", case, stop, role="tool picker", slot=slot)
-        texts = {s.index: s.text for s in view.view.statements}
+        texts = {s.index: s.text for s in view.case_view.statements}
         memory = [
             f"{entry.statement + 1}. {texts[entry.statement]}\n   {entry.label}: {entry.evidence}"
             for entry in view.memory

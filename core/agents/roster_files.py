@@ -206,7 +206,7 @@ FEW_TOKENS = 32
 AT_ONCE = 8
 SHOWN = 40
 # Somebody is waiting: one more attempt after what may pass, and no long pauses.
-PATIENCE = RetryPolicy(tries=2, backoff=0.5, longest_wait=5.0, overall=2.0)
+TEST_RETRY_POLICY = RetryPolicy(tries=2, backoff=0.5, longest_wait=5.0, overall=2.0)
 
 
 RoleTestOutcome = Literal["works", "answers", "fails"]
@@ -249,7 +249,7 @@ def probe_models(
     def results(agent: AgentConfig, roles: Sequence[str]) -> Iterator[RoleTest]:
         began = clock()
         # a client of its own, so that its calls are known from the others'
-        client = MeteredClient(ModelClient(keys, PATIENCE), home, account, caps, clock)
+        client = MeteredClient(ModelClient(keys, TEST_RETRY_POLICY), home, account, caps, clock)
         asked = [_asked(roles[0], agent, most, account) for most in (FEW_TOKENS, agent.max_tokens)]
         try:
             outcome, words = _test_model(client, asked, stop)

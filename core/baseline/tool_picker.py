@@ -52,7 +52,7 @@ class BuiltInToolPicker:
 
     def next_step(self, view: AuditView, stop: StopSignal) -> ToolStep:
         """Return the step that calls the next tool, or the step that ends the statement."""
-        case, statement = view.view.case, view.statement
+        case, statement = view.case_view.case, view.statement
         if statement is not None and (why := explain_uncheckable(case, statement)):
             return ToolStep(why, evidence=why, is_checkable=False)
         thoughts = load_thoughts(case.language)
@@ -79,10 +79,12 @@ class BuiltInToolPicker:
     ) -> ToolStep:
         done = {use.tool for use in view.used}
         right = [use for use in view.used if use.label == "supported"]
-        case, rest = view.view.case, find_unchecked_text(statement, view.used)
+        case, rest = view.case_view.case, find_unchecked_text(statement, view.used)
         thoughts = load_thoughts(case.language)
         names = _name_terms(statement.text, case.language)
-        has_evidence = rest.says_something(case.language) and view.view.evidence.of(statement.index)
+        has_evidence = rest.says_something(case.language) and view.case_view.evidence.of(
+            statement.index
+        )
         if right and not names and not has_evidence:
             return ToolStep(thoughts["right"])
         if SEARCH_TOOL in tools and SEARCH_TOOL not in done and (names or not right):
@@ -90,7 +92,7 @@ class BuiltInToolPicker:
             return ToolStep(
                 why, SEARCH_TOOL, _encode_input(tools[SEARCH_TOOL], statement, case) or "{}"
             )
-        has_texts = bool(view.view.evidence.of(statement.index) or _searched_texts(view))
+        has_texts = bool(view.case_view.evidence.of(statement.index) or _searched_texts(view))
         if MATCH_TOOL in tools and MATCH_TOOL not in done and has_texts:
             why = thoughts["compare_rest"] if right else thoughts["compare"]
             return ToolStep(
@@ -112,9 +114,9 @@ def _is_covered_by_statements(tool: Tool[Any], whole_input: str, view: AuditView
     """
     if view.statement is not None:
         return False
-    case = view.view.case
+    case = view.case_view.case
     whole_fields = _other_fields(whole_input, case.response)
-    for statement in view.view.statements:
+    for statement in view.case_view.statements:
         statement_input = _encode_input(tool, statement, case)
         if statement_input is None:
             continue
@@ -139,8 +141,8 @@ def _end_denied_statement(
     is_named: bool,
 ) -> ToolStep:
     """Return the last step for a statement that the sources deny; a correct sum may still hold."""
-    thoughts = load_thoughts(view.view.case.language)
-    sources = [p.text for p in view.view.evidence.of(statement.index)] + _searched_texts(view)
+    thoughts = load_thoughts(view.case_view.case.language)
+    sources = [p.text for p in view.case_view.evidence.of(statement.index)] + _searched_texts(view)
     use = next(use for use in view.used if use.tool == MATCH_TOOL)
     is_upheld = _denies_only_parts if is_named else _denies_no_value
     if right and is_upheld(use, rest, statement, sources):
@@ -157,7 +159,7 @@ def _comparison_input(
     What tools have computed is blanked out: no source has to state it. The rest of the response is
     left out: the reflector, which sees all statements, checks whether they contradict each other.
     """
-    tool_input = tool.reads(statement, view.view.case) if tool.reads else None
+    tool_input = tool.reads(statement, view.case_view.case) if tool.reads else None
     if tool_input is None:
         return "{}"
     fields = msgspec.to_builtins(tool_input)
@@ -165,7 +167,7 @@ def _comparison_input(
         fields[tool.about] = rest.text
     if "before" in fields:
         fields["before"] = ""
-    if "context" in fields and not view.view.evidence.of(statement.index):
+    if "context" in fields and not view.case_view.evidence.of(statement.index):
         fields["context"] = "\n".join(_searched_texts(view))
     return msgspec.json.encode(fields).decode()
 

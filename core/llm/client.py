@@ -58,9 +58,9 @@ class Embeddings:
 class ModelClient:
     """Calls language models; every word of a model in this program comes from here."""
 
-    def __init__(self, keys: Keys, patience: RetryPolicy | None = None) -> None:
+    def __init__(self, keys: Keys, retry_policy: RetryPolicy | None = None) -> None:
         self._keys = keys
-        self._patience = patience or RetryPolicy()
+        self._retry_policy = retry_policy or RetryPolicy()
 
     def complete(self, call: Call, speak: Speak, stop: StopSignal) -> Completion:
         """Return the whole answer; call `speak` in the caller's thread with pieces as they arrive.
@@ -77,7 +77,7 @@ class ModelClient:
         def attempt(relaxed: frozenset[str]) -> Completion | CallFault:
             request = chat_request(call, self._keys, relaxed)
             faults = self._faults(call.agent, request)
-            longest = self._patience.longest(call.agent.seconds) + reading_seconds(call)
+            longest = self._retry_policy.longest(call.agent.seconds) + reading_seconds(call)
             answer = _Answer(call, request, faults, longest)
             return run_streamed(answer.streamed, speak, stop)
 
@@ -87,7 +87,7 @@ class ModelClient:
         own = own_address(call.agent)
         usual = 1 if provider_of(call.agent) in OLLAMA else MOST_SLOTS  # Ollama's own default
         with turn_at(own, stop, usual) if own else nullcontext():
-            return answer_with_retries(attempt, call.agent, stop, self._patience)
+            return answer_with_retries(attempt, call.agent, stop, self._retry_policy)
 
     def embed(self, agent: AgentConfig, texts: Sequence[str], stop: StopSignal) -> Embeddings:
         """Return a vector for each text, in order.
@@ -106,7 +106,7 @@ class ModelClient:
 
         stop.check()
         import_client(agent)
-        return answer_with_retries(attempt, agent, stop, self._patience)
+        return answer_with_retries(attempt, agent, stop, self._retry_policy)
 
     def _faults(self, agent: AgentConfig, request: Mapping[str, Any]) -> FaultReader:
         def hide(text: str) -> str:

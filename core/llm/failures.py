@@ -327,7 +327,7 @@ def answer_with_retries(
     attempt: Callable[[frozenset[str]], T | CallFault],
     agent: AgentConfig,
     stop: StopSignal,
-    patience: RetryPolicy,
+    retry_policy: RetryPolicy,
 ) -> T:
     """Return the answer of the first attempt that gives one.
 
@@ -349,7 +349,7 @@ def answer_with_retries(
             relaxed |= {found.relax}
             continue
         tries += 1
-        error, pause = _after(found, tries, patience)
+        error, pause = _after(found, tries, retry_policy)
         if isinstance(error, ModelError):
             error.is_unbilled = is_unbilled
         if pause is None:
@@ -360,17 +360,19 @@ def answer_with_retries(
     return found
 
 
-def _after(fault: CallFault, tries: int, patience: RetryPolicy) -> tuple[ReviewError, float | None]:
+def _after(
+    fault: CallFault, tries: int, retry_policy: RetryPolicy
+) -> tuple[ReviewError, float | None]:
     """Return the error to raise, and the seconds until another attempt or None."""
     error = fault.error
     words = str(error).removesuffix(AGAIN)
     if not fault.is_passing:
         return error, None
-    if fault.wait is not None and fault.wait > patience.longest_wait:
+    if fault.wait is not None and fault.wait > retry_policy.longest_wait:
         asks = f"It asks to be left alone for {fault.wait:.0f} seconds"
-        most = f"longer than the {patience.longest_wait:g} that a run waits"
+        most = f"longer than the {retry_policy.longest_wait:g} that a run waits"
         return ModelError(f"{words} {asks}, {most}. Check again then."), None
-    if tries >= patience.tries:
+    if tries >= retry_policy.tries:
         return ModelError(f"{words} That was attempt {tries}.{AGAIN}"), None
-    wait = patience.backoff * 2.0 ** (tries - 1) if fault.wait is None else fault.wait
-    return error, min(wait, patience.longest_wait)
+    wait = retry_policy.backoff * 2.0 ** (tries - 1) if fault.wait is None else fault.wait
+    return error, min(wait, retry_policy.longest_wait)

@@ -135,7 +135,7 @@ class AuditView:
     the question asks for. `used` are the tool calls for it so far, with their results.
     """
 
-    view: CaseView
+    case_view: CaseView
     statement: Statement | None
     used: tuple[ToolUse, ...]
     memory: tuple[MemoryEntry, ...]
