@@ -138,8 +138,8 @@ def test_a_lost_turn_is_said_and_the_others_go_on() -> None:
 def test_after_a_round_that_was_lost_whole_nobody_is_asked_the_same_again() -> None:
     people = cast(Ada=[RIGHT, MUMBLED, RIGHT], Ben=[WRONG, MUMBLED, WRONG])
     events = list(held(people).events())
-    assert [turn.number for turn in turns(events)] == [1, 2]
-    assert [event.turn for event in events if event.kind == "problem_met"] == [3, 4]
+    assert sorted(turn.number for turn in turns(events)) == [1, 2]
+    assert sorted(event.turn for event in events if event.kind == "problem_met") == [3, 4]
     assert kinds(events)[-2:] == ["debate_noted", "judgement_reached"]
     people = cast(Ada=[MUMBLED] * 2, Ben=[MUMBLED] * 2)
     assert not turns(list(competing(people, JudgeInTurn("supported"), SWAPPED).events()))

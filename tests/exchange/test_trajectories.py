@@ -158,7 +158,7 @@ def test_a_step_without_a_thought_says_whose_rules_chose_it() -> None:
 def test_the_instruction_lists_the_tools_of_the_registry() -> None:
     system = told(Audit()).messages[0].content
     assert "adder(text)\n  Adds up." in system
-    assert "get_answer(checked: list[{statement: str, " in system
+    assert "get_answer(checked: [{statement, label: " in system
 
 
 def test_a_chinese_case_is_told_in_chinese() -> None:
