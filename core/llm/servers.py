@@ -21,7 +21,8 @@ from core.runtime.errors import ModelError
 
 # Documented defaults of Ollama, llama.cpp, LM Studio and vLLM.
 USUAL_PORTS = {"Ollama": 11434, "llama.cpp": 8080, "LM Studio": 1234, "vLLM": 8000}
-SECONDS = 0.5
+SECONDS = 0.5  # for each usual port, where most often nobody listens
+BUSY_SECONDS = 2.0  # for a server that is about to be called
 LEAST_WINDOW = 256  # tokens; a server that tells fewer is mistaken
 MOST_BYTES = 1_000_000
 # Where servers tell a model's window, in tokens: vLLM, LM Studio, llama.cpp (loaded, trained).
@@ -92,8 +93,8 @@ def _window(row: Any, path: tuple[str, ...]) -> int:
 MOST_SLOTS = 64  # as many as are ever asked at once
 OLLAMA_SLOTS = 1  # prompts that Ollama answers at once unless OLLAMA_NUM_PARALLEL is set
 SLOTS_KEPT = 300.0  # seconds; a server that was restarted may have others
-_turns: dict[str, tuple[float, threading.Semaphore]] = {}
-_turns_lock = threading.Lock()
+_known_slots: dict[str, _KnownSlots] = {}
+_slots_lock = threading.Lock()
 
 
 def find_slots(address: str) -> int:
@@ -103,7 +104,7 @@ def find_slots(address: str) -> int:
     in silence.
     """
     root = address.rstrip("/").removesuffix("/v1")
-    with httpx.Client(timeout=SECONDS, trust_env=False) as client:
+    with httpx.Client(timeout=BUSY_SECONDS, trust_env=False) as client:
         for path, name in (("props", "total_slots"), ("api/version", "version")):
             try:
                 told = _json(client, f"{root}/{path}")
@@ -120,11 +121,35 @@ def find_slots(address: str) -> int:
 def find_window(address: str, model: str) -> int:
     """Return the window, in tokens, that a server tells of a model; 0 if not told."""
     try:
-        with httpx.Client(timeout=SECONDS, trust_env=False) as client:
+        with httpx.Client(timeout=BUSY_SECONDS, trust_env=False) as client:
             models = list(_models(_json(client, f"{address.rstrip('/')}/models")))
     except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError):
         return 0
     return next((one.window for one in models if one.name == model.removeprefix("openai/")), 0)
+
+
+@dataclass
+class _KnownSlots:
+    """A server's slots as it last told; `asked_at` is a monotonic time."""
+
+    count: int
+    asked_at: float
+    free: threading.Semaphore
+
+
+def _slots_at(address: str, usual: int) -> threading.Semaphore:
+    now = time.monotonic()
+    known = _known_slots.get(address)
+    if known is not None and now - known.asked_at < SLOTS_KEPT:
+        return known.free
+    told = find_slots(address)  # outside the lock: a slow server keeps nobody else
+    with _slots_lock:
+        known = _known_slots.get(address)
+        count = told or (known.count if known else usual)  # a busy server may not answer in time
+        if known is None or known.count != count:
+            known = _known_slots[address] = _KnownSlots(count, now, threading.Semaphore(count))
+        known.asked_at = now
+        return known.free
 
 
 @contextmanager
@@ -134,22 +159,14 @@ def turn_at(address: str, stop: StopSignal, usual: int = MOST_SLOTS) -> Iterator
     `usual` is how many it has where it does not tell. Raises Stopped: `stop` was set while all
     were taken.
     """
-    now = time.monotonic()
-    at, slots = _turns.get(address, (-math.inf, threading.Semaphore(usual)))
-    if now - at >= SLOTS_KEPT:
-        count = find_slots(address) or usual  # outside the lock: a slow server keeps nobody else
-        with _turns_lock:
-            if _turns.get(address, (at,))[0] == at:
-                _turns[address] = now, threading.Semaphore(count)
-            slots = _turns[address][1]
-    while not slots.acquire(timeout=0.1):
+    free = _slots_at(address, usual)
+    while not free.acquire(timeout=0.1):
         stop.check()
     try:
         yield
-    except ModelError:
-        with _turns_lock:  # it may be another server that answers the next call
-            if address in _turns and _turns[address][1] is slots:
-                del _turns[address]
+    except ModelError:  # it may be another server that answers the next call
+        if known := _known_slots.get(address):
+            known.asked_at = -math.inf
         raise
     finally:
-        slots.release()
+        free.release()

@@ -23,7 +23,7 @@ from core.llm.servers import (
     turn_at,
 )
 from core.runtime.concurrency import StopSignal
-from core.runtime.errors import ModelError
+from core.runtime.errors import ModelError, Stopped
 from core.schema.rosters import AgentConfig
 
 # As the servers answer; shortened to what is read.
@@ -122,3 +122,17 @@ def test_slots_are_asked_again_after_a_failure(monkeypatch: pytest.MonkeyPatch) 
         with turn_at("http://mine/v1", StopSignal()):
             pass
     assert len(asked) == 2
+
+
+def test_a_server_too_busy_to_tell_keeps_the_slots_that_it_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = iter([1, 0])  # 0 is no answer in time
+    monkeypatch.setattr(servers, "find_slots", lambda _: next(told))
+    with pytest.raises(ModelError), turn_at("http://busy/v1", StopSignal()):
+        raise ModelError("silent")
+    with turn_at("http://busy/v1", StopSignal()):
+        stop = StopSignal()
+        stop.set()
+        with pytest.raises(Stopped), turn_at("http://busy/v1", stop):
+            pass
