@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
 from typing import Any
 
@@ -17,12 +17,20 @@ from components.widgets.wording import (
     format_protocol,
     format_roster,
 )
+from core.agents.qualification import load_standing
 from core.agents.rosters import find_roster, list_rosters
 from core.baseline.wording import capitalise
 from core.debate import protocols
-from core.debate.protocols import DEBATES, get_follow_up_debate, list_options, list_protocols
+from core.debate.protocols import (
+    DEBATES,
+    get_follow_up_debate,
+    list_deciding_agents,
+    list_options,
+    list_protocols,
+)
 from core.llm.call import is_on_own_server
 from core.llm.limits import NANO_PER_CENT, format_money
+from core.llm.prompting import PromptBook
 from core.pipeline.cost_estimate import (
     CostEstimate,
     ModelUsage,
@@ -318,18 +326,33 @@ def describe_expectation(
         estimate_seconds(store, entries, len(text), protocol=plan.protocol) for text, _ in asked
     )
     use = estimate_use(store, entries, asked, plan)
+    doubt = "".join(f"**{words}** · " for words in _list_failed_judges(store, plan))
     if use is None:
         return f"expected time: {format_duration(duration)} · no cost"
     settings = store.projects.settings()
     caps = []
-    if use.most.cost or not use.unpriced:
+    if use.most.cost:
         caps.append(format_money(settings.run_cents * NANO_PER_CENT))
     if use.unpriced:
         caps.append(f"{plan.token_cap or settings.run_tokens:,} tokens of unpriced models")
-    words = escape_markdown(f"{use.words} · never more than {' and '.join(caps)} a run")
+    limit = f" · never more than {' and '.join(caps)} a run" if caps else ""
+    words = f"{doubt}{escape_markdown(use.words + limit)}"
     if not use.is_timed:
         return words
     return f"expected time: {format_duration(duration + use.likely.seconds)} · {words}"
+
+
+def _list_failed_judges(store: Store, plan: Plan) -> Iterator[str]:
+    """Yield a clause, in Markdown, for each deciding model whose verdict will not count."""
+    if plan.sheet is None:
+        return
+    project = state.get_project(store)
+    book = PromptBook(store.prompt_edits.of_project(project.id))
+    for agent in list_deciding_agents(plan, plan.sheet):
+        standing = load_standing(store, project.id, agent, book)
+        if standing.has_failed and not standing.waiver:
+            name = escape_markdown(agent.model.split("/", 1)[-1])
+            yield f"{name} failed the judge test, so the verdict will be Unclear"
 
 
 def estimate_use(

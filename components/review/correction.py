@@ -395,12 +395,13 @@ def _find_newer_answer(target: form.CorrectionTarget) -> Correction | None:
     if not has_draft or target.settles or st.session_state.get(f"{key}.conflict"):
         return None
     with state.open_store() as store:
-        newest_id = store.corrections.newest_id(target.case.id, state.get_person(store))
-        newest = store.corrections.get(newest_id)
-        known = store.corrections.get(str(st.session_state.get(f"{key}.seen") or ""))
-    if newest is None or newest.withdraws or (known is not None and known.at >= newest.at):
-        return None
-    return newest
+        person, entries = state.get_person(store), store.corrections.history(target.case.id)
+    # In the order in which they were stored: imported answers keep their dates.
+    seen = st.session_state.get(f"{key}.seen")
+    known = next((place for place, entry in enumerate(entries) if entry.id == seen), -1)
+    own = [entry for entry in entries[known + 1 :] if entry.author == person]
+    newest = own[-1] if own else None
+    return None if newest is None or newest.withdraws else newest
 
 
 def _draw_outdated_draft(target: form.CorrectionTarget, newer: Correction) -> None:
@@ -421,9 +422,8 @@ def _resume_draft(target: form.CorrectionTarget) -> None:
     """Open the form on the draft again; saving it then follows the answers known now."""
     key = form.make_form_key(target.id)
     with state.open_store() as store:
-        seen = get_newest_entry(store, target)
-    drafts.save_draft_values(key, drafts.load_draft_values(key) | {"seen": seen})
-    st.session_state.pop(f"{key}.looked", None)
+        st.session_state[f"{key}.seen"] = get_newest_entry(store, target)
+    form.save_draft(target.id)  # what another tab saved has deleted the stored one
 
 
 def choose_label(target: form.CorrectionTarget, label: Label) -> None:

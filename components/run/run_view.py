@@ -50,7 +50,8 @@ from components.widgets.html import Html, div, draw_html, join_html, render_mark
 from components.widgets.wording import (
     describe_reuse,
     escape_markdown,
-    format_duration,
+    format_count,
+    format_elapsed,
     format_protocol,
     format_roster,
     format_time,
@@ -299,7 +300,7 @@ def _draw_stage(
     if waiting:
         note, share = "Waiting for its turn", None
     worked = count_worked_seconds(progress, started_at, time.time(), waiting=waiting)
-    elapsed = escape_markdown(note if worked is None else f"{note} · {format_duration(worked)}")
+    elapsed = escape_markdown(note if worked is None else f"{note} · {format_elapsed(worked)}")
     if share is None:
         st.markdown(f":material/progress_activity: {elapsed}")
     else:
@@ -333,13 +334,14 @@ def render_call(call: CallUnderWay) -> Html:
     agent, role, text = call.asked.call.agent, call.asked.role, "".join(call.pieces)
     who = f"{capitalise(role)} ({agent.model.split('/', 1)[-1]})"
     if not text:
-        reading = f"has about {round(call.prompt_tokens, -2):,} tokens to read before it writes"
-        waited = format_duration(time.monotonic() - call.began_at)
+        tokens = max(100, round(call.prompt_tokens, -2))
+        reading = f"has about {tokens:,} tokens to read before it writes"
+        waited = format_elapsed(time.monotonic() - call.began_at)
         return div("cp-quiet", f"{who} {reading} · {waited}", dir="auto")
     is_again = call.asked.slot.endswith(RETRY_SLOT_SUFFIX)
     again = " again, as its reply could not be used" if is_again else ""
-    written = f"about {estimate_tokens(text):,} of at most {agent.max_tokens:,} tokens"
-    head = div("cp-quiet", f"{who} is writing{again}: {written} so far", dir="auto")
+    written = f"about {format_count(estimate_tokens(text), 'token')} so far"
+    head = div("cp-quiet", f"{who} is writing{again}: {written}", dir="auto")
     if role.startswith("debater ") or text.lstrip().startswith(("{", "[", "```")):
         return head
     return join_html([head, div("cp-turn cp-turn-said cp-caret", text, dir="auto")])

@@ -129,7 +129,9 @@ def _draw_standing(standing: ModelStanding) -> None:
     words = f"{name} failed the judge test: {told}; {MIN_RIGHT_ANSWERS} are needed."
     left, right = st.columns([4, 2], vertical_alignment="center")
     counts = bool(standing.waiver)
-    rest = escape_markdown(standing.waiver) or "It may speak, but its verdicts are unclear."
+    rest = (
+        escape_markdown(standing.waiver) or "It may speak, but its verdicts are shown as Unclear."
+    )
     left.warning(f"{words} {rest}")
     with right:
         draw_button(

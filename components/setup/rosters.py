@@ -211,11 +211,13 @@ def _draw_test_summary(test: RosterTest) -> None:
     outcomes = Counter(role_test.outcome for role_test in test.role_tests)
     words = f"{outcomes['works']} of {format_count(outcomes.total(), 'role')} work"
     if others := outcomes["answers"]:
-        words += f", {others} more answer, but not as asked"
+        words += f"; {others} answer, but not as asked"
     calls = [call for role_test in test.role_tests for call in role_test.calls]
     cost = format_cost(sum_costs(calls)) if calls else "no cost"
-    words += f" · {format_count(len(calls), 'call')} · {cost}."
-    st.caption(escape_markdown(f"Tested {format_time(test.started_at)}: {words}"))
+    words += f" · {format_count(len(calls), 'call')} · {cost}"
+    if judged := sum(result.of for result in test.qualifications):
+        words += f" · judge test: {format_count(judged, 'call')}"
+    st.caption(escape_markdown(f"Tested {format_time(test.started_at)}: {words}."))
 
 
 def _add_to_name(roster: RosterConfig, word: str) -> RosterConfig:

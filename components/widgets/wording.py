@@ -111,6 +111,12 @@ def format_duration(value: float) -> str:
     return f"{value / 60:.0f} min"
 
 
+def format_elapsed(value: float) -> str:
+    """Format the time of something that still goes on, to the second."""
+    minutes, seconds = divmod(int(value), 60)
+    return f"{minutes} min {seconds:02d} s" if minutes else format_duration(value)
+
+
 def format_count(number: int, noun: str) -> str:
     """Format a count with its noun: “1 call”, “2 calls”, “2 summaries”."""
     if number == 1:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -229,10 +230,24 @@ def list_deciding_models(roster: RosterConfig) -> tuple[AgentConfig, ...]:
 
 def _get_keys(agent: AgentConfig, prompt: str) -> tuple[str, str]:
     """Return digests of model and address, and of these with the prompt and the cases."""
-    model = [agent.model, agent.api_base.rstrip("/")]
-    wholes = (json.dumps(parts).encode() for parts in (model, [*model, prompt, CASES]))
+    # As earlier versions kept a result.
+    earlier = [agent.model, agent.api_base.rstrip("/"), prompt, CASES]
+    wholes = (json.dumps(parts).encode() for parts in (_name_endpoint(agent), earlier))
     first, second = (hashlib.sha256(whole).hexdigest()[:16] for whole in wholes)
     return first, second
+
+
+def _name_endpoint(agent: AgentConfig) -> tuple[str, str]:
+    """Return model and address in one spelling of the many that reach the same server."""
+    model = agent.model.lower()
+    if not agent.api_base:
+        return model, ""
+    parts = urlsplit(agent.api_base.lower())
+    host = parts.hostname or ""
+    if host == "localhost" or host.startswith("127."):
+        host = "127.0.0.1"
+    path = "/".join(part for part in parts.path.split("/") if part not in ("", "."))
+    return model.rpartition("/")[2], f"{host}:{parts.port}/{path}"
 
 
 def load_standing(
@@ -258,7 +273,7 @@ def _load_result(store: Store, key: str, prompt: str) -> Qualification | None:
     kept = store.projects.note(f"qualification.{key}")
     try:
         result = msgspec.json.decode(kept, type=Qualification) if kept else None
-    except msgspec.MsgspecError:  # written by hand, or by another version: not tested
+    except (msgspec.MsgspecError, RecursionError):  # by hand, or another version: not tested
         return None
     return replace(result, prompt=result.prompt or prompt) if result else None
 

@@ -40,7 +40,8 @@ Vector = Sequence[float]
 
 FILTERED = "content_filter"
 LATEST_COUNT = 5.0  # seconds after an answer's end, which is not lost with its count
-READ_IN_TIME = 1200  # tokens of a prompt that a laptop without a graphics card reads in 60 s
+READING_TIME = 60  # seconds in which a laptop without a graphics card reads so many tokens:
+READ_IN_TIME = 1200
 LONGEST_ANSWER = 1_000_000  # characters, far beyond any token limit that a server keeps to
 
 
@@ -299,7 +300,7 @@ def reading_seconds(call: Call) -> float:
     if not is_on_own_server(call.agent):
         return 0.0
     tokens = sum(estimate_tokens(message.text) for message in call.messages)
-    return call.agent.seconds * max(0, tokens / READ_IN_TIME - 1)
+    return min(call.agent.seconds, READING_TIME) * max(0, tokens / READ_IN_TIME - 1)
 
 
 def chat_request(call: Call, keys: Keys, relaxed: frozenset[str]) -> dict[str, Any]:

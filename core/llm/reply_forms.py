@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 # An escape of which only half has come; of an emoji the first of two.
+GROWTH = 1.01
 HALF_ESCAPE = re.compile(
     r"(?<!\\)((?:\\\\)*)"
     r"\\(?:u(?:[0-9a-f]{0,3}|d[89ab][0-9a-f]{2}(?:\\(?:u[0-9a-f]{0,3})?)?)?)?\Z",
@@ -97,16 +98,23 @@ class ReplyForm:
 
 @dataclass
 class ProseStream:
-    """Passes on a reply's prose while its fields arrive; nothing is taken back."""
+    """Passes on a reply's prose while its fields arrive; nothing is taken back.
+
+    The reply is parsed again once it has grown by a hundredth: its last words may be missing here.
+    """
 
     form: ReplyForm
     speak: Callable[[str], None]
     came: str = ""
     said: str = field(default="", init=False)
+    looked_at: int = field(default=0, init=False)  # characters, when it was last parsed
 
     def hear(self, piece: str) -> None:
         """Take the next piece of the reply."""
         self.came += piece
+        if len(self.came) < GROWTH * self.looked_at:
+            return
+        self.looked_at = len(self.came)
         is_object = self.came.lstrip()[:1] in ("", "{")
         told = self.form.beginning(self.came) if is_object else self.came
         if len(told) > len(self.said) and told.startswith(self.said):
@@ -117,7 +125,7 @@ class ProseStream:
 def _object(text: str, ending: str = "") -> dict[str, Any] | None:
     try:
         found = json.loads(text + ending)
-    except ValueError:
+    except (ValueError, RecursionError):  # no JSON, or nested without end
         return None
     return found if isinstance(found, dict) else None
 

@@ -21,6 +21,7 @@ from core.agents.qualification import (
     list_deciding_models,
     load_standing,
     qualify_deciding_models,
+    save_qualification,
     save_waiver,
 )
 from core.agents.rosters import make_single_model_roster
@@ -199,6 +200,26 @@ def test_another_address_has_to_be_tested_anew(home: Path) -> None:
         assert standing_of(home, other).result is None
 
 
+@pytest.mark.parametrize(
+    ("model", "address"),
+    [
+        ("openai/Tiny", "HTTP://LOCALHOST:8080/v1/"),
+        ("hosted_vllm/tiny", "http://127.0.0.2:8080//v1?x=1"),
+        ("tiny", "http://127.0.0.1:8080/./v1#a"),
+    ],
+)
+def test_another_spelling_of_model_and_address_does_not_undo_a_failure(
+    home: Path, model: str, address: str
+) -> None:
+    tested = AgentConfig("openai/tiny", "http://127.0.0.1:8080/v1")
+    with open_store(home) as store:
+        with store.writing():
+            failed = Qualification("openai/tiny", 3, 0, 12, 1.0, SHIPPED.hash)
+            save_qualification(store, tested, failed)
+        for agent in (tested, AgentConfig(model, address)):
+            assert load_standing(store, "project", agent, PromptBook()).has_failed
+
+
 def test_an_edited_prompt_does_not_undo_a_failure(home: Path) -> None:
     with loopback(always_yes) as server:
         qualified(home, server)
@@ -290,7 +311,7 @@ def test_what_earlier_versions_kept_still_counts(home: Path) -> None:
         assert checked(home, server)["label"] == "unclear"
 
 
-@pytest.mark.parametrize("kept", ["", "[]", "null", '{"right": "x"}', "{"])
+@pytest.mark.parametrize("kept", ["", "[]", "null", '{"right": "x"}', "{", "[" * 50_000])
 def test_a_result_that_cannot_be_read_counts_as_none(home: Path, kept: str) -> None:
     with loopback(always_yes) as server:
         keep_as_before(home, server, "qualification", kept)

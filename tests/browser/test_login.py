@@ -131,7 +131,7 @@ def test_two_people_work_under_their_identities_and_a_third_is_told_whom_to_ask(
     assert said == {(ANNA, "hallucinated"), (BO, "unclear")}
 
     bo.goto(server.url + "/settings")
-    mine = bo.get_by_text("so it stands at your corrections")
+    mine = bo.get_by_text("the name shown on your corrections")
     mine.wait_for()
     assert BO in mine.inner_text().replace(JOINER, "")
     expect(bo.get_by_label("Your name")).to_have_count(0)

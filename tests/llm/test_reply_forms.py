@@ -59,6 +59,26 @@ def test_the_prose_streams_as_the_fields_come(name: str, size: int) -> None:
     assert WHY in "".join(said)
 
 
-@pytest.mark.parametrize("text", ["DENY, WRONG. The page says so.", "{", '{"reply": "DENY"}', "[]"])
+def test_a_long_reply_is_not_parsed_at_every_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, plain = reply("debate").replace(WHY[:8], "word " * 5000), json.loads
+    parsed: list[int] = []
+
+    def load(text: str) -> object:
+        parsed.append(len(text))
+        return plain(text)
+
+    monkeypatch.setattr(json, "loads", load)
+    stream = ProseStream(REPLY_FORMS["debate"], lambda _: None)
+    for start in range(0, len(whole), 4):
+        stream.hear(whole[start : start + 4])
+    assert sum(parsed) < 2_000 * len(whole), "a piece has four characters of 25,000"
+
+
+NESTED = '{"reply": ' + "[" * 50_000
+
+
+@pytest.mark.parametrize(
+    "text", ["DENY, WRONG. The page says so.", "{", '{"reply": "DENY"}', "[]", NESTED]
+)
 def test_a_reply_that_is_no_such_object_is_left_as_it_is(text: str) -> None:
     assert REPLY_FORMS["debate"].prose(text) == text

@@ -77,11 +77,15 @@ def test_one_click_puts_a_model_in_use_tests_it_and_new_check_begins_with_it(
     shown = "\n".join(item.proto.body for item in at.get("html"))
     assert "tiny: judge test" in shown
     assert "✗ failed: 6 of 12 right; 10 are needed" in shown
-    assert any("its verdicts are unclear" in warning.value for warning in at.warning)
+    assert any("its verdicts are shown as Unclear" in warning.value for warning in at.warning)
     at.switch_page("pages/check/new.py").run()
     assert at.selectbox(key="new.roster").value == NAME
     (line,) = [caption.value for caption in at.caption if "Every speaking role" in caption.value]
     assert line.startswith(":material/computer:"), "it runs on this computer"
+    assert any(
+        "tiny failed the judge test, so the verdict will be Unclear" in caption.value
+        for caption in at.caption
+    ), "said before the check"
     assert at.selectbox(key="new.roster").options[-1] == NAME, "names alone, so that none is cut"
     monkeypatch.setattr("components.app.state.warm_up_models", lambda models: None)
     put(at, "new.roster", "ceda")
@@ -99,7 +103,7 @@ def test_a_lead_lets_a_failed_judge_count_and_takes_that_back(
     assert any("Mira lets its verdicts count" in warning.value for warning in at.warning)
     (enforce,) = [one for one in at.button if str(one.key).startswith("judge_test.enforce.")]
     at = enforce.click().run()
-    assert any("its verdicts are unclear" in warning.value for warning in at.warning)
+    assert any("its verdicts are shown as Unclear" in warning.value for warning in at.warning)
 
 
 def test_the_page_tells_a_test_with_another_prompt_or_other_settings_from_one_with_these(
@@ -117,7 +121,7 @@ def test_the_page_tells_a_test_with_another_prompt_or_other_settings_from_one_wi
     (told,) = [one.value.replace("\\", "") for one in at.warning if "judge test" in one.value]
     assert told.startswith("tiny failed the judge test: 0 of 12 right, 12 unreadable (tested with")
     assert "another prompt and at most 1 token a reply" in told
-    assert "its verdicts are unclear" in told
+    assert "its verdicts are shown as Unclear" in told
     with open_store(home) as store, store.writing():
         save_qualification(store, roster.judge, replace(failed, right=12, unreadable=0))
     at.run()

@@ -461,6 +461,27 @@ def test_a_draft_older_than_an_answer_can_be_discarded(site: Site, run_id: str) 
     assert run.holds("reason") == ""
 
 
+def test_a_draft_outlives_what_another_tab_saved_on_the_same_form(site: Site, run_id: str) -> None:
+    one = run_page(site.open, run_id).do("choose.hallucinated").write("reason", "Typed here.")
+    run_page(site.open, run_id).do("choose.unclear").write("reason", "Quick.").do("save")
+    one.at.run()
+    assert "You saved “unclear”" in told(one.at)
+    one.do("outdated.resume")
+    assert one.holds("reason") == "Typed here."
+    one.do("save")
+    with open_store(site.home) as store:
+        assert store.corrections.of_run(run_id)[-1].reason == "Typed here."
+
+
+def test_an_older_answer_that_was_imported_later_blocks_no_form(site: Site, run_id: str) -> None:
+    with open_store(site.home) as store:
+        store.projects.save_note("person", "Mira")
+        say(store, run_id, "Mira", "unclear", at=100.0)
+        say(store, run_id, "Ann", "hallucinated", at=50.0)
+    form = run_page(site.open, run_id).do("choose.supported")
+    assert f"{form.key}.reason" in keys(form.at)
+
+
 def test_a_draft_stays_when_its_case_is_checked_again(site: Site, run_id: str) -> None:
     run = queued(site.home, run_id)
     label_page(site.open, run.case_id).do("choose.unclear").write("reason", "two readings")

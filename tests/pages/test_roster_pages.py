@@ -502,7 +502,7 @@ def test_a_model_that_answers_otherwise_is_quoted_and_not_called_broken(
     assert "✓ works" not in shown
     assert "✗ no answer" not in shown
     assert any(
-        "0 of 9 roles work, 9 more answer, but not as asked" in caption.value.replace("\\", "")
+        "0 of 9 roles work; 9 answer, but not as asked" in caption.value.replace("\\", "")
         for caption in at.caption
     )
 
