@@ -51,7 +51,7 @@ from core.llm.call import (
     UnusableReply,
     ask_readable,
     ask_structured,
-    with_array_schema,
+    with_property_schema,
 )
 from core.llm.limits import count_fitting, estimate_tokens, window_of
 from core.llm.prompting import FIELDS
@@ -393,7 +393,7 @@ def _build_schema(debaters: Sequence[str], passages: int) -> Mapping[str, Any]:
         "required": names,
         "additionalProperties": False,
     }
-    schema = with_array_schema(CONTEXT_SHAPE.schema, "passages", ids)
+    schema = with_property_schema(CONTEXT_SHAPE.schema, "passages", ids)
     return {**schema, "properties": {**schema["properties"], "shares": shares}}
 
 

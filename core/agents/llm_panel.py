@@ -7,6 +7,7 @@ response; quotes that do not are dropped, counted and reported.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
@@ -15,9 +16,17 @@ import msgspec
 from rapidfuzz.distance import JaroWinkler
 
 from core.agents.agent_runner import AgentContext, LlmAgent, PromptCall
+from core.agents.reply_parser import CJK_LETTER
 from core.agents.transcript import build_last_turns, fit_debate, format_passages
 from core.documents.quotes import locate_quote
-from core.llm.call import ReplySchema, UnusableReply, ask_structured
+from core.documents.segmentation import split_sentences
+from core.llm.call import (
+    ReplySchema,
+    UnusableReply,
+    ask_structured,
+    is_on_own_server,
+    with_property_schema,
+)
 from core.llm.prompting import Fence, fill_prompt
 from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ModelError
@@ -39,6 +48,12 @@ from core.schema.rosters import PANEL_ROLE_PREFIX, AgentConfig
 CATEGORY_NAMES = tuple(CATEGORY_WORDS)
 MIN_CATEGORY_SIMILARITY = 0.85  # similarity from which a category is recognised
 EXAMPLES_PROMPT = "span_examples"
+# A server's grammar lets a small model quote only what stands in the response; without it such a
+# model writes the dots of the prompt's example. More choices than these slow the server down.
+MAX_QUOTABLE = 1000
+MAX_QUOTED_WORDS = 12  # of a quote that is no whole sentence
+MIN_QUOTED_WORDS = 5
+QUOTABLE_WORD = re.compile(rf"{CJK_LETTER.pattern}|(?:(?!{CJK_LETTER.pattern})\S)+")
 CHARS_BEFORE = 60  # characters before a span, which tell equal words apart
 MISSING_VOTE = SpanVote(None, "It gave no vote on these words.")
 MISSING_REASON = "It gave no reason."
@@ -112,6 +127,11 @@ class SpanMarkingAgent(LlmAgent):
 
         Examples from corrections are added unless they would displace a passage.
         """
+        quotable = _list_quotable(case) if is_on_own_server(self._agent) else ()
+        if quotable:
+            call = replace(
+                call, schema=with_property_schema(call.schema, "quote", {"enum": quotable})
+            )
         final_call, messages, passages = call.fitted(lines, fields, "evidence")
         if preface := self._format_examples(case):
             longer_call, kept = replace(call, preface=preface), -1
@@ -190,6 +210,25 @@ class LlmSpanExtractor(SpanMarkingAgent):
         return self._mark_spans(
             call, fields, format_passages(view.case_view.evidence), case, EXTRACTION_SHAPE
         )
+
+
+def _list_quotable(case: Case) -> tuple[str, ...]:
+    """Return what of the response may be quoted: its sentences and up to so many of its words.
+
+    None if the response is too long for that.
+    """
+    text = case.response
+    words = [match.span() for match in QUOTABLE_WORD.finditer(text)]
+    longest = min(MAX_QUOTED_WORDS, MAX_QUOTABLE // max(1, len(words)))
+    if longest < MIN_QUOTED_WORDS:
+        return ()
+    sentences = (text[s.start : s.end] for s in split_sentences(text, case.language))
+    pieces = (
+        text[words[first][0] : words[last][1]].strip('.,;:!?"“”()。，；：！？')
+        for first in range(len(words))
+        for last in range(first, min(first + longest, len(words)))
+    )
+    return tuple(dict.fromkeys(piece for piece in (*pieces, *sentences) if piece))
 
 
 def format_example(example: SpanExample, fence: Fence) -> str:
@@ -300,6 +339,8 @@ class LlmPanelist(SpanMarkingAgent):
         ]
         fields |= call.fields(words=msgspec.json.encode(items).decode())
         call, messages, _ = call.fitted(lines, fields, "evidence")
+        asked = {"enum": list(numbers)}
+        call = replace(call, schema=with_property_schema(call.schema, "number", asked))
 
         def check(votes: _Votes) -> None:
             if not any(vote.number in numbers for vote in votes.votes):

@@ -407,16 +407,16 @@ def _closed(schema: Any) -> Any:
     return kept
 
 
-def with_array_schema(schema: Any, name: str, array: Mapping[str, Any]) -> Any:
-    """Return the schema with `array` as the schema of every property of that name."""
+def with_property_schema(schema: Any, name: str, found: Mapping[str, Any]) -> Any:
+    """Return the schema with `found` as the schema of every property of that name."""
     if isinstance(schema, list):
-        return [with_array_schema(part, name, array) for part in schema]
+        return [with_property_schema(part, name, found) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    found = {key: with_array_schema(value, name, array) for key, value in schema.items()}
-    if isinstance(properties := found.get("properties"), dict) and name in properties:
-        found["properties"] = {**properties, name: dict(array)}
-    return found
+    changed = {key: with_property_schema(value, name, found) for key, value in schema.items()}
+    if isinstance(properties := changed.get("properties"), dict) and name in properties:
+        changed["properties"] = {**properties, name: dict(found)}
+    return changed
 
 
 def bound_schema(schema: Any) -> Any:

@@ -12,6 +12,7 @@ from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ReplyError
 from core.schema.records import Category, Judgement, Span, Turn
 from core.schema.roles import SpanRuling
+from core.schema.rosters import AgentConfig
 from tests.agents.seats import FENCE, SEAT, Workplace, judge_view, workplace
 from tests.fakes import make_case, make_passage, make_view
 
@@ -43,6 +44,32 @@ def proposed(*replies: str) -> tuple[tuple[Span, ...], Workplace]:
     for span in spans:
         assert RESPONSE[span.start : span.end] == span.text
     return spans, place
+
+
+def quotable(place: Workplace) -> object:
+    schema = place.desk.asked[0].call.schema
+    assert schema is not None
+    return schema["$defs"]["_ExtractedSpan"]["properties"]["quote"].get("enum")
+
+
+def test_the_grammar_of_an_own_server_admits_only_words_of_the_response() -> None:
+    _, place = proposed(marks(mark("1926")))
+    choices = quotable(place)
+    assert isinstance(choices, tuple)
+    assert {"1926", "Otto Falk", "built in 1926 by Otto Falk", RESPONSE} <= {*choices}
+    assert all(choice in RESPONSE for choice in choices)
+
+
+@pytest.mark.parametrize(
+    ("seat", "response"),
+    [(replace(SEAT, api_base=""), RESPONSE), (SEAT, " ".join(f"word{n}" for n in range(300)))],
+    ids=["of a cloud model", "of a long response"],
+)
+def test_the_quote_is_free(seat: AgentConfig, response: str) -> None:
+    place = workplace([marks(mark(response[:9]))])
+    view = judge_view(make_view(make_case(response), [REPORT]))
+    LlmSpanExtractor(seat, place.work).propose(view, WRONG, StopSignal())
+    assert quotable(place) is None
 
 
 def test_words_are_marked_where_they_stand() -> None:
