@@ -37,6 +37,7 @@ from core.schema.rosters import (
     BUILT_IN_ROSTER,
     DEBATE_PROTOCOL_NAMES,
     JUDGE_STYLES,
+    MAX_CONCURRENCY,
     MAX_ROUNDS,
     DebateOptions,
 )
@@ -116,7 +117,7 @@ def require_sense(given: argparse.Namespace) -> None:
             raise InputError(f"Expected a text in --{name}, found an empty one; give one.")
         if isinstance(value, str) and option not in (*PATHS, "name"):
             _require_utf8(option, value, given.command)
-    for option in ("api_base", "window", "seconds"):
+    for option in ("api_base", "window", "seconds", "concurrency"):
         if getattr(given, option, None) and given.model is None:
             raise InputError(
                 f"Expected --model beside --{option.replace('_', '-')}, found none; name the "
@@ -174,6 +175,10 @@ def _add_who(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds", metavar="S", type=_number(1, 3600), default=0,
         help="the longest silence of --model before its call has failed (default: 60)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--concurrency", metavar="N", type=_number(1, MAX_CONCURRENCY), default=0,
+        help="calls that the server of --model answers at once (default: as it tells)",
     )  # fmt: skip
     parser.add_argument(
         "--token-cap", metavar="N", type=_number(1, MOST_TOKENS), default=0,
@@ -408,6 +413,7 @@ def _request(given: argparse.Namespace, **more: Any) -> CheckRequest:
         api_base=given.api_base or "",
         window=given.window,
         seconds=given.seconds,
+        concurrency=given.concurrency,
         token_cap=given.token_cap,
         options=DebateOptions(
             given.rounds, given.samples, given.style, given.swap, given.seed, given.then, *parts

@@ -90,11 +90,14 @@ def test_what_is_submitted_again_is_the_case_that_is_there(store: Store) -> None
 
 def test_a_plan_holds_the_sheet_and_the_cap_and_nothing_is_stored(home: Path) -> None:
     base = "http://127.0.0.1:9/v1"
-    request = CheckRequest("A claim.", model="openai/x", api_base=base, token_cap=500)
+    request = CheckRequest(
+        "A claim.", model="openai/x", api_base=base, concurrency=2, token_cap=500
+    )
     plan, notices = plan_check(home, request, Keys({}))
     assert (plan.roster, plan.token_cap, notices) == ("openai/x", 500, [])
     assert plan.sheet is not None
-    assert {seat.api_base for _, seat in plan.sheet.agents_by_role() if seat.model} == {base}
+    seats = [seat for _, seat in plan.sheet.agents_by_role() if seat.model]
+    assert {(seat.api_base, seat.concurrency) for seat in seats} == {(base, 2)}
     built_in, _ = plan_check(home, CheckRequest("A claim."), Keys({}))
     assert (built_in.roster, built_in.sheet) == ("builtin", None)
     aws = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION_NAME": "eu-west-3"}

@@ -134,6 +134,7 @@ BAD = [
     (["--claim", "x", "--model", "openai/x", "--roster", "builtin"], "not allowed with"),
     (["--claim", "x", "--model", "openai/x", "--roster", "ceda"], "not allowed with"),
     (["--claim", "x", "--api-base", "http://127.0.0.1:1/v1"], "--model beside --api-base"),
+    (["--claim", "x", "--concurrency", "2"], "--model beside --concurrency"),
     (["--claim", "x", "--roster", "ollama", "--api-base", "http://x/v1"], "--model beside"),
     (["--claim", "x", "--model", "openai/x", "--api-base", "ftp://x"], "--api-base: expected an"),
     (["--claim", "x", "--model", "openai/x", "--api-base", "127.0.0.1:80"], "--api-base"),
@@ -239,7 +240,8 @@ def test_one_model_plays_every_speaking_role(
     before = dict(os.environ)
     (no_keys / ".streamlit" / "secrets.toml").write_text(f'COUNTERPOINT_API_KEY = "{SECRET}"\n')
     with loopback(Cast()) as server:
-        code, found, err = check(capsys, "--claim", LEFT, "--document", cats, *at(server))
+        who = at(server, "--concurrency", "1")
+        code, found, err = check(capsys, "--claim", LEFT, "--document", cats, *who)
     assert (code, err) == (0, "")
     assert (found["status"], found["label"]) == ("finished", "hallucinated")
     assert found["roster"] == "openai/loopback"

@@ -152,6 +152,7 @@ NUMBER_COLUMNS: dict[str, tuple[str, str]] = {
     "max_tokens": ("Longest reply (tokens)", "A debate turn in the paper has 100"),
     "window": ("Context window (tokens)", "How much the model reads; 0: as litellm lists it"),
     "seconds": ("Longest wait for a reply (seconds)", "Then the call counts as failed"),
+    "concurrency": ("Calls at once", "How many its server answers at once; 0: as the server tells"),
     "temperature": ("Temperature", "0 gives much the same answer each time"),
     "price_in": ("Price in ($ a million tokens)", "Empty: as litellm lists it; 0: free"),
     "price_out": ("Price out ($ a million tokens)", "Empty: as litellm lists it; 0: free"),

@@ -26,6 +26,7 @@ from core.runtime.errors import InputError, ModelRefused, ReplyError, ReviewErro
 from core.schema.records import ModelCall
 from core.schema.rosters import (
     BUILT_IN_READERS,
+    MAX_CONCURRENCY,
     MAX_ROSTER_NAME_CHARACTERS,
     PANEL_READERS,
     PANEL_ROLE_PREFIX,
@@ -45,7 +46,12 @@ LONGEST = {
 LONGEST_DEBATER = 40
 DEBATERS = PANELISTS = (2, 8)
 TEMPERATURE = (0.0, 2.0)
-WHOLE = {"max_tokens": (1, 200_000), "window": (0, 20_000_000), "seconds": (1, 3600)}
+WHOLE = {
+    "max_tokens": (1, 200_000),
+    "window": (0, 20_000_000),
+    "seconds": (1, 3600),
+    "concurrency": (0, MAX_CONCURRENCY),
+}
 LEAST_WINDOW = 512
 HIGHEST_PRICE = 10_000.0
 MOST_WHOLE = 10**12  # of a number in a message

@@ -117,6 +117,7 @@ def make_single_model_roster(
     *,
     window: int = 0,
     seconds: int = DEFAULT_SECONDS,
+    concurrency: int = 0,
 ) -> RosterConfig:
     """Return a roster with one model in all speaking roles; the other roles stay built in."""
     words = f"Every speaking role is {model}{f' at {api_base}' if api_base else ''}."
@@ -125,9 +126,10 @@ def make_single_model_roster(
         if len(model) <= MAX_ROSTER_NAME_CHARACTERS
         else f"{model[: MAX_ROSTER_NAME_CHARACTERS - 1]}…"
     )
-    return _fill_speaking_roles(
-        name, words, AgentConfig(model, api_base, key_name, window=window, seconds=seconds)
+    agent = AgentConfig(
+        model, api_base, key_name, window=window, seconds=seconds, concurrency=concurrency
     )
+    return _fill_speaking_roles(name, words, agent)
 
 
 def served_roster(server: FoundServer, model: ServedModel) -> RosterConfig:
@@ -416,8 +418,10 @@ def load_chosen_roster(
     model: str = "",
     api_base: str = "",
     prompts: str = "",
+    *,
     window: int = 0,
     seconds: int = 0,
+    concurrency: int = 0,
 ) -> ReadRoster:
     """Return the roster, or one with `model` in every speaking role; nothing is stored.
 
@@ -434,7 +438,9 @@ def load_chosen_roster(
             window = window or find_window(api_base, model)
         seconds = seconds or DEFAULT_SECONDS
         chosen = ReadRoster(
-            make_single_model_roster(model, api_base, window=window, seconds=seconds)
+            make_single_model_roster(
+                model, api_base, window=window, seconds=seconds, concurrency=concurrency
+            )
         )
         check_roster(chosen.sheet)
     else:

@@ -28,12 +28,12 @@ from core.llm.failures import CallFault, FaultReader, RetryPolicy, answer_with_r
 from core.llm.keys import NO_KEY, Keys, headers_for
 from core.llm.limits import estimate_tokens, price_of, window_of
 from core.llm.providers import StreamPiece, embed_texts, import_client, own_address, stream_pieces
-from core.llm.servers import MOST_SLOTS, turn_at
+from core.llm.servers import turn_at
 from core.llm.stream import run_streamed
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import replace_invalid_bytes
 from core.runtime.errors import ModelError, ModelRefused, ReplyError
-from core.schema.rosters import AgentConfig
+from core.schema.rosters import MAX_CONCURRENCY, AgentConfig
 
 Put = Callable[[str], None]
 Vector = Sequence[float]
@@ -86,8 +86,8 @@ class ModelClient:
         base_request(call.agent, self._keys)  # a missing key is said before the long import
         import_client(call.agent)
         own = own_address(call.agent)
-        usual = 1 if provider_of(call.agent) in OLLAMA else MOST_SLOTS  # Ollama's own default
-        with turn_at(own, stop, usual) if own else nullcontext():
+        usual = 1 if provider_of(call.agent) in OLLAMA else MAX_CONCURRENCY  # Ollama's own default
+        with turn_at(own, stop, usual, call.agent.concurrency) if own else nullcontext():
             return answer_with_retries(attempt, call.agent, stop, self._retry_policy)
 
     def embed(self, agent: AgentConfig, texts: Sequence[str], stop: StopSignal) -> Embeddings:

@@ -18,6 +18,7 @@ import httpx
 
 from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ModelError
+from core.schema.rosters import MAX_CONCURRENCY
 
 # Documented defaults of Ollama, llama.cpp, LM Studio and vLLM.
 USUAL_PORTS = {"Ollama": 11434, "llama.cpp": 8080, "LM Studio": 1234, "vLLM": 8000}
@@ -90,7 +91,6 @@ def _window(row: Any, path: tuple[str, ...]) -> int:
     return row if isinstance(row, int) and LEAST_WINDOW <= row <= 100_000_000 else 0
 
 
-MOST_SLOTS = 64  # as many as are ever asked at once
 OLLAMA_SLOTS = 1  # prompts that Ollama answers at once unless OLLAMA_NUM_PARALLEL is set
 SLOTS_KEPT = 300.0  # seconds; a server that was restarted may have others
 _known_slots: dict[str, _KnownSlots] = {}
@@ -111,7 +111,7 @@ def find_slots(address: str) -> int:
             except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError):
                 continue
             found = told.get(name) if isinstance(told, dict) else None
-            if type(found) is int and 0 < found <= MOST_SLOTS:
+            if type(found) is int and 0 < found <= MAX_CONCURRENCY:
                 return found
             if path == "api/version" and isinstance(found, str):
                 return OLLAMA_SLOTS
@@ -137,12 +137,13 @@ class _KnownSlots:
     free: threading.Semaphore
 
 
-def _slots_at(address: str, usual: int) -> threading.Semaphore:
+def _slots_at(address: str, usual: int, stated: int) -> threading.Semaphore:
     now = time.monotonic()
     known = _known_slots.get(address)
-    if known is not None and now - known.asked_at < SLOTS_KEPT:
+    is_fresh = known is not None and now - known.asked_at < SLOTS_KEPT
+    if known is not None and (known.count == stated if stated else is_fresh):
         return known.free
-    told = find_slots(address)  # outside the lock: a slow server keeps nobody else
+    told = stated or find_slots(address)  # outside the lock: a slow server keeps nobody else
     with _slots_lock:
         known = _known_slots.get(address)
         count = told or (known.count if known else usual)  # a busy server may not answer in time
@@ -153,13 +154,16 @@ def _slots_at(address: str, usual: int) -> threading.Semaphore:
 
 
 @contextmanager
-def turn_at(address: str, stop: StopSignal, usual: int = MOST_SLOTS) -> Iterator[None]:
+def turn_at(
+    address: str, stop: StopSignal, usual: int = MAX_CONCURRENCY, stated: int = 0
+) -> Iterator[None]:
     """Hold one of the server's slots, so that no call queues there and seems stuck.
 
-    `usual` is how many it has where it does not tell. Raises Stopped: `stop` was set while all
+    `usual` is how many it has where it does not tell; `stated`, unless 0, is what a person says.
+    Raises Stopped: `stop` was set while all
     were taken.
     """
-    free = _slots_at(address, usual)
+    free = _slots_at(address, usual, stated)
     while not free.acquire(timeout=0.1):
         stop.check()
     try:

@@ -144,7 +144,8 @@ class CheckRequest:
     """One claim with its files, as the command line takes it.
 
     `roster` is a name or a file; `model` takes precedence over it and gets every speaking role,
-    with `api_base`, `window` (tokens) and `seconds` (the longest silence); 0 is the default.
+    with `api_base`, `window` (tokens), `seconds` (the longest silence) and `concurrency` (calls at
+    once); 0 is the default.
     `reader` is the name of a reader, or a model to import as one; empty is the one chosen in
     Settings.
     """
@@ -161,6 +162,7 @@ class CheckRequest:
     api_base: str = ""
     window: int = 0
     seconds: int = 0
+    concurrency: int = 0
     token_cap: int = 0
     options: DebateOptions = DEFAULT_OPTIONS
     reader: str = ""
@@ -307,8 +309,9 @@ def plan_check(home: Path, request: CheckRequest, keys: Keys) -> tuple[Plan, lis
         request.model,
         request.api_base,
         PromptBook().digest(),
-        request.window,
-        request.seconds,
+        window=request.window,
+        seconds=request.seconds,
+        concurrency=request.concurrency,
     )
     plan = Plan(
         request.protocol,

@@ -46,6 +46,7 @@ PANEL_ROLE_PREFIX = (
 )
 DEFAULT_WINDOW_TOKENS = 8192  # tokens
 DEFAULT_SECONDS = 60
+MAX_CONCURRENCY = 64  # calls that a server is asked at once
 MAX_ROSTER_NAME_CHARACTERS = 80  # characters of a roster's name
 ROLE_FIELDS = (
     "retriever", "segmenter", "tool_picker", "reflector", "image_reader", "context_writer",
@@ -175,7 +176,8 @@ class AgentConfig:
     `model` is litellm's name, `provider/model`; `api_base` an OpenAI-compatible address. `key_name`
     is the name under which its key is looked up (empty: the provider's usual one), never the key
     itself. `window` is in tokens, 0 where litellm knows it. Prices are US dollars for a million
-    tokens, None where litellm's list decides. `seconds` is the longest silence to wait for.
+    tokens, None where litellm's list decides. `seconds` is the longest silence to wait for;
+    `concurrency` how many calls its server answers at once, 0 as the server tells.
     `reader` picks the built-in debater, one of `BUILT_IN_READERS`, or the member of the panel that
     marks words, one of `PANEL_READERS`.
     """
@@ -189,6 +191,7 @@ class AgentConfig:
     price_in: float | None = None
     price_out: float | None = None
     seconds: int = DEFAULT_SECONDS
+    concurrency: int = 0
     reader: str = ""
 
     @property

@@ -42,6 +42,7 @@ models = st.builds(
     max_tokens=st.integers(1, 200_000),
     window=st.sampled_from([0, 512, 8192, 20_000_000]),
     seconds=st.integers(1, 3600),
+    concurrency=st.integers(0, 64),
 )
 prices = st.one_of(st.none(), st.tuples(st.floats(0, 10_000), st.floats(0, 10_000)))
 priced = st.builds(
@@ -208,6 +209,7 @@ WRONG: list[tuple[Callable[[Body], object], str]] = [
     (setting("judge", SECRETS[0], 1), "“…”"),
     (setting("judge", "window", 100), "judge, window"),
     (setting("judge", "seconds", 0), "judge, seconds"),
+    (setting("judge", "concurrency", 65), "judge, concurrency: expected 0 to 64"),
     (setting("judge", "price_in", 1.0), "both prices"),
     (lambda b: b["judge"].update(price_in=-1, price_out=1), "judge, price_in"),
     (setting("judge", "model", ""), "judge, model: expected a model's name beside its settings"),

@@ -136,3 +136,16 @@ def test_a_server_too_busy_to_tell_keeps_the_slots_that_it_told(
         stop.set()
         with pytest.raises(Stopped), turn_at("http://busy/v1", stop):
             pass
+
+
+def test_a_person_says_how_many_calls_a_server_answers_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(servers, "find_slots", lambda _: 4)
+    with turn_at("http://stated/v1", StopSignal(), stated=1):
+        stop = StopSignal()
+        stop.set()
+        with pytest.raises(Stopped), turn_at("http://stated/v1", stop, stated=1):
+            pass
+    with turn_at("http://told/v1", StopSignal()), turn_at("http://told/v1", StopSignal()):
+        pass
