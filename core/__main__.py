@@ -20,15 +20,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from core.agents.roster_files import LEAST_WINDOW
 from core.agents.rosters import SHIPPED_ROSTERS
 from core.debate import PROTOCOL_NAMES
-from core.evaluation.command_line import add_commands as add_readers
-from core.evaluation.engine_runs import add_commands as add_evaluation
-from core.exchange.command_line import add_commands
-from core.learning.command_line import add_commands as add_learning
 from core.runtime.config import MEGABYTE, PROJECT_ROOT, resolve_home
 from core.runtime.errors import InputError, ReviewError
 from core.schema.reviews import introduce_correction
@@ -41,7 +38,6 @@ from core.schema.rosters import (
     MAX_ROUNDS,
     DebateOptions,
 )
-from core.tools.registry import add_commands as add_tools
 
 if TYPE_CHECKING:
     from core.llm.keys import Keys
@@ -83,8 +79,11 @@ class OneLineParser(argparse.ArgumentParser):
         raise InputError(f"{self.prog}: {message} (see --help)")
 
 
-def parser_of(about: str | None) -> OneLineParser:
-    """The parser of all commands; `about` stands above their list."""
+def build_parser(about: str | None, arguments: Sequence[str]) -> OneLineParser:
+    """Return the parser of all commands, or of `check` alone if that is the first argument.
+
+    A check needs little of what the other commands import. `about` stands above their list.
+    """
     parser = OneLineParser(prog="python -m core", description=about)
     commands = parser.add_subparsers(dest="command", required=True, parser_class=OneLineParser)
     check = commands.add_parser(
@@ -96,6 +95,14 @@ def parser_of(about: str | None) -> OneLineParser:
     )
     _add_check(check)
     _add_home(check)
+    if arguments[:1] == ["check"]:
+        return parser
+    from core.evaluation.command_line import add_commands as add_readers
+    from core.evaluation.engine_runs import add_commands as add_evaluation
+    from core.exchange.command_line import add_commands
+    from core.learning.command_line import add_commands as add_learning
+    from core.tools.registry import add_commands as add_tools
+
     add_evaluation(commands, _add_home, _add_who, _whole)
     add_tools(commands, _add_home)
     add_commands(commands, _add_home)
@@ -260,7 +267,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
-        given = parser_of(__doc__).parse_args(arguments)
+        words = sys.argv[1:] if arguments is None else list(arguments)
+        given = build_parser(__doc__, words).parse_args(words)
         require_sense(given)
         home = resolve_home(os.environ, given.home)
         return COMMANDS[given.command](given, home)
@@ -364,6 +372,7 @@ def _say(words: str) -> None:
 
 
 def _check(given: argparse.Namespace, home: Path) -> int:
+    from core.llm.providers import import_client
     from core.pipeline.single_check import check_once, check_stream, plan_check
 
     request = _request(
@@ -375,7 +384,10 @@ def _check(given: argparse.Namespace, home: Path) -> int:
         instruction=given.instruction,
     )
     keys = _keys(request)
-    plan_check(home, request, keys)  # before the claim is waited for
+    plan, _ = plan_check(home, request, keys)  # before the claim is waited for
+    agents = [a for _, a in plan.sheet.agents_by_role() if a.model] if plan.sheet else []
+    if agents:  # a second, which passes while the files are read
+        Thread(target=import_client, args=agents[:1], daemon=True).start()
     if given.as_it_arrives:
         result, complaints = check_stream(home, request, keys, sys.stdin, _complain)
     else:
