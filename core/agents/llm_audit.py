@@ -5,21 +5,28 @@ Source: HaluAgent 2.3, 2.4.1, figures 4 and 7. A tool's input is checked before 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
 
-from core.agents.agent_runner import LlmAgent
+from core.agents.agent_runner import AgentContext, LlmAgent
 from core.documents.quotes import locate_quote
 from core.documents.segmentation import split_sentences
-from core.llm.call import ReplySchema, UnusableReply, ask_structured
+from core.llm.call import (
+    ReplySchema,
+    UnusableReply,
+    ask_structured,
+    is_on_own_server,
+    with_property_schema,
+)
 from core.runtime.concurrency import StopSignal
 from core.runtime.errors import InputError
 from core.schema.events import LabelRevision, MemoryEntry, ReflectionScope, ToolUse
 from core.schema.records import Case, Label, Statement
 from core.schema.roles import AuditView, CaseView, ToolStep
+from core.schema.rosters import AgentConfig
 from core.tools.registry import describe_tools, get_tool, load_tools, read_input
 
 MAX_EVIDENCE_CHARS = 400  # characters of a statement's evidence
@@ -136,13 +143,11 @@ class LlmReflector(LlmAgent):
         checkable = {entry.statement: entry for entry in memory if entry.is_checkable}
         if not checkable:
             return ()
+        schema = REFLECTION_SHAPE.schema
+        if is_on_own_server(self._agent):
+            schema = _build_reflection_schema([index + 1 for index in sorted(checkable)])
         call = self._asking(
-            "reflect",
-            view.case,
-            stop,
-            role="reflector",
-            slot="reflect",
-            schema=REFLECTION_SHAPE.schema,
+            "reflect", view.case, stop, role="reflector", slot="reflect", schema=schema
         )
         texts = {s.index: s.text for s in view.statements}
         lines = [
@@ -168,6 +173,28 @@ class LlmReflector(LlmAgent):
             )
             for change in reply.changes
         )
+
+
+def _build_reflection_schema(numbers: Sequence[int]) -> Mapping[str, Any]:
+    """Return the schema restricted to changes of the statements with these numbers.
+
+    A global change names other statements than its own, and makes none supported.
+    """
+    one = REFLECTION_SHAPE.schema["$defs"]["_Change"]
+    fields = one["properties"]
+    none = {"type": "array", "items": {"enum": [*numbers]}, "maxItems": 0}
+    kinds = [{"statement": {"enum": [*numbers]}, "reach": {"enum": ["local"]}, "because_of": none}]
+    after = {"enum": ["hallucinated", "unclear"]}
+    for number in numbers:
+        if others := [other for other in numbers if other != number]:
+            rest = {"type": "array", "items": {"enum": others}, "minItems": 1}
+            kinds.append(
+                {"statement": {"enum": [number]}, "reach": {"enum": ["global"]}}
+                | {"because_of": rest, "after": after}
+            )
+    changes = [{**one, "properties": {**fields, **kind}} for kind in kinds]
+    whole = {"type": "array", "items": {"anyOf": changes}, "maxItems": len(numbers)}
+    return dict(with_property_schema(REFLECTION_SHAPE.schema, "changes", whole))
 
 
 def _check_changes(changes: Sequence[_Change], known: set[int]) -> None:
@@ -212,6 +239,11 @@ class LlmToolPicker(LlmAgent):
 
     prompts = ("pick_tool",)
 
+    def __init__(self, config: AgentConfig, agent_context: AgentContext) -> None:
+        super().__init__(config, agent_context)
+        # Providers refuse a schema of unlike inputs; they get the prompt's words alone.
+        self._schema = build_step_schema() if is_on_own_server(config) else None
+
     def next_step(self, view: AuditView, stop: StopSignal) -> ToolStep:
         """Return the next tool with its input, or the model's conclusion.
 
@@ -222,8 +254,9 @@ class LlmToolPicker(LlmAgent):
         case, statement = view.case_view.case, view.statement
         about = "whole" if statement is None else f"statement {statement.index}"
         slot = f"{about} step {len(view.used) + 1}"
-        # No schema: it would have to allow any input, which strict schemas of providers refuse.
-        call = self._asking("pick_tool", case, stop, role="tool picker", slot=slot)
+        call = self._asking(
+            "pick_tool", case, stop, role="tool picker", slot=slot, schema=self._schema
+        )
         texts = {s.index: s.text for s in view.case_view.statements}
         memory = [
             f"{entry.statement + 1}. {texts[entry.statement]}\n   {entry.label}: {entry.evidence}"
@@ -292,6 +325,38 @@ def _check_step(reply: _Reply) -> None:
         read_input(tool, msgspec.json.encode(reply.input).decode())
     except InputError as error:
         raise UnusableReply(str(error)) from error
+
+
+@lru_cache(maxsize=1)
+def build_step_schema() -> Mapping[str, Any]:
+    """Return the schema of a step: one of the tools with its own input, or a conclusion."""
+    tools = [tool for tool in load_tools().values() if not tool.is_system]
+    inputs, defs = msgspec.json.schema_components(tool.takes for tool in tools)
+    for properties in (part["properties"].values() for part in defs.values()):
+        for one in properties:
+            if one.get("type") == "string":
+                one["maxLength"] = MAX_STEP_CHARS
+    nothing: Mapping[str, Any] = {"enum": [""]}
+    none = {"type": "object", "properties": {}, "additionalProperties": False}
+    labels = TOOL_STEP_SHAPE.schema["properties"]["label"]["enum"]
+    steps = [
+        {"tool": {"enum": [tool.name]}, "input": taken, "label": nothing, "evidence": nothing}
+        for tool, taken in zip(tools, inputs, strict=True)
+    ]
+    said = {"enum": [label for label in labels if label]}
+    steps.append({"tool": nothing, "input": none, "label": said, "evidence": {"type": "string"}})
+    return {
+        "anyOf": [
+            {
+                "type": "object",
+                "properties": {"thought": {"type": "string"}} | step,
+                "required": ["thought", *step],
+                "additionalProperties": False,
+            }
+            for step in steps
+        ],
+        "$defs": dict(defs),
+    }
 
 
 @lru_cache(maxsize=1)

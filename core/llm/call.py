@@ -254,10 +254,11 @@ DEEPEST = 100
 # Possessive: a fence that never ends is gone over once.
 FENCED = re.compile(r"```[a-zA-Z]*+\s*+(.*?)```", re.DOTALL)
 MARK = re.compile(r"\\.|[\"{}\[\]]", re.DOTALL)
-# What only some providers allow in a schema; our own decoder checks it anyway.
 MOST_ITEMS = 8  # of a list in a reply, and characters of a text, where a grammar bounds them
 LONGEST_TEXT = 240
-LEFT_OUT = frozenset({"title", "minimum", "maximum", "minLength", "maxLength", "maxItems"})
+# What only some providers allow in a schema; our own decoder checks it anyway.
+BOUNDS = frozenset({"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"})
+PROBABILITIES = [number / 100 for number in range(101)]
 
 
 class UnusableReply(ValueError):
@@ -401,7 +402,7 @@ def _closed(schema: Any) -> Any:
         return [_closed(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {key: _closed(value) for key, value in schema.items() if key not in LEFT_OUT}
+    kept = {key: _closed(value) for key, value in schema.items() if key != "title"}
     if kept.get("type") == "object" and "properties" in kept:
         kept["additionalProperties"] = False
     return kept
@@ -419,6 +420,15 @@ def with_property_schema(schema: Any, name: str, found: Mapping[str, Any]) -> An
     return changed
 
 
+def strip_bounds(schema: Any) -> Any:
+    """Return the schema without bounds, for providers."""
+    if isinstance(schema, list):
+        return [strip_bounds(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {key: strip_bounds(value) for key, value in schema.items() if key not in BOUNDS}
+
+
 def bound_schema(schema: Any) -> Any:
     """Return the schema with a bound on every list and text, which a small model may never end.
 
@@ -428,6 +438,8 @@ def bound_schema(schema: Any) -> Any:
         return [bound_schema(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
+    if schema.get("type") == "number" and (schema.get("minimum"), schema.get("maximum")) == (0, 1):
+        return {"enum": PROBABILITIES}  # grammars know no bounds of decimal fractions
     found = {key: bound_schema(value) for key, value in schema.items()}
     if found.get("type") == "array":
         found.setdefault("maxItems", len(found["items"].get("enum", ())) or MOST_ITEMS)

@@ -22,6 +22,7 @@ from core.llm.call import (
     bound_schema,
     is_on_own_server,
     provider_of,
+    strip_bounds,
     wire_name,
 )
 from core.llm.failures import CallFault, FaultReader, RetryPolicy, answer_with_retries
@@ -321,7 +322,8 @@ def chat_request(call: Call, keys: Keys, relaxed: frozenset[str]) -> dict[str, A
         if part in relaxed:
             del request[part]
     if call.schema is not None and "schema" not in relaxed:
-        schema = bound_schema(dict(call.schema)) if is_on_own_server(agent) else dict(call.schema)
+        fit = bound_schema if is_on_own_server(agent) else strip_bounds
+        schema = fit(dict(call.schema))
         form = {"name": "reply", "schema": schema, "strict": _is_closed(call.schema)}
         request["response_format"] = {"type": "json_schema", "json_schema": form}
     if provider_of(agent) in OLLAMA:

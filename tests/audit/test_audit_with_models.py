@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from core.llm.keys import Keys
 from core.llm.limits import estimate_tokens
@@ -76,6 +77,40 @@ def test_a_model_picks_tools_and_concludes(home: Path) -> None:
     assert not progress.turns, "nothing is contested"
     assert len(progress.calls) == len(server.asked), "every call is in the trace"
     assert not progress.problems
+
+
+def schema_sent(server: Loopback, role: str) -> Draft202012Validator:
+    """The schema that an own server was sent for a role's first call."""
+    asked = next(asked for asked in server.asked if role_of(asked) == role)
+    return Draft202012Validator(asked.body["response_format"]["json_schema"]["schema"])
+
+
+def test_the_grammar_of_an_own_server_admits_only_steps_and_changes_that_count(home: Path) -> None:
+    with loopback(Cast({"pick_tool": picking})) as server:
+        audited(home, seated(server))
+    steps = schema_sent(server, "pick_tool")
+    taken = {"thought": "t", "tool": "search", "input": {"query": "x"}, "label": "", "evidence": ""}
+    ended = taken | {"tool": "", "input": {}, "label": "unclear", "evidence": "e"}
+    for step_, is_allowed in (
+        (taken, True),
+        (ended, True),
+        (taken | {"label": "supported"}, False),
+        (ended | {"label": ""}, False),
+        (taken | {"tool": "calculator"}, False),
+        (taken | {"tool": "split_text", "input": {"text": "x"}}, False),
+    ):
+        assert steps.is_valid(step_) is is_allowed, step_
+    changes = schema_sent(server, "reflect")
+    local = {"statement": 1, "reason": "r", "reach": "local", "because_of": [], "after": "unclear"}
+    spoilt = local | {"statement": 2, "reach": "global", "because_of": [1]}
+    for change, is_allowed in (
+        (local, True),
+        (spoilt, True),
+        (local | {"statement": 3}, False),
+        (spoilt | {"because_of": [2]}, False),
+        (spoilt | {"after": "supported"}, False),
+    ):
+        assert changes.is_valid({"changes": [change]}) is is_allowed, change
 
 
 @pytest.mark.parametrize("claim", ["The tower is 512 m tall.", "这座塔高512米。"])

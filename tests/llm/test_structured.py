@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.llm.call import Completion, Message, ReplySchema, UnusableReply, ask_structured
+from core.llm.call import (
+    Completion,
+    Message,
+    ReplySchema,
+    UnusableReply,
+    ask_structured,
+    bound_schema,
+    strip_bounds,
+)
 from core.runtime.errors import ModelRefused, ReplyError
 
 
@@ -156,8 +164,16 @@ def test_the_schema_is_one_object_that_allows_nothing_else() -> None:
     mark = schema["$defs"]["Mark"]
     assert mark["additionalProperties"] is False
     assert sorted(mark["required"]) == ["p", "quote"]
-    assert mark["properties"]["p"] == {"type": "number"}
     json.dumps(schema)
+
+
+def test_a_provider_is_sent_no_bounds_and_a_grammar_only_what_it_can_keep() -> None:
+    def p_of(schema: Any) -> Any:
+        return schema["$defs"]["Mark"]["properties"]["p"]
+
+    assert p_of(strip_bounds(SHAPE.schema)) == {"type": "number"}
+    choices = p_of(bound_schema(SHAPE.schema))["enum"]
+    assert (choices[0], choices[-1], len(choices)) == (0, 1, 101)
 
 
 @given(st.text())
