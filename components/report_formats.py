@@ -150,8 +150,8 @@ def _render_block(block: Block) -> Html:
         return element("p", *map(_render_words, block.words), class_=class_, dir="auto")
     rows = ([join_html(map(_render_words, cell)) for cell in row] for row in block.rows)
     columns = (element("col", style=f"width: {width}%") for width in block.widths)
-    table = html_table(block.heads, rows)
-    return Html(table.replace("<table>", f"<table>{element('colgroup', *columns)}", 1))
+    head, rest = html_table(block.heads, rows, "cp-table").split(">", 1)
+    return Html(f"{head}>{element('colgroup', *columns)}{rest}")
 
 
 def _render_words(words: Words) -> Html:

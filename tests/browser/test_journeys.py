@@ -182,6 +182,10 @@ def test_evidence_replay_and_report_of_a_pdf(make_server: MakeServer, open_page:
     report = Path(download.value.path()).read_text()
     assert "512 m" in report
     assert "412 m" in report
+    for name, beginning in (("PDF", b"%PDF"), ("Word", b"PK")):
+        with page.expect_download() as download:
+            page.get_by_role("button", name=f"Report ({name})").click()
+        assert Path(download.value.path()).read_bytes().startswith(beginning)
     page.get_by_role("link", name="Replay the debate").click()
     page.get_by_role("heading", name="Replay").wait_for()
     settle(page)

@@ -420,7 +420,7 @@ def test_a_report_tells_all_that_a_person_said() -> None:
 def test_an_audit_stands_in_both_reports_and_keeps_texts_texts() -> None:
     made = fold_events(audits_told.told())
     html_made = build_html_report(RUN, audits_told.CASE, made, [], CARD)
-    (table,) = re.findall(r"<table><colgroup>.*?Statement.*?</table>", html_made)
+    (table,) = re.findall(r"<table [^>]*><colgroup>.*?Statement.*?</table>", html_made)
     assert table.count("<tr>") == 1 + len(audits_told.SENTENCES)
     for words in ("12 March 2024 was a Tuesday.", "98%", "Reconsidered, unclear → hallucinated"):
         assert words in html.unescape(table)
