@@ -220,7 +220,9 @@ def build_report(
     )
     if has_audit(progress):
         rows = build_statement_rows(progress)
-        summary.append(_make_statement_table(case, rows, spans))
+        heads = ("", "Statement", "Machine" if last else "Verdict", "What was found")
+        cells = _list_statement_cells(case, rows, spans)
+        summary.append(ReportTable(heads, (4, 39, 16, 41), cells))
     else:
         summary.append(Paragraph(_mark_words(case.response, 0, spans), "text"))
     if spans and (last or not has_audit(progress)):
@@ -285,10 +287,10 @@ def _list_verdict_blocks(
     return [*blocks, *(Paragraph([Words(reason)]) for reason in reasons if reason)]
 
 
-def _make_statement_table(
+def _list_statement_cells(
     case: Case, rows: Sequence[StatementRow], spans: Sequence[Span]
-) -> ReportTable:
-    """Return the whole response as a table: each statement, its label, what sources say of it."""
+) -> list[list[Line]]:
+    """Return the whole response as rows: each statement, its label, what sources say of it."""
     cells: list[list[Line]] = []
     place = 0
     for row in sorted(rows, key=lambda row: row.statement.start):
@@ -300,7 +302,7 @@ def _make_statement_table(
         place = max(place, end)
     if rest := case.response[place:].strip():
         cells.append([[], [Words(rest)], [], []])
-    return ReportTable(("", "Statement", "Verdict", "What was found"), (4, 39, 16, 41), cells)
+    return cells
 
 
 def _describe_statement(row: StatementRow) -> list[Line]:
