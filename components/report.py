@@ -229,7 +229,7 @@ def build_report(
         summary.append(_make_span_table(spans))
     summary.append(Paragraph(_describe_sources(progress)))
     return Report(
-        run.name or clip_text(case.response, MAX_SUMMARY_CHARS),
+        clip_text(run.name or case.response, MAX_SUMMARY_CHARS),
         summary,
         _list_sections(run, case, progress, corrections),
     )

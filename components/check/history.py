@@ -40,7 +40,7 @@ MAX_EARLIER_CHECKS = 3
 CACHE_SECONDS = 120.0
 RUN_PAGE = "pages/check/run.py"
 PAGE_SIZE = 25
-MAX_NAME_CHARS = 120  # of a name that a person gives to a run
+MAX_NAME_CHARS = 80  # of a name that a person gives to a run
 MAX_CLAIM_CHARS = 400  # more than two lines hold; the style sheet cuts after them
 PAGE_NUMBER = re.compile(r"[1-9][0-9]{0,5}")
 SEARCH_FIELD, DATES_FIELD = "search", "dates"
@@ -251,7 +251,8 @@ def _draw_row(
     """Draw a run: its name and claim, which lead to it, then its verdict and how it was made."""
     run = row.run
     claim = escape_markdown(clip_text(row.response, MAX_CLAIM_CHARS))
-    words = f"**{escape_markdown(run.name)}** {claim}" if run.name else claim
+    name = escape_markdown(clip_text(run.name, MAX_NAME_CHARS))
+    words = f"**{name}** {claim}" if name else claim
     draw_link(RUN_PAGE, words, run=run.id)
     people = ""
     if row.corrected_label and is_open:
