@@ -1,17 +1,32 @@
-"""Reports of runs to read without the app (HTML, Markdown), and the corrected text."""
+"""What reports of runs say, to be read without the app, and the corrected text."""
 
 from __future__ import annotations
 
-import re
 import time
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
 
 from components.app import login, state
+from components.report_formats import (
+    Block,
+    Line,
+    Paragraph,
+    Report,
+    ReportSection,
+    ReportTable,
+    TextStyle,
+    Words,
+    render_blocks,
+    render_page,
+    write_docx,
+    write_html,
+    write_markdown,
+    write_pdf,
+)
 from components.review.correction import choose_label
 from components.review.correction_draft import (
     CorrectionTarget,
@@ -20,7 +35,6 @@ from components.review.correction_draft import (
     save_draft,
 )
 from components.run.audit import (
-    COLUMN_TITLES,
     MAX_TEXT_CHARS,
     NOTHING_TO_CHECK,
     OUTCOME_WORDS,
@@ -29,10 +43,6 @@ from components.run.audit import (
     format_label_probability,
     has_audit,
     list_whole_response_calls,
-    memory_tag,
-    render_change,
-    render_statement_row,
-    render_whole_response,
     summarize_statements,
 )
 from components.run.debate import explain_silence, format_cost, render_state
@@ -50,24 +60,22 @@ from components.run.verdict import (
     describe_judge_dissent,
     describe_readers,
     describe_reliability,
-    render_verdict,
+    describe_rescoring,
 )
 from components.widgets import drafts
-from components.widgets.controls import ASSETS, draw_button, draw_download
+from components.widgets.controls import draw_button, draw_download
 from components.widgets.html import (
     Html,
     describe_changes,
     describe_unchanged_spans,
-    div,
     draw_html,
     element,
     html_table,
     is_unchanged,
+    iter_changes,
     join_html,
-    number_spans,
     render_inline_diff,
-    render_marked_text,
-    strip_verdict_line,
+    split_rationale,
 )
 from components.widgets.wording import (
     LABEL_WORDS,
@@ -84,10 +92,11 @@ from components.widgets.wording import (
 )
 from core.baseline.wording import apply_edits, find_span_edits, shorten
 from core.debate.signals import find_signals
+from core.pipeline.audit_steps import SEARCH_TOOL
 from core.review.queue_ranking import load_policy
 from core.schema.events import ToolUse
-from core.schema.records import Case, Run, Span
-from core.schema.reviews import Correction, format_category, introduce_correction
+from core.schema.records import Case, Label, Run, Span
+from core.schema.reviews import Correction, format_category
 from core.schema.run_state import RunState, fold_events
 from core.store import Store
 from core.store import open_store as open_store_in
@@ -98,7 +107,7 @@ MAX_SUMMARY_CHARS = 80  # characters of a line that is read at a glance
 MAX_SPAN_CHARS = 600  # characters; thousands of long spans would each repeat half the response
 MAX_REPORTED_RUNS = 500
 MARKED_VALUES_AUTHOR = "the values beside the marked words"
-CORRECTED_HEADING = "Corrected text"
+MAX_FINDING_CHARS = 220  # characters of what was found, in a cell beside its statement
 
 
 def propose_correction(case: Case, progress: RunState) -> tuple[str, str]:
@@ -191,28 +200,240 @@ def _set_answer(target: CorrectionTarget, text: str) -> None:
     save_draft(target.id, "answer")
 
 
-def list_corrected_texts(case: Case, progress: RunState) -> list[str]:
-    """Return author, text, changes and what stays contested; none without a correction."""
+def build_report(
+    run: Run,
+    case: Case,
+    progress: RunState,
+    corrections: Sequence[Correction],
+    card: dict[str, Any] | None,
+    past: PastVerdicts = NO_PAST_VERDICTS,
+) -> Report:
+    """Return a run's report: what a person decided, the verdict, the marked response; details."""
+    last = max(corrections, key=lambda correction: correction.at, default=None)
+    has_marks = last is not None and (last.spans or last.is_unmarked or last.label == "supported")
+    spans = last.spans if last and has_marks else progress.spans
+    summary: list[Block] = [Paragraph([Words(_describe_origin(run, progress), "quiet")])]
+    summary += _list_person_blocks(last, progress) if last else []
+    summary += _list_verdict_blocks(progress, card, past, is_overruled=last is not None)
+    summary += [Paragraph([Words("Question: ", "quiet"), Words(case.question)])] * bool(
+        case.question
+    )
+    if has_audit(progress):
+        rows = build_statement_rows(progress)
+        heads = ("", "Statement", "Machine" if last else "Verdict", "What was found")
+        cells = _list_statement_cells(case, rows, spans)
+        summary.append(ReportTable(heads, (4, 39, 16, 41), cells))
+    else:
+        summary.append(Paragraph(_mark_words(case.response, 0, spans), "text"))
+    if spans and (last or not has_audit(progress)):
+        summary.append(_make_span_table(spans))
+    summary.append(Paragraph(_describe_sources(progress)))
+    return Report(
+        clip_text(run.name or case.response, MAX_SUMMARY_CHARS),
+        summary,
+        _list_sections(run, case, progress, corrections),
+    )
+
+
+def _describe_origin(run: Run, progress: RunState) -> str:
+    cost = f" · {format_cost(progress.cost)}" if progress.calls else ""
+    return (
+        f"Counterpoint report · {format_time(run.started_at)} · "
+        f"{format_roster(run.plan.roster, short=True)} · "
+        f"{format_protocol(run.plan.protocol, short=True)} · "
+        f"classifier {progress.classifier or run.plan.classifier}{cost} · run {run.id}"
+    )
+
+
+def introduce_decision(correction: Correction, label: Label | None) -> str:
+    """Say what a person's label did to the machine's: “Overruled by Mira: Supported”."""
+    did = "Decided" if label in (None, "unclear") else "Overruled"
+    did = "Confirmed" if correction.label == label else did
+    return f"{did} by {correction.author}: {LABEL_WORDS[correction.label]}"
+
+
+def _list_person_blocks(correction: Correction, progress: RunState) -> list[Block]:
+    label = progress.verdict.label if progress.verdict else None
+    lead = introduce_decision(correction, label)
+    blocks: list[Block] = [Paragraph([Words(lead, "strong")], "lead")]
+    blocks += [Paragraph([Words(correction.reason)])] * bool(correction.reason)
+    if correction.corrected_answer:
+        right = Words(correction.corrected_answer, "strong")
+        blocks.append(Paragraph([Words("It should say: "), right]))
+    return blocks
+
+
+def _list_verdict_blocks(
+    progress: RunState, card: dict[str, Any] | None, past: PastVerdicts, *, is_overruled: bool
+) -> list[Block]:
+    """Return the machine's verdict and why; an audit's reasons stand beside its statements."""
+    verdict = progress.verdict
+    if verdict is None:
+        return []
+    p, label = verdict.p_hallucinated, LABEL_WORDS[verdict.label]
+    words = [Words(f"The machine: {label}" if is_overruled else label, "strong")]
+    if p is not None and verdict.label != "unclear":
+        side = p if verdict.label == "hallucinated" else 1.0 - p
+        words.append(Words(f", {format_percent(side)} likely"))
+    blocks: list[Block] = [Paragraph(words, "" if is_overruled else "lead")]
+    worth = "" if p is None else describe_reliability(verdict, card, progress, past)
+    notes = [worth, describe_rescoring(progress), describe_judge_dissent(progress)]
+    blocks += [Paragraph([Words(note, "quiet")]) for note in notes if note]
+    blocks += [Paragraph([Words(past.for_people, "strong")])] * bool(past.for_people)
+    reasons = split_rationale(verdict.cause_words or verdict.rationale)
+    if has_audit(progress):
+        counts = Words(f" {summarize_statements(build_statement_rows(progress))}", "quiet")
+        return [*blocks, Paragraph([Words(reasons[0]), counts])]
+    return [*blocks, *(Paragraph([Words(reason)]) for reason in reasons if reason)]
+
+
+def _list_statement_cells(
+    case: Case, rows: Sequence[StatementRow], spans: Sequence[Span]
+) -> list[list[Line]]:
+    """Return the whole response as rows: each statement, its label, what sources say of it."""
+    cells: list[list[Line]] = []
+    place = 0
+    for row in sorted(rows, key=lambda row: row.statement.start):
+        start, end = row.statement.start, row.statement.end
+        if between := case.response[place:start].strip():
+            cells.append([[], [Words(between)], [], []])
+        marked = _mark_words(case.response[start:end], start, spans)
+        cells.append([[Words(str(row.number))], marked, *_describe_statement(row)])
+        place = max(place, end)
+    if rest := case.response[place:].strip():
+        cells.append([[], [Words(rest)], [], []])
+    return cells
+
+
+def _describe_statement(row: StatementRow) -> list[Line]:
+    memory = row.memory
+    if memory is None:
+        return [[Words("Not checked", "quiet")], []]
+    if not memory.is_checkable:
+        return [[Words(NOTHING_TO_CHECK, "quiet")], []]
+    words: list[Words] = [Words(clip_text(memory.evidence, MAX_FINDING_CHARS))]
+    for change in row.changes:
+        why = clip_text(change.reason, MAX_FINDING_CHARS)
+        words.append(Words(f"\nReconsidered, {change.before} → {change.after}: {why}", "quiet"))
+    sure = format_label_probability(memory)
+    style: TextStyle = "wrong" if memory.label == "hallucinated" else ""
+    return [
+        [Words(LABEL_WORDS[memory.label], style), Words(f", {sure}" if sure else "", "quiet")],
+        words,
+    ]
+
+
+def _mark_words(text: str, start: int, spans: Sequence[Span]) -> list[Words]:
+    """Return the text, which stands at `start` of the response, with the spans' words as wrong."""
+    words, place = [], 0
+    for span in sorted(spans, key=lambda span: span.start):
+        begin, end = max(span.start - start, place), min(span.end - start, len(text))
+        if begin < end:
+            words += [Words(text[place:begin]), Words(text[begin:end], "wrong")]
+            place = end
+    return [*words, Words(text[place:])]
+
+
+def _make_span_table(spans: Sequence[Span]) -> ReportTable:
+    """Return the wrong words, what is wrong with them, what they should say and where it stands."""
+    rows: list[list[Line]] = []
+    for number, span in enumerate(spans, start=1):
+        quote = f"“{clip_text(span.quote.text, MAX_FINDING_CHARS)}” " if span.quote else ""
+        place = f"({format_place(span.quote)})" if span.quote else ""
+        rows.append(
+            [
+                [Words(str(number))],
+                [Words(_span_text(span), "wrong")],
+                [Words(format_category(span.category))],
+                [Words(span.instead, "strong")],
+                [Words(quote), Words(place, "quiet")],
+            ]
+        )
+    heads = ("", "Wrong words", "What is wrong", "It should say", "The source says")
+    return ReportTable(heads, (4, 25, 17, 19, 35), rows)
+
+
+def _span_text(span: Span) -> str:
+    return span.text if len(span.text) <= MAX_SPAN_CHARS else shorten(span.text, MAX_SPAN_CHARS)
+
+
+def _describe_sources(progress: RunState) -> Line:
+    """Name the sources that were read, and those that were not, with the reason."""
+    names = ", ".join(progress.source_names.values()) or "no source"
+    words = [Words("Checked against: ", "quiet"), Words(f"{names}. ")]
+    unread = [p.message for p in progress.problems if p.source or p.source_id]
+    return [*words, *(Words(f"\nNot read: {message}", "strong") for message in unread)]
+
+
+def _list_sections(
+    run: Run, case: Case, progress: RunState, corrections: Sequence[Correction]
+) -> list[ReportSection]:
+    sections = []
+    if corrections:
+        said = [Paragraph([Words(_describe_correction(one))]) for one in corrections]
+        sections.append(ReportSection("What people said", said))
+        if progress.spans and not has_audit(progress):
+            machine = _make_span_table(progress.spans)
+            sections.append(ReportSection("Words that the machine marked", [machine]))
+    if corrected := _list_corrected_blocks(case, progress):
+        sections.append(ReportSection("Corrected text", corrected))
+    passages = [
+        Paragraph([Words(p.text), Words(f" ({format_place(p)})", "quiet")], "quote")
+        for p in progress.evidence.values()
+    ]
+    sections.append(ReportSection("Evidence", passages))
+    if has_audit(progress):
+        sections.append(_make_steps_section(progress))
+    spoken = [_head_paragraph(text) for text in list_spoken_texts(progress)]
+    if not progress.turns:
+        spoken.append(Paragraph([Words(explain_silence(progress))]))
+    sections.append(ReportSection("Debate", spoken, join_html(_debate_parts(progress))))
+    return [*sections, _make_state_section(run, case, progress)]
+
+
+def _head_paragraph(text: str) -> Paragraph:
+    """Return a paragraph whose first line stands out."""
+    head, *rest = text.split("\n", 1)
+    return Paragraph([Words(head, "strong"), *(Words(f"\n{part}") for part in rest)])
+
+
+def _list_corrected_blocks(case: Case, progress: RunState) -> list[Block]:
     text, by = propose_correction(case, progress)
     if not text:
         return []
-    texts = [f"Proposed by {by}.", text, "\n".join(describe_changes(case.response, text))]
-    if contested := describe_unchanged_spans(case.response, text, progress.spans):
-        texts.append(contested)
-    return texts
+    changes: list[Words] = []
+    for removed, added in iter_changes(case.response, text):
+        same = removed == added
+        changes += [Words(removed, "" if same else "removed")]
+        changes += [] if same else [Words(added, "added")]
+    contested = describe_unchanged_spans(case.response, text, progress.spans)
+    blocks = [Paragraph([Words(f"Proposed by {by}.", "quiet")]), Paragraph(changes, "text")]
+    return [*blocks, *[Paragraph([Words(contested, "quiet")])] * bool(contested)]
 
 
-def _corrected_parts(case: Case, progress: RunState) -> list[Html]:
-    texts = list_corrected_texts(case, progress)
-    if not texts:
-        return []
-    by, text, _, *contested = texts
-    return [
-        element("h2", CORRECTED_HEADING),
-        element("p", by, class_="cp-quiet"),
-        render_inline_diff(case.response, text),
-        *(element("p", words, class_="cp-quiet", dir="auto") for words in contested),
-    ]
+def _make_steps_section(progress: RunState) -> ReportSection:
+    """Return an audit's steps by the numbers of the statements, which the summary holds."""
+    rows, whole = build_statement_rows(progress), list_whole_response_calls(progress)
+    whole_lines = [f"The whole response: {_describe_tool_call(use)}" for use in whole]
+    numbers = defaultdict[str, list[str]](list)
+    for row in rows:
+        numbers[", ".join(row.tools) or "no tool was called"].append(str(row.number))
+    tools = [f"{names}: {', '.join(which)}" for names, which in numbers.items()]
+    lines = [*whole_lines, *tools, *(line for row in rows for line in _list_further_steps(row))]
+    blocks = [Paragraph([Words("\n".join(lines))])]
+    return ReportSection("Step by step", blocks)
+
+
+def _list_further_steps(row: StatementRow) -> list[str]:
+    """Return what tools said about a statement beside what its row in the table says."""
+    finding = row.memory.evidence if row.memory else ""
+    further = [use for use in row.uses if use.tool != SEARCH_TOOL or use.outcome != "found"]
+    return [f"{row.number}. {_describe_tool_call(use)}" for use in further if use.words != finding]
+
+
+def _describe_tool_call(use: ToolUse) -> str:
+    result = f"{use.label}: " if use.outcome == "found" else f"{OUTCOME_WORDS[use.outcome]}: "
+    return f"{clip_text(use.tool, 60)}: {result}{clip_text(use.words, MAX_TEXT_CHARS)}"
 
 
 def _debate_parts(progress: RunState) -> list[Html]:
@@ -227,227 +448,54 @@ def _debate_parts(progress: RunState) -> list[Html]:
     return [element("p", *(join_html([link, " "]) for link in links), class_="cp-rounds"), *pieces]
 
 
-def _audit_parts(progress: RunState) -> list[Html]:
-    if not has_audit(progress):
-        return []
-    rows, whole = build_statement_rows(progress), list_whole_response_calls(progress)
-    return [
-        element("h2", "Statement by statement"),
-        element("p", summarize_statements(rows), class_="cp-quiet"),
-        *([render_whole_response(whole)] if whole else []),
-        html_table(COLUMN_TITLES, map(_audit_row, rows)),
-        element("h3", "Step by step"),
-        *(render_statement_row(row, "", is_over=True) for row in rows),
-    ]
+def _make_state_section(run: Run, case: Case, progress: RunState) -> ReportSection:
+    cause = progress.verdict.cause_words if progress.verdict else ""
+    problems = [p.message for p in progress.problems if p.message != cause and not p.source]
+    judgement = progress.judgement
+    has_views = judgement is not None and judgement.readers and not has_audit(progress)
+    views = describe_readers(judgement) if judgement and has_views else ""
+    agents = [f"{role.role}: {role.agent}" for role in progress.roles]
+    built_in = bool(progress.roles) and all(role.built_in for role in progress.roles)
+    own = ["By the built-in engine: no language model was asked."] if built_in else []
+    notes = [Paragraph([Words(words)]) for words in [*own, views, *problems] if words]
+    text = Paragraph([Words(" · ".join(agents))])
+    html = join_html([render_blocks(notes), render_state(run, case, progress)])
+    return ReportSection("How it was checked", [*notes, text], html)
 
 
-def _audit_row(row: StatementRow) -> list[str | Html]:
-    memory = row.memory
-    evidence = clip_text(memory.evidence, MAX_TEXT_CHARS) if memory else "–"
-    return [
-        str(row.number),
-        join_html([memory_tag(memory), f" {format_label_probability(memory)}"])
-        if memory
-        else "not checked",
-        clip_text(row.words, MAX_TEXT_CHARS),
-        ", ".join(row.tools) or "–",
-        join_html([evidence, *map(render_change, row.changes)]),
-    ]
-
-
-def list_audit_texts(progress: RunState) -> list[str]:
-    """Return the audit for the Markdown report: a text for the whole and each statement."""
-    if not has_audit(progress):
-        return []
-    texts = [_statement_text(row) for row in build_statement_rows(progress)]
-    if whole := [_tool_call_text(use) for use in list_whole_response_calls(progress)]:
-        texts.insert(0, "\n".join(["The whole response", *whole]))
-    return texts
-
-
-def _statement_text(row: StatementRow) -> str:
-    memory, verdict = row.memory, "Not checked"
-    if memory is not None:
-        sure = f" ({format_label_probability(memory)})" if format_label_probability(memory) else ""
-        label = f"{LABEL_WORDS[memory.label]}{sure}"
-        verdict = label if memory.is_checkable else NOTHING_TO_CHECK
-    lines = [f"{row.number}. {verdict}: {clip_text(row.words, MAX_TEXT_CHARS)}"]
-    lines += [f"evidence: {clip_text(memory.evidence, MAX_TEXT_CHARS)}"] if memory else []
-    lines += [_tool_call_text(use) for use in row.uses]
-    lines += [
-        f"reflection: {change.before} → {change.after}: {clip_text(change.reason, MAX_TEXT_CHARS)}"
-        for change in row.changes
-    ]
-    return "\n".join(lines)
-
-
-def _tool_call_text(use: ToolUse) -> str:
-    result = f"{use.label}: " if use.outcome == "found" else f"{OUTCOME_WORDS[use.outcome]}: "
-    return f"{clip_text(use.tool, 60)}: {result}{clip_text(use.words, MAX_TEXT_CHARS)}"
-
-
-def build_html_report(
-    run: Run,
-    case: Case,
-    progress: RunState,
-    corrections: Sequence[Correction],
-    card: dict[str, Any] | None,
-    past: PastVerdicts = NO_PAST_VERDICTS,
-) -> str:
-    """Return the whole report as one HTML file that loads nothing."""
-    spans = progress.spans
-    parts: list[str | Html] = [
-        element("h1", "Counterpoint report"),
-        element("p", _origin_line(run, progress), class_="cp-quiet"),
-    ]
-    if progress.verdict is not None:
-        parts.append(render_verdict(progress, card, past))
-    if case.question:
-        parts += [element("h2", "Question"), element("p", case.question, dir="auto")]
-    parts += [element("h2", "Response"), render_marked_text(case.response, number_spans(spans))]
-    if spans:
-        parts.append(_span_table(spans))
-    parts += _corrected_parts(case, progress)
-    parts += _audit_parts(progress)
-    if corrections:
-        parts.append(element("h2", "What people said"))
-        parts += [
-            element("p", _correction_line(correction), dir="auto") for correction in corrections
-        ]
-    parts.append(element("h2", "Evidence"))
-    parts += [_quote_html(format_place(p), p.text) for p in progress.evidence.values()]
-    parts += [element("h2", "Debate"), *_debate_parts(progress)]
-    parts += [element("h2", "How it was checked"), render_state(run, case, progress)]
-    parts += [element("p", words) for words in _problem_messages(progress)]
-    return str(_page_html("Counterpoint report", join_html(parts)))
-
-
-def _quote_html(place: str, text: str) -> Html:
-    return element("div", div("cp-quiet", place), div("cp-quote", text, dir="auto"))
-
-
-def _page_html(title: str, body: Html) -> Html:
-    """Return the document around the body; its styles are our own files, never a person's text."""
-    styles = [(ASSETS / f"{name}.css").read_text(encoding="utf-8") for name in ("app", "report")]
-    parts = (
-        element("meta", charset="utf-8"),
-        element("title", title),
-        element("style", Html("".join(styles))),
-    )
-    page = element("html", element("head", *parts), element("body", body), lang="en")
-    return join_html([Html("<!doctype html>"), page])
-
-
-def _origin_line(run: Run, progress: RunState) -> str:
-    cost = f" · {format_cost(progress.cost)}" if progress.calls else ""
-    return (
-        f"{format_time(run.started_at)} · {format_roster(run.plan.roster, short=True)} · "
-        f"{format_protocol(run.plan.protocol, short=True)} · "
-        f"classifier {progress.classifier or run.plan.classifier}{cost} · run {run.id}"
-    )
-
-
-def _span_table(spans: Sequence[Span]) -> Html:
-    """Render the marked words, what is wrong with them, and what they should say."""
-    rows = []
-    for number, span in enumerate(spans, start=1):
-        wrong, instead = format_category(span.category), span.instead or "–"
-        rows.append((str(number), _span_text(span), wrong, instead, format_percent(span.p)))
-    return html_table(("", "Words", "What is wrong", "It should say", "p"), rows)
-
-
-def _span_text(span: Span) -> str:
-    return span.text if len(span.text) <= MAX_SPAN_CHARS else shorten(span.text, MAX_SPAN_CHARS)
-
-
-def _correction_line(correction: Correction) -> str:
+def _describe_correction(correction: Correction) -> str:
     """Return what a person said, on one line."""
     words = format_correction(correction, MAX_SPAN_CHARS)
     return f"{correction.author}, {format_time(correction.at)}: {words}"
 
 
-def _problem_messages(progress: RunState) -> list[str]:
-    """Return what else went wrong; the verdict shows its own cause."""
-    cause = progress.verdict.cause_words if progress.verdict else ""
-    return [p.message for p in progress.problems if p.message != cause]
+def build_html_report(*run: Any) -> str:
+    """Return a run's report as one HTML file; the arguments are those of `build_report`."""
+    return write_html(build_report(*run))
 
 
-def build_markdown_report(
-    run: Run,
-    case: Case,
-    progress: RunState,
-    corrections: Sequence[Correction],
-    card: dict[str, Any] | None,
-    past: PastVerdicts = NO_PAST_VERDICTS,
-) -> str:
-    """Return the report as Markdown; people's texts are in fenced blocks, so they stay text."""
-    lines = ["# Counterpoint report", "", *_fenced(_origin_line(run, progress)), ""]
-    lines += _verdict_lines(progress, card, past)
-    if case.question:
-        lines += ["", "## Question", "", *_fenced(case.question)]
-    lines += ["", "## Response", "", *_fenced(case.response)]
-    sources = [f"read: {name}" for name in progress.source_names.values()]
-    sources += [f"problem: {message}" for message in _problem_messages(progress)]
-    lines += ["", "## Sources", "", *_fenced("\n".join(sources) or "none")]
-    for number, span in enumerate(progress.spans, start=1):
-        lines += ["", f"{number}. {format_category(span.category)}, {format_percent(span.p)}", ""]
-        lead = introduce_correction(in_evidence=span.in_evidence)
-        instead = f"\n{lead}: {span.instead}" if span.instead else ""
-        lines += _fenced(_span_text(span) + instead)
-    corrected = list_corrected_texts(case, progress)
-    lines += ["", f"## {CORRECTED_HEADING}"] if corrected else []
-    lines += _blocks(corrected)
-    audit = list_audit_texts(progress)
-    lines += ["", "## Statement by statement"] if audit else []
-    lines += _blocks(audit)
-    if corrections:
-        lines += [
-            "",
-            "## What people said",
-            "",
-            *_fenced("\n".join(map(_correction_line, corrections))),
-        ]
-    lines += ["", "## Evidence"]
-    lines += _blocks(f"{format_place(p)}\n{p.text}" for p in progress.evidence.values())
-    lines += [
-        "",
-        "## Debate",
-        *([] if progress.turns else ["", *_fenced(explain_silence(progress))]),
-    ]
-    lines += _blocks(list_spoken_texts(progress))
-    return "\n".join(lines) + "\n"
+def build_markdown_report(*run: Any) -> str:
+    """Return a run's report as Markdown; the arguments are those of `build_report`."""
+    return write_markdown(build_report(*run))
 
 
-def _verdict_lines(
-    progress: RunState, card: dict[str, Any] | None, past: PastVerdicts
-) -> list[str]:
-    verdict, judgement = progress.verdict, progress.judgement
-    if verdict is None:
-        return []
-    label = f"**{LABEL_WORDS[verdict.label]}**"
-    texts = [verdict.cause_words or strip_verdict_line(verdict.rationale)]
-    if judgement is not None and judgement.readers:
-        texts.insert(0, describe_readers(judgement))
-    people: list[str] = []
-    if (p := verdict.p_hallucinated) is not None:
-        label += (
-            f", p(hallucinated) = {p:.2f}. {describe_reliability(verdict, card, progress, past)}"
-        )
-        people = ["", *_fenced(past.for_people)] if past.for_people else []
-    differs = describe_judge_dissent(progress)
-    lines = [label, *people, *(["", differs] if differs else [])]
-    return lines + _blocks(texts)
+def build_docx_report(*run: Any) -> bytes:
+    """Return a run's report as a Word file; the arguments are those of `build_report`."""
+    return write_docx(build_report(*run))
 
 
-def _blocks(texts: Iterable[str]) -> list[str]:
-    return [line for text in texts for line in ("", *_fenced(text))]
+def build_pdf_report(*run: Any) -> bytes:
+    """Return a run's report as a PDF; the arguments are those of `build_report`."""
+    return write_pdf(build_report(*run))
 
 
-def _fenced(text: str) -> list[str]:
-    """Return the text in a block fenced by more backticks than it has in a row."""
-    longest = max(map(len, re.findall("`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return [f"{fence}text", *text.splitlines(), fence]
+# By the ending of the file: what the button says, its icon, and what makes the file.
+REPORT_FORMATS: Mapping[str, tuple[str, str, Callable[..., str | bytes]]] = {
+    "html": ("Report (HTML)", "description", build_html_report),
+    "pdf": ("Report (PDF)", "picture_as_pdf", build_pdf_report),
+    "docx": ("Report (Word)", "docs", build_docx_report),
+    "md": ("Report (Markdown)", "markdown", build_markdown_report),
+}
 
 
 @dataclass(frozen=True)
@@ -512,7 +560,7 @@ def build_runs_report(found: Sequence[ReportedRun], total: int) -> str:
     head = [element("h1", "Counterpoint report"), element("p", words, class_="cp-quiet")]
     sections = (_run_section(number, run) for number, run in enumerate(found, start=1))
     return str(
-        _page_html("Counterpoint report", join_html([*head, _label_counts(found), *sections]))
+        render_page("Counterpoint report", join_html([*head, _label_counts(found), *sections]))
     )
 
 
@@ -535,35 +583,20 @@ def _label_counts(runs: Iterable[ReportedRun]) -> Html:
 
 def _run_section(number: int, reported: ReportedRun) -> Html:
     run, progress = reported.run, reported.progress
-    verdict = progress.verdict
-    label = LABEL_WORDS[run.label] if run.label else format_status(run)
-    p = "" if run.p_hallucinated is None else f", {format_percent(run.p_hallucinated)} hallucinated"
-    line = (
-        f"{format_time(run.started_at)} · {format_roster(run.plan.roster, short=True)} · run "
-        f"{run.id}"
-    )
+    report = build_report(run, reported.case, progress, reported.corrections, None)
     parts: list[str | Html] = [
-        element("h2", f"{number}. {label}{p}"),
-        element("p", line, class_="cp-quiet"),
+        element("h2", f"{number}. {report.title}", dir="auto"),
+        *([] if run.label else [element("p", format_status(run))]),
+        *([element("p", f"⚑ {PEOPLE_DECIDE_REASON.capitalize()}.")] * reported.is_for_people),
+        render_blocks(report.summary),
     ]
-    if reported.is_for_people:
-        parts.append(element("p", f"⚑ {PEOPLE_DECIDE_REASON.capitalize()}."))
-    if reported.case.question:
-        parts.append(element("p", reported.case.question, dir="auto"))
-    parts.append(render_marked_text(reported.case.response, number_spans(progress.spans)))
-    if verdict is not None:
-        words = verdict.cause_words or strip_verdict_line(verdict.rationale)
-        parts.append(element("p", words, dir="auto"))
-    if progress.spans:
-        parts.append(_span_table(progress.spans))
     # Every quote of the debate once, in order.
     quotes = [quote for turn in progress.turns for quote in turn.quotes]
     for quote in {(quote.source, quote.text): quote for quote in quotes}.values():
-        words = " · ".join(part for part in (quote.source, QUOTE_WORDS[quote.status]) if part)
-        page = f", p. {quote.page}" if quote.page else ""
-        parts.append(_quote_html(words + page, quote.text))
+        words = Words(f"{format_place(quote)} · {QUOTE_WORDS[quote.status]}\n", "quiet")
+        parts.append(render_blocks([Paragraph([words, Words(quote.text)], "quote")]))
     parts += [
-        element("p", _correction_line(correction), dir="auto")
+        element("p", _describe_correction(correction), dir="auto")
         for correction in reported.corrections
     ]
     return join_html(parts)

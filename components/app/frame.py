@@ -6,15 +6,17 @@ Pages without an icon are not in the menu; links lead to them.
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator, Mapping
 from typing import Literal
+from urllib.parse import unquote, urlencode, urlsplit
 
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
 from components.app import login, state
 from components.app.login import remember_name
-from components.widgets.controls import ASSETS, get_component, show_problems
+from components.widgets.controls import ASSETS, draw_link, get_component, show_problems
 from components.widgets.wording import clip_text, escape_markdown
 from core.runtime.errors import NotAllowed, ReviewError
 
@@ -50,6 +52,7 @@ MENU: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
 }
 DEFAULT_PAGE = "pages/check/new.py"
+HISTORY_PAGE = "pages/check/history.py"
 CLAIM_CHARACTERS = 40  # of a claim, in the heading and the tab of its page
 # Addresses that people may have kept; all others are the script's name.
 URL_PATHS = {
@@ -61,8 +64,11 @@ URL_PATHS = {
 
 
 def list_pages() -> dict[str, list[StreamlitPage]]:
-    """Return the pages by section for `st.navigation`; those without an icon are hidden."""
-    return {
+    """Return the pages by section for `st.navigation`; those without an icon are hidden.
+
+    An address that is none of theirs gets a page that says so: Streamlit would open the first one.
+    """
+    pages = {
         section: [
             st.Page(
                 path,
@@ -76,6 +82,41 @@ def list_pages() -> dict[str, list[StreamlitPage]]:
         ]
         for section, entries in MENU.items()
     }
+    address = _read_page_address()
+    if address not in {page.url_path for section in pages.values() for page in section}:
+        lost = st.Page(draw_lost, title="Not found", url_path=address, visibility="hidden")
+        pages["Not found"] = [lost]
+    return pages
+
+
+def draw_lost() -> None:
+    """Say that there is no page at this address, and where to go instead."""
+    draw_page_title("Page not found")
+    words = f"There is no page at “/{_read_page_address()}”. The menu lists all pages."
+    draw_not_found(words, DEFAULT_PAGE)
+
+
+def _read_page_address() -> str:
+    """Return the last part of the address, by which Streamlit knows its pages; empty: the first."""
+    return unquote(urlsplit(st.context.url or "").path).rsplit("/", 1)[-1]
+
+
+def draw_not_found(words: str, page: str) -> None:
+    """Say what was not found at an address, with a link to the page that leads on."""
+    st.info(escape_markdown(words), icon=":material/search_off:")
+    title, icon = next((t, i) for pages in MENU.values() for path, t, i in pages if path == page)
+    draw_link(page, title, icon)
+
+
+def open_linked_run() -> None:
+    """Go on to the run that the address of the first page names: `/?run=ID`.
+
+    The browser replaces the address: after `st.switch_page`, Back would lead here and on again.
+    """
+    if run_id := st.query_params.get("run"):
+        address = json.dumps(f"run?{urlencode({'run': run_id})}")
+        st.html(f"<script>location.replace({address})</script>", unsafe_allow_javascript=True)
+        st.stop()
 
 
 def menu_position() -> Literal["sidebar", "hidden"]:

@@ -1,23 +1,26 @@
-"""History: filters kept in the address, runs page by page, and what was decided before."""
+"""History: filters kept in the address, runs page by page, their names, earlier decisions."""
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from datetime import date, datetime, timedelta
 
 import streamlit as st
 
 from components.app import state
-from components.widgets.controls import draw_choice_table, draw_link, open_run
+from components.widgets.controls import draw_link, show_problem, store_problem
+from components.widgets.html import div, draw_html, element
 from components.widgets.wording import (
     LABEL_WORDS,
     STATUS_WORDS,
     clip_text,
     escape_markdown,
+    format_count,
     format_label,
-    format_probability,
+    format_percent,
     format_protocol,
     format_roster,
     format_status,
@@ -37,29 +40,27 @@ MAX_EARLIER_CHECKS = 3
 CACHE_SECONDS = 120.0
 RUN_PAGE = "pages/check/run.py"
 PAGE_SIZE = 25
-# In pixels. The claim gets what the other columns leave of the table beside an open menu.
-COLUMN_WIDTHS = {
-    "Verdict": 98,
-    "When": 112,
-    "p": 48,
-    "People say": 96,
-    "Status": 78,
-    "Protocol": 130,
-    "Models": 95,
-    "Classifier": 70,
-}
-TABLE_WIDTH = 812  # without the column of checkboxes
-MIN_CLAIM_WIDTH = 110
+MAX_NAME_CHARS = 80  # of a name that a person gives to a run
+MAX_CLAIM_CHARS = 400  # more than two lines hold; the style sheet cuts after them
 PAGE_NUMBER = re.compile(r"[1-9][0-9]{0,5}")
-SEARCH_FIELD = "search"
+SEARCH_FIELD, DATES_FIELD = "search", "dates"
 CORRECTED_BY_CHOICE = {"": None, "corrected": True, "not corrected": False}
 ANY_CHOICE = {"": "any"}
-FILTER_CHOICES: Mapping[str, Mapping[str, str]] = {  # by filter, the words of each value
+FILTER_TITLES = {
+    "label": "Verdict",
+    "document": "Document",
+    "person": "Person",
+    "protocol": "Protocol",
+    "status": "Status",
+    "people": "Corrected",
+}
+FILTER_CHOICES: dict[str, dict[str, str]] = {  # by filter, the words of each value
     "label": ANY_CHOICE | dict(LABEL_WORDS),
     "status": ANY_CHOICE | dict(STATUS_WORDS),
     "protocol": ANY_CHOICE | {name: format_protocol(name, short=True) for name in CLI_PROTOCOLS},
     "people": {value: value or "any" for value in CORRECTED_BY_CHOICE},
 }
+ADDRESS_FIELDS = (*FILTER_TITLES, SEARCH_FIELD, "page")
 
 
 def draw_earlier_checks(response: str, question: str) -> None:
@@ -137,50 +138,72 @@ def _newest_runs(store: Store, case: Case) -> list[Run]:
 def draw_filters() -> RunFilter:
     """Draw the filters and return them.
 
-    They are not bound to the address, which `open_run` passes on and could not set then.
+    They are not bound to the address: the fields of a page that is left lose their values.
     """
-    _read_address()
-    first, *columns = st.columns([3, 2, 2, 3, 2])
-    search = first.text_input("Search", key="history.search", placeholder="Words of the claim")
+    with state.open_store() as store:
+        project = state.get_project(store)
+        documents = {entry.id: entry.name for entry in store.library.all(project.id)}
+        people = {name: name for name in store.runs.people(project.id)}
+    choices = FILTER_CHOICES | {"document": ANY_CHOICE | documents, "person": ANY_CHOICE | people}
+    _read_address(choices)
+    with st.container(key="cp-filters"):
+        first, second = st.columns([3, 2, 3, 2]), st.columns([3, 2, 3, 2])
+    search = first[0].text_input("Search", key="history.search", placeholder="Words of the claim")
+    dates = second[0].date_input("Dates", [*_read_dates()], key="history.dates", max_value="today")
     chosen = {
         name: column.selectbox(
-            name.capitalize(), list(words), format_func=words.__getitem__, key=f"history.{name}"
+            title, list(choices[name]), format_func=choices[name].__getitem__, key=f"history.{name}"
         )
         or ""
-        for column, (name, words) in zip(columns, FILTER_CHOICES.items(), strict=True)
+        for column, (name, title) in zip(
+            (*first[1:], second[2], second[1], second[3]), FILTER_TITLES.items(), strict=True
+        )
     }
-    _write_address()
+    _write_address(dates)
     terms = extract_query_terms(search, detect_language(search)) if search else []
     if search.strip() and not terms:
         st.caption("The search holds no word that can be looked for; all runs are shown.")
+    days = [datetime.combine(day, datetime.min.time()) for day in dates]
     return RunFilter(
         tuple(terms),
-        label=chosen["label"],
-        status=chosen["status"],
-        protocol=chosen["protocol"],
-        corrected=CORRECTED_BY_CHOICE[chosen["people"]],
+        search.strip(),
+        corrected=CORRECTED_BY_CHOICE[chosen.pop("people")],
+        since=days[0].timestamp() if days else 0.0,
+        until=(days[-1] + timedelta(days=1)).timestamp() if days else 0.0,
+        **chosen,
     )
 
 
-def _read_address() -> None:
+def _read_address(choices: Mapping[str, Mapping[str, str]]) -> None:
     """Set the filters of a page just opened from its address; invalid values are ignored."""
-    for name in (*FILTER_CHOICES, SEARCH_FIELD):
+    for name in (*FILTER_TITLES, SEARCH_FIELD):
         value = st.query_params.get(name, "")
-        if f"history.{name}" not in st.session_state and value in FILTER_CHOICES.get(name, [value]):
+        if f"history.{name}" not in st.session_state and value in choices.get(name, [value]):
             st.session_state[f"history.{name}"] = value
     page = st.query_params.get("page", "")
     if "history.page" not in st.session_state and PAGE_NUMBER.fullmatch(page):
         st.session_state["history.page"] = int(page)
 
 
-def _write_address() -> None:
-    for name in (*FILTER_CHOICES, SEARCH_FIELD, "page"):
+def _read_dates() -> list[date]:
+    """Return the first and last day that the address names, or none."""
+    with contextlib.suppress(ValueError):
+        days = [date.fromisoformat(day) for day in st.query_params.get_all(DATES_FIELD)]
+        return sorted(min(day, date.today()) for day in days)[:2]
+    return []
+
+
+def _write_address(dates: Sequence[date]) -> None:
+    for name in ADDRESS_FIELDS:
         value = str(st.session_state.get(f"history.{name}") or "")
         value = "" if (name, value) == ("page", "1") else value
         if value and st.query_params.get(name) != value:
             st.query_params[name] = value
         elif not value and name in st.query_params:
             del st.query_params[name]
+    days = [day.isoformat() for day in dates]
+    if st.query_params.get_all(DATES_FIELD) != days:
+        st.query_params[DATES_FIELD] = days
 
 
 def draw_runs_page(wanted: RunFilter) -> int:
@@ -199,55 +222,87 @@ def draw_runs_page(wanted: RunFilter) -> int:
             lease=lease,
         )
         classifiers = load_present_classifiers(store, [row.run.id for row in rows])
+        # Nobody sees what others answered before they have answered themselves.
+        is_open = not project.is_blind or store.projects.role_of(
+            project.id, state.get_person(store)
+        ) in ("lead", "admin")
     if total and not rows:  # the filter leaves fewer pages than the open one's number
         st.session_state["history.page"] = 1
         st.rerun()
     if not total:
         st.info("No run matches. New check starts one.")
         return 0
-    st.caption(f"{total} run{'' if total == 1 else 's'}")
-    cells = _run_rows(rows, classifiers, policy)
-    others = sum(COLUMN_WIDTHS.get(name, 0) for name in cells[0])
-    widths = COLUMN_WIDTHS | {"Claim": max(MIN_CLAIM_WIDTH, TABLE_WIDTH - others)}
-    columns = {name: st.column_config.TextColumn(width=width) for name, width in widths.items()}
-    columns["p"]["help"] = "probability of being hallucinated"
-    chosen = draw_choice_table(cells, f"history.table.{number}", column_config=columns)
+    st.caption(
+        f"{format_count(total, 'run')}. How likely a verdict is, is the machine’s own estimate; "
+        "Calibration shows how often such estimates were right."
+    )
+    with st.container(key="cp-history", gap="xxsmall"):
+        for row in rows:
+            _draw_row(row, policy, classifiers.get(row.run.id, ""), is_open=is_open)
     pages = -(-total // PAGE_SIZE)
     if pages > 1:
         st.pagination(pages, key="history.page")
-    if chosen is not None:
-        open_run(rows[chosen].run.id)
     return total
 
 
-def _run_rows(
-    rows: Sequence[RunRow], classifiers: Mapping[str, str], policy: AutomationPolicy | None
-) -> list[dict[str, Any]]:
-    """Return the page's rows, without columns that would say nothing."""
-    cells = [_run_row(row, policy, classifiers.get(row.run.id, "")) for row in rows]
-    for name, usual in (("People say", ""), ("Status", "Finished")):
-        if all(cell[name] == usual for cell in cells):
-            for cell in cells:
-                del cell[name]
-    if set(classifiers.values()) - {SEED_VERSION}:
-        for cell, row in zip(cells, rows, strict=True):
-            cell["Classifier"] = classifiers.get(row.run.id, "")
-    return cells
-
-
-def _run_row(row: RunRow, policy: AutomationPolicy | None, version: str) -> dict[str, Any]:
-    """Return a run's row; with a policy it says which runs people are to decide."""
+def _draw_row(
+    row: RunRow, policy: AutomationPolicy | None, classifier: str, *, is_open: bool
+) -> None:
+    """Draw a run: its name and claim, which lead to it, then its verdict and how it was made."""
     run = row.run
-    people = LABEL_WORDS[row.corrected_label] if row.corrected_label else ""
-    if not people and policy is not None and policy.is_for_people(run, version):
+    claim = escape_markdown(clip_text(row.response, MAX_CLAIM_CHARS))
+    name = escape_markdown(clip_text(run.name, MAX_NAME_CHARS))
+    words = f"**{name}** {claim}" if name else claim
+    draw_link(RUN_PAGE, words, run=run.id)
+    people = ""
+    if row.corrected_label and is_open:
+        people = f"{row.corrected_by} says {LABEL_WORDS[row.corrected_label].lower()}"
+    elif not row.corrected_label and policy is not None and policy.is_for_people(run, classifier):
         people = "⚑ to decide"
-    return {
-        "Verdict": format_label(run.label),
-        "Claim": clip_text(row.response, 200),
-        "When": format_time(run.started_at),
-        "p": format_probability(run.p_hallucinated),
-        "People say": people,
-        "Status": format_status(run) + (" (imported)" if run.origin == "imported" else ""),
-        "Protocol": format_protocol(run.plan.protocol, short=True),
-        "Models": format_roster(run.plan.roster, short=True),
-    }
+    status = format_status(run)
+    parts = [
+        format_likelihood(run),
+        people,
+        "" if status == "Finished" else status,
+        "imported" if run.origin == "imported" else "",
+        ", ".join(row.sources),
+        format_protocol(run.plan.protocol, short=True),
+        format_roster(run.plan.roster, short=True),
+        "" if classifier in ("", SEED_VERSION) else f"classifier {classifier}",
+        f"by {row.author}" if row.author else "",
+        format_time(run.started_at),
+    ]
+    tag = element("span", format_label(run.label), class_=f"cp-tag cp-{run.label or 'unclear'}")
+    details = (element("bdi", f" · {part}") for part in parts if part)
+    draw_html(div("cp-quiet", tag, *details))
+
+
+def format_likelihood(run: Run) -> str:
+    """Return how likely the machine holds its label to be; empty if the label is none."""
+    if run.p_hallucinated is None or run.label in (None, "unclear"):
+        return ""
+    p = run.p_hallucinated if run.label == "hallucinated" else 1.0 - run.p_hallucinated
+    return f"{format_percent(p)} likely"
+
+
+def draw_rename(run: Run, case: Case) -> None:
+    """Draw the field in which a person names the run; without a name its claim's words stand."""
+    with st.popover("Rename", icon=":material/edit:", type="tertiary"):
+        st.text_input(
+            "Name of this run",
+            run.name,
+            MAX_NAME_CHARS,
+            key=f"run.{run.id}.name",
+            placeholder=clip_text(case.response, MAX_NAME_CHARS),
+            help="Its page, History and its report begin with it. Empty: the claim’s first words.",
+            on_change=_rename_run,
+            args=(run,),
+        )
+        show_problem("run.rename.problem")
+
+
+def _rename_run(run: Run) -> None:
+    name = " ".join(str(st.session_state[f"run.{run.id}.name"] or "").split())
+    with store_problem("run.rename.problem"), state.open_store() as store:
+        state.require_role(store, run.project_id, "annotator", "rename a run")
+        store.runs.rename(run.id, name)

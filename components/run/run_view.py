@@ -15,7 +15,7 @@ import streamlit as st
 
 from components.app import state
 from components.measure.calibration import load_past_verdicts
-from components.report import build_html_report, build_markdown_report, draw_corrected_text
+from components.report import REPORT_FORMATS, draw_corrected_text
 from components.review.correction import draw_corrections
 from components.run.audit import draw_audit, draw_audit_so_far, has_audit, list_link_targets
 from components.run.debate import (
@@ -492,10 +492,7 @@ def draw_downloads(
     name = f"counterpoint-{run.id[:8]}"
     st.subheader("Download", anchor=False)
     with st.container(horizontal=True, vertical_alignment="center"):
-        for words, file, icon, make in (
-            ("Report (HTML)", "html", "description", build_html_report),
-            ("Report (Markdown)", "md", "markdown", build_markdown_report),
-        ):
+        for file, (words, icon, make) in REPORT_FORMATS.items():
             report = functools.partial(make, run, case, progress, corrections, card, past)
             draw_download(words, report, f"{name}.{file}", f"run.report.{file}", icon)
         if progress.began_at:  # a run that never started has no trace

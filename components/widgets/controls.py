@@ -40,9 +40,10 @@ def draw_button(
     return st.button(label, key=key, on_click=act, args=args, icon=symbol, **options)
 
 
-def draw_link(page: str, label: str, icon: str, **parameters: str) -> None:
+def draw_link(page: str, label: str, icon: str = "", **parameters: str) -> None:
     """Draw a link to one of our pages, with these query parameters."""
-    st.page_link(page, label=label, icon=f":material/{icon}:", query_params=parameters)
+    symbol = f":material/{icon}:" if icon else None
+    st.page_link(page, label=label, icon=symbol, query_params=parameters)
 
 
 def draw_download(

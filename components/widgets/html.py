@@ -41,9 +41,9 @@ VERDICT_PATTERN = re.compile(
     r"(?:^|\s)verdict:\s*(?:in)?correct\b[,:]?([^.]*)\.?\s*$", re.IGNORECASE
 )
 ALLOWED_TAGS = frozenset(
-    """a article b br code dd del details div dl dt em figcaption figure h1 h2 h3 h4 header html
-    body head img ins li main mark meta ol p pre section small span strong style summary sup
-    table tbody td th thead title tr ul""".split()
+    """a article b bdi br code col colgroup dd del details div dl dt em figcaption figure h1 h2 h3
+    h4 header html body head img ins li main mark meta ol p pre section small span strong style
+    summary sup table tbody td th thead title tr ul""".split()
 )
 ALLOWED_ATTRIBUTES = frozenset(
     """class id title dir lang data-n data-say style alt src role aria-label charset colspan href
@@ -51,7 +51,7 @@ ALLOWED_ATTRIBUTES = frozenset(
 )
 # An anchor on this page, or a web address that a person may choose to open.
 HREF_PATTERN = re.compile(r"#[\w-]+|https?://[^\s\"'<>\\]+", re.ASCII | re.IGNORECASE)
-VOID_TAGS = frozenset(["br", "img", "meta"])
+VOID_TAGS = frozenset(["br", "col", "img", "meta"])
 MAX_TITLES = 20
 MEAN_LAYER = "Mean of the vote"
 WORD_LAYER = "Every word by itself"

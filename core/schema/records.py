@@ -422,7 +422,7 @@ class RoleAssignment:
 
 @dataclass(frozen=True)
 class Run:
-    """One execution of a plan over a case, as the store lists it."""
+    """One execution of a plan over a case, as the store lists it; `name` is what people call it."""
 
     id: str
     case_id: str
@@ -437,6 +437,7 @@ class Run:
     confidence: float | None = None
     origin: Literal["here", "imported"] = "here"
     parent_id: str | None = None
+    name: str = ""
 
 
 @dataclass(frozen=True)

@@ -251,3 +251,7 @@ ALTER TABLE batch_rows ADD COLUMN others TEXT NOT NULL DEFAULT '[]';
 -- m013_blocks
 --   What each stretch of a reading is: a heading, a paragraph, a row of a table.
 ALTER TABLE readings ADD COLUMN blocks TEXT NOT NULL DEFAULT '[]';
+
+-- m014_run_names
+--   What people call a run; empty: by the first words of its claim.
+ALTER TABLE runs ADD COLUMN name TEXT NOT NULL DEFAULT '';

@@ -6,6 +6,7 @@ been silent for longer than the lease, not when some other process starts.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -32,13 +33,35 @@ VERDICT_COLUMNS = ("label", "cause", "p_hallucinated", "confidence")
 
 @dataclass(frozen=True)
 class RunFilter:
-    """The filter of History; empty fields do not filter. `terms` are search terms of the case."""
+    """The filter of History; empty fields do not filter.
+
+    `terms` are search terms of the case, and `search` is part of the run's name: either finds it.
+    `document` is a source's id, `person` who submitted the text or corrected the run; the run was
+    started at or after `since`, and before `until`.
+    """
 
     terms: tuple[str, ...] = ()
+    search: str = ""
     label: str = ""
     status: str = ""
     corrected: bool | None = None
     protocol: str = ""
+    document: str = ""
+    person: str = ""
+    since: float = 0.0
+    until: float = 0.0
+
+
+# By field of a filter, the condition on runs `r` over cases `c` that a value sets.
+SIMPLE_CONDITIONS = {
+    "label": "r.label = ?",
+    "protocol": "json_extract(r.plan, '$.protocol') = ?",
+    "document": "? IN (SELECT value FROM json_each(c.payload, '$.documents') "
+    "UNION ALL SELECT value FROM json_each(c.payload, '$.images'))",
+    "person": "? IN (SELECT c.author UNION ALL SELECT author FROM standing WHERE run_id = r.id)",
+    "since": "r.started_at >= ?",
+    "until": "r.started_at < ?",
+}
 
 
 def build_run_condition(
@@ -47,12 +70,15 @@ def build_run_condition(
     """Return the SQL condition of a filter, and its values."""
     where: list[str] = ["r.project_id = ?"]
     values: list[Any] = [project_id]
+    for name, condition in SIMPLE_CONDITIONS.items():
+        if value := getattr(wanted, name):
+            where.append(condition)
+            values.append(value)
     if wanted.terms:
-        where.append("c.id IN (SELECT case_id FROM case_terms WHERE case_terms MATCH ?)")
-        values.append(" AND ".join('"' + t.replace('"', "") + '"*' for t in wanted.terms))
-    if wanted.label:
-        where.append("r.label = ?")
-        values.append(wanted.label)
+        found = "c.id IN (SELECT case_id FROM case_terms WHERE case_terms MATCH ?)"
+        where.append(f"({found} OR (? != '' AND instr(lower(r.name), lower(?))))")
+        terms = " AND ".join('"' + t.replace('"', "") + '"*' for t in wanted.terms)
+        values.extend([terms, wanted.search, wanted.search])
     if wanted.status == "interrupted":
         where.append("r.status IN ('queued', 'running') AND r.heartbeat_at <= ?")
         values.append(now - lease)
@@ -62,9 +88,6 @@ def build_run_condition(
     elif wanted.status:
         where.append("r.status = ?")
         values.append(wanted.status)
-    if wanted.protocol:
-        where.append("json_extract(r.plan, '$.protocol') = ?")
-        values.append(wanted.protocol)
     if wanted.corrected is not None:
         exists = "EXISTS" if wanted.corrected else "NOT EXISTS"
         where.append(f"{exists} (SELECT 1 FROM standing k WHERE k.run_id = r.id)")
@@ -73,14 +96,16 @@ def build_run_condition(
 
 @dataclass(frozen=True)
 class RunRow:
-    """A run as History lists it."""
+    """A run as History lists it; `sources` are the names of its files."""
 
     run: Run
     response: str
     question: str
     author: str
     corrected_label: Label | None
+    corrected_by: str
     corrections: int
+    sources: tuple[str, ...]
 
 
 class Runs(Repository):
@@ -88,7 +113,7 @@ class Runs(Repository):
 
     def add(self, run: Run, owner: str, now: float) -> None:
         """Store a queued run owned by the process that will carry it out."""
-        names = ("id", "case_id", "project_id", "started_at", "origin", "parent_id")
+        names = ("id", "case_id", "project_id", "started_at", "origin", "parent_id", "name")
         values = {name: getattr(run, name) for name in names}
         values |= {"plan": to_json(run.plan), "status": "queued"}
         insert_row(self._db, "runs", values | {"owner": owner, "heartbeat_at": now})
@@ -137,6 +162,19 @@ class Runs(Repository):
             [*run_ids, owner],
         )
         return {row["id"]: row["stop_requested_by"] for row in rows}
+
+    def rename(self, run_id: str, name: str) -> None:
+        """Store what people call a run; an empty name stands for its claim's first words."""
+        self._db.execute("UPDATE runs SET name = ? WHERE id = ?", [name, run_id])
+
+    def people(self, project_id: str) -> list[str]:
+        """Return who submitted a text of the project or corrected a run of it, by name."""
+        rows = self._db.query(
+            "SELECT author FROM cases WHERE project_id = :project UNION SELECT k.author FROM "
+            "standing k JOIN runs r ON r.id = k.run_id WHERE r.project_id = :project",
+            {"project": project_id},
+        )
+        return sorted({row["author"] for row in rows if row["author"]}, key=str.casefold)
 
     def request_stop(self, run_id: str, by: str) -> None:
         """Ask the process that has the run to stop it."""
@@ -231,15 +269,24 @@ class Runs(Repository):
         rows = self._db.query(
             "SELECT r.*, c.response, c.question, c.author, "
             "(SELECT count(*) FROM standing k WHERE k.run_id = r.id) AS corrections, "
-            "coalesce((SELECT label FROM golds g WHERE g.case_id = r.case_id AND "
-            " json_extract(g.payload, '$.origin') != 'imported' ORDER BY rowid DESC LIMIT 1), "
-            "(SELECT label FROM standing k WHERE k.run_id = r.id "
-            " ORDER BY at DESC, place DESC LIMIT 1)) AS corrected_label "
+            "(SELECT json_group_array(l.name) FROM library l WHERE l.project_id = r.project_id AND "
+            " l.source_id IN (SELECT value FROM json_each(c.payload, '$.documents') UNION ALL "
+            " SELECT value FROM json_each(c.payload, '$.images'))) AS sources, "
+            "coalesce((SELECT json_array(label, author) FROM golds g WHERE g.case_id = r.case_id "
+            " AND json_extract(g.payload, '$.origin') != 'imported' ORDER BY rowid DESC LIMIT 1), "
+            "(SELECT json_array(label, author) FROM standing k WHERE k.run_id = r.id "
+            " ORDER BY at DESC, place DESC LIMIT 1), '[null, \"\"]') AS corrected "
             f"{source} ORDER BY r.started_at DESC, r.id LIMIT ? OFFSET ?",
             [*values, limit, offset],
         )
-        names = ("response", "question", "author", "corrected_label", "corrections")
-        page_rows = [RunRow(_parse_run(row, now, lease), *(row[n] for n in names)) for row in rows]
+        page_rows = []
+        for row in rows:
+            label, by = json.loads(row["corrected"])
+            texts = {name: row[name] for name in ("response", "question", "author", "corrections")}
+            run, sources = _parse_run(row, now, lease), tuple(json.loads(row["sources"]))
+            page_rows.append(
+                RunRow(run, corrected_label=label, corrected_by=by, sources=sources, **texts)
+            )
         return page_rows, total
 
     def finished(

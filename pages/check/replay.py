@@ -2,15 +2,15 @@
 
 import streamlit as st
 
-from components.app.frame import draw_page_title
+from components.app.frame import HISTORY_PAGE, draw_not_found, draw_page_title
 from components.run.replay import draw_replay
 from components.run.run_view import load_run
-from components.widgets.controls import draw_link
 
 loaded = load_run(st.query_params.get("run", ""))
 if loaded is None:
     draw_page_title("Replay")
-    st.info("No run was found at this link. History lists runs and opens trace files.")
-    draw_link("pages/check/history.py", "History", "history")
+    run_id = st.query_params.get("run")
+    words = f"There is no run “{run_id}” here." if run_id else "The address names no run."
+    draw_not_found(f"{words} History lists all runs, and opens trace files.", HISTORY_PAGE)
     st.stop()
 draw_replay(loaded[0], loaded[1])

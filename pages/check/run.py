@@ -2,8 +2,9 @@
 
 import streamlit as st
 
-from components.app.frame import draw_page_title
+from components.app.frame import HISTORY_PAGE, draw_not_found, draw_page_title
 from components.check.batch import draw_neighbours
+from components.check.history import draw_rename
 from components.check.new_check import draw_check_again
 from components.run.run_view import (
     draw_downloads,
@@ -15,24 +16,22 @@ from components.run.run_view import (
     load_run,
     watch_status,
 )
-from components.widgets.controls import draw_link
 
 run_id = st.query_params.get("run", "")
 loaded = load_run(run_id) if run_id else None
 if loaded is None:
     draw_page_title("Run")
-    st.info(
-        "No run was found at this link. Runs are listed under History; a trace file can be "
-        "opened there too."
-    )
-    draw_link("pages/check/history.py", "History", "history")
+    words = f"There is no run “{run_id}” here." if run_id else "The address names no run."
+    draw_not_found(f"{words} History lists all runs, and opens trace files.", HISTORY_PAGE)
     st.stop()
 
 run, case, progress, corrections = loaded
-draw_page_title("Run", claim=case.response)
+draw_page_title("Run", claim=run.name or case.response)
 if batch_id := st.query_params.get("batch", ""):
     draw_neighbours(batch_id, run_id)
-draw_header(run, progress)
+with st.container(horizontal=True):
+    draw_header(run, progress)
+    draw_rename(run, case)
 if run.status in ("queued", "running"):
     follow_run(run.id)
     draw_remark_box(run)

@@ -141,6 +141,29 @@ def test_a_pages_own_address_opens_on_a_fresh_server(
     assert page.get_by_role("dialog").count() == 0
 
 
+def test_addresses_lead_where_they_say_or_say_what_was_not_found(
+    make_server: MakeServer, open_page: OpenPage
+) -> None:
+    server = make_server()
+    page = open_page(server, "/no%20such%20page")
+    page.get_by_role("heading", name="Page not found").wait_for()
+    page.get_by_text("There is no page at “/no such page”.").wait_for()
+    settle(page)
+    page.get_by_role("link", name="New check").last.click()
+    check_prepared(page)
+    verdict(page)
+    run = page.url
+    page.goto(server.url)
+    page.get_by_role("heading", name="New check").wait_for()
+    page.goto(f"{server.url}/?run={run.split('run=')[1]}")
+    verdict(page)
+    expect(page).to_have_url(run)
+    page.go_back()  # not to the address that led on, which would lead on again
+    page.get_by_role("heading", name="New check").wait_for()
+    page.goto(f"{server.url}/?run=nobody")
+    page.get_by_text("There is no run “nobody” here.").wait_for()
+
+
 def test_evidence_replay_and_report_of_a_pdf(make_server: MakeServer, open_page: OpenPage) -> None:
     """A prepared case: its page picture with the quote boxed, its report, its replay."""
     server = make_server()
@@ -159,6 +182,10 @@ def test_evidence_replay_and_report_of_a_pdf(make_server: MakeServer, open_page:
     report = Path(download.value.path()).read_text()
     assert "512 m" in report
     assert "412 m" in report
+    for name, beginning in (("PDF", b"%PDF"), ("Word", b"PK")):
+        with page.expect_download() as download:
+            page.get_by_role("button", name=f"Report ({name})").click()
+        assert Path(download.value.path()).read_bytes().startswith(beginning)
     page.get_by_role("link", name="Replay the debate").click()
     page.get_by_role("heading", name="Replay").wait_for()
     settle(page)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.report import list_audit_texts
+from components.report import build_markdown_report
 from components.run.audit import (
     build_statement_rows,
     has_audit,
@@ -25,7 +25,7 @@ from components.run.audit import (
 from components.run.tool_views import drop_repeated_sources, is_already_shown
 from components.widgets.html import HtmlMark, LinkTarget, render_marked_text
 from core.schema.events import MemoryEntry, MemoryUpdated, RunStarted, ToolCalled, ToolUse
-from core.schema.records import Label, Passage, Plan
+from core.schema.records import Label, Passage, Plan, Run
 from core.schema.run_state import fold_events
 from tests.audits_told import CASE, PASSAGE, RESPONSE, SENTENCES, STEPS, begun, told
 from tests.components.test_markup import NASTY, bare
@@ -68,8 +68,9 @@ def test_what_says_nothing_to_check_has_no_label() -> None:
     assert summarize_statements(build_statement_rows(DONE)).endswith(
         "of 5 statements; 1 with nothing to check"
     )
-    told = list_audit_texts(DONE)[-1]
-    assert told.startswith("5. Nothing to check: What a sight!")
+    run = Run("r", CASE.id, CASE.project_id, Plan("audit"), "finished", 0.0)
+    report = build_markdown_report(run, CASE, DONE, [], None)
+    assert "| 5 | What a sight! | Nothing to check |  |" in report
 
 
 def test_a_row_opens_on_its_steps_memory_and_what_reflection_changed() -> None:

@@ -218,7 +218,7 @@ def test_a_passages_neighbours_are_shown_on_demand(app: OpenApp) -> None:
 
 def test_an_unknown_run_is_no_error_page(app: OpenApp) -> None:
     at = app(RUN, run="0" * 32)
-    assert "No run was found at this link" in at.info[0].value
+    assert "There is no run “" in at.info[0].value
 
 
 def test_a_correction_takes_a_label_and_a_reason(app: OpenApp, run_id: str, home: Path) -> None:

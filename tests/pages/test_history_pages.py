@@ -4,45 +4,142 @@ from __future__ import annotations
 
 import re
 import time
+from dataclasses import replace
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
+from components.check.history import format_likelihood
 from components.report import build_runs_report, load_reported_runs
 from core.learning.retrain import rescore_runs
 from core.review.people import ensure_project
+from core.schema.records import Label, Plan, Run
 from core.schema.reviews import Correction
 from core.store import open_store
 from core.store.runs import RunFilter
 from core.store.versions import ClassifierVersion
 from core.verdict.classifier import ClassifierHead, get_version_folder, save_head
-from tests.pages.conftest import CATS, WRONG, OpenApp, query
+from tests.pages.conftest import CATS, WRONG, OpenApp, drawn, query
+
+
+def rows(at: AppTest) -> list[str]:
+    """The line under each listed run, in order."""
+    return [
+        re.sub(r"<[^>]+>", "", html.proto.body)
+        for html in at.get("html")
+        if html.proto.body.startswith('<div class="cp-quiet"><span class="cp-tag')
+    ]
+
+
+def claims(at: AppTest) -> list[str]:
+    """The words of each link to a run, in order."""
+    return [link.proto.label for link in at.get("page_link") if "run=" in link.proto.query_string]
 
 
 def test_history_finds_and_filters(app: OpenApp, run_id: str) -> None:
     at = app("pages/check/history.py")
-    assert len(at.dataframe[0].value) == 1
-    assert at.dataframe[0].value["Models"][0] == "Built-in engine"
+    (line,) = rows(at)
+    for words in (
+        "Hallucinated",
+        "cats.txt",
+        "Debate in turn (CEDA)",
+        "Built-in engine",
+        "by Mira",
+    ):
+        assert words in line
     at.text_input(key="history.search").set_value("pawed").run()
-    assert len(at.dataframe[0].value) == 1
+    assert len(rows(at)) == 1
     at.text_input(key="history.search").set_value("zebra").run()
     assert "No run matches" in at.info[0].value
     at.text_input(key="history.search").set_value("").run()
-    at.selectbox(key="history.label").set_value("supported").run()
-    assert "No run matches" in at.info[0].value
-    at.selectbox(key="history.label").set_value("").run()
-    assert at.dataframe[0].value["Protocol"][0] == "Debate in turn (CEDA)"
-    at.selectbox(key="history.protocol").set_value("mad").run()
-    assert "No run matches" in at.info[0].value
-    assert query(at, "protocol") == "mad"
+    for name, value in (("label", "supported"), ("protocol", "mad"), ("people", "corrected")):
+        at.selectbox(key=f"history.{name}").set_value(value).run()
+        assert "No run matches" in at.info[0].value
+        assert query(at, name) == value
+        at.selectbox(key=f"history.{name}").set_value("").run()
+        assert len(rows(at)) == 1
 
 
-def test_history_opens_a_run(app: OpenApp, run_id: str) -> None:
+def test_history_filters_by_document_person_and_dates(app: OpenApp, run_id: str) -> None:
     at = app("pages/check/history.py")
-    at.session_state["history.table.1"] = {"selection": {"rows": [0], "columns": [], "cells": []}}
-    at.run()
+    document = at.selectbox(key="history.document")
+    assert document.options == ["any", "cats.txt"]
+    document.select("cats.txt").run()
+    assert at.selectbox(key="history.person").options == ["any", "Mira"]
+    at.selectbox(key="history.person").select("Mira").run()
+    assert len(rows(at)) == 1
+    today = date.today()
+    at.date_input(key="history.dates").set_value((today - timedelta(9), today)).run()
+    assert len(rows(at)) == 1
+    at.date_input(key="history.dates").set_value((today - timedelta(9), today - timedelta(8))).run()
+    assert "No run matches" in at.info[0].value
+    days = [day.isoformat() for day in (today - timedelta(9), today - timedelta(8))]
+    assert at.query_params["dates"] == days
+    at = app("pages/check/history.py", dates=today.isoformat())
+    assert len(rows(at)) == 1
+    assert not app("pages/check/history.py", dates="yesterday").exception
+
+
+def test_history_shows_the_whole_claim_and_leads_to_its_run(app: OpenApp, run_id: str) -> None:
+    at = app("pages/check/history.py")
+    assert [label.replace("\\", "") for label in claims(at)] == [WRONG]
+    assert f"run={run_id}" in at.get("page_link")[-1].proto.query_string
+
+
+def test_a_run_can_be_renamed_and_keeps_its_name(app: OpenApp, run_id: str) -> None:
+    at = app("pages/check/run.py", run=run_id)
+    assert at.title[0].value.replace("\\", "").startswith("Female cats tend to be left pawed.")
+    at.text_input(key=f"run.{run_id}.name").set_value("  The *paws*  again ").run()
     assert not at.exception
-    assert query(at, "run") == run_id
+    assert at.title[0].value == r"The \*paws\* again · Run"
+    history = app("pages/check/history.py", search="paws")
+    assert claims(history)[0].startswith(r"**The \*paws\* again** Female cats")
+    at.text_input(key=f"run.{run_id}.name").set_value("").run()
+    assert at.title[0].value.startswith("Female cats")
+
+
+@pytest.mark.parametrize(
+    ("p", "label", "words"),
+    [
+        (1.0, "hallucinated", "over 99% likely"),
+        (0.0, "supported", "over 99% likely"),
+        (0.17, "supported", "83% likely"),
+        (None, "unclear", ""),
+        (0.5, "unclear", ""),
+    ],
+)
+def test_no_verdict_is_listed_as_certain(p: float | None, label: Label, words: str) -> None:
+    run = Run("r", "c", "p", Plan(), "finished", 1.0, label=label, p_hallucinated=p)
+    assert format_likelihood(run) == words
+
+
+def test_in_a_blind_project_history_keeps_to_itself_what_others_said(
+    app: OpenApp, run_id: str, home: Path
+) -> None:
+    correct(home, run_id)
+    assert "Ana says supported" in rows(app("pages/check/history.py"))[0], "Mira is the admin"
+    with open_store(home) as store:
+        project = store.projects.all()[0]
+        store.projects.save(replace(project, is_blind=True))
+        store.projects.save_note("person", "Ben")
+    assert "Ana" not in rows(app("pages/check/history.py"))[0]
+
+
+def test_a_root_address_with_a_run_leads_there(app: OpenApp, run_id: str) -> None:
+    at = app(run=run_id)
+    (script,) = [body for body in map(str, drawn(at).splitlines()) if "location.replace" in body]
+    assert f'"run?run={run_id}"' in script
+    evil = drawn(app(run="</script><b>")).split("location.replace")[1]
+    assert "</script><b>" not in evil
+
+
+def test_addresses_of_unknown_runs_say_what_was_not_found(app: OpenApp) -> None:
+    at = app("pages/check/run.py", run="nobody")
+    assert "There is no run “nobody” here" in at.info[0].value
+    at = app("pages/check/replay.py")
+    assert "The address names no run" in at.info[0].value
 
 
 def test_a_trace_goes_out_and_comes_in(app: OpenApp, run_id: str, home: Path) -> None:
@@ -75,7 +172,7 @@ def test_a_page_of_history_that_is_not_there_is_the_first(
 ) -> None:
     at = app("pages/check/history.py", page=page)
     assert not at.exception
-    assert len(at.dataframe[0].value) == 1
+    assert len(rows(at)) == 1
 
 
 def report(home: Path, wanted: RunFilter) -> str:
@@ -125,15 +222,14 @@ def test_history_and_the_run_show_whose_verdict_it_is(
     app: OpenApp, run_id: str, home: Path
 ) -> None:
     at = app("pages/check/history.py")
-    assert "Classifier" not in at.dataframe[0].value.columns, "all are the seed's"
+    assert "classifier" not in rows(at)[0], "it is the seed's"
     save_head(get_version_folder(home, "v1"), ClassifierHead((0.0,) * WIDTH, -3.0), {})
     with open_store(home) as store:
         store.versions.add(ClassifierVersion("v1", 1.0, "Mira", {}))
         assert rescore_runs(store, home, "v1", by="Mira").changed == 1
     at.run()
-    table = at.dataframe[0].value
-    assert list(table["Classifier"]) == ["v1"]
-    assert "Unclear" in table["Verdict"][0], "the judge called it hallucinated"
+    assert "classifier v1" in rows(at)[0]
+    assert "Unclear" in rows(at)[0], "the judge called it hallucinated"
     at = app("pages/check/run.py", run=run_id)
     shown = " ".join(str(getattr(html, "value", "")) for html in at.get("html"))
     assert "Scored again by classifier v1" in shown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import replace
 
 import pytest
 
@@ -17,11 +18,11 @@ from core.schema.events import (
     RunStopped,
     TurnDelta,
 )
-from core.schema.records import Case, Plan, Project, Run, Span, Verdict
+from core.schema.records import Case, LibraryEntry, Plan, Project, Run, Span, Verdict
 from core.schema.reviews import Correction
 from core.schema.run_state import can_resume, fold_events
 from core.store import Store
-from core.store.runs import RunFilter
+from core.store.runs import RunFilter, RunRow
 from core.store.sqlite import event_from_json, to_json
 from tests.fakes import make_case
 
@@ -181,6 +182,32 @@ def test_history_filters_and_counts(store: Store, case: Case) -> None:
         )
     assert page(RunFilter(corrected=True))[0] == ["r05"]
     assert page(RunFilter(corrected=False))[1] == 30
+    assert page(RunFilter(person="Mira"))[0] == ["r05"]
+    assert store.runs.people("project") == sorted({case.author, "Mira"} - {""})
+    assert page(RunFilter(since=129.0, until=500.0))[0] == ["r29"]
+
+
+def test_history_finds_runs_by_document_and_by_the_name_they_were_given(store: Store) -> None:
+    store.projects.save(Project("project", "Ours", 1.0))
+    for number, sources in enumerate(((), ("a",), ("b",))):
+        case = replace(make_case("The tower", id=f"c{number}"), documents=sources[:1])
+        store.cases.add(replace(case, images=("picture",) if sources == ("b",) else ()), ["tower"])
+        store.runs.add(
+            Run(f"r{number}", case.id, "project", Plan(), "queued", number), "me", number
+        )
+    store.library.add(LibraryEntry("a", "project", "a, b.pdf", "pdf", 1, "ready", "Mira", 1.0))
+    with store.writing():
+        store.runs.rename("r2", "Board meeting, 3rd draft")
+
+    def page(wanted: RunFilter) -> list[RunRow]:
+        return store.runs.page("project", wanted, limit=5, offset=0, now=9.0, lease=LEASE)[0]
+
+    (found,) = page(RunFilter(document="a"))
+    assert (found.run.id, found.sources) == ("r1", ("a, b.pdf",))
+    assert [row.run.id for row in page(RunFilter(document="picture"))] == ["r2"]
+    (named,) = page(RunFilter(terms=("board",), search="board MEETING"))
+    assert (named.run.id, named.run.name) == ("r2", "Board meeting, 3rd draft")
+    assert len(page(RunFilter(terms=("tow",), search="tow"))) == 3
 
 
 def test_quotes_in_a_search_are_only_words(store: Store, case: Case) -> None:

@@ -2,7 +2,8 @@
 
 Run once for every release that adds a migration; files of earlier releases are never written
 again. It holds one finished check of our own text, its correction, a call to a language model, a
-roster, an edited prompt, and a project's settings.
+roster, an edited prompt, and a project's settings. It was checked without the weights, which
+change between releases.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sqlite3
 import tempfile
 from pathlib import Path
 
+import core.baseline.entailment
 from core.pipeline.single_check import CheckRequest, check_once
 from core.schema.records import Run, Span, new_id
 from core.schema.reviews import Correction
@@ -21,6 +23,7 @@ from core.store.database import DATABASE_FILE
 from core.store.ledger import LedgerRow
 from core.store.migrations import migrations
 from core.store.projects import PromptEdit
+from tests.readers import paw_assessor
 
 FOLDER = Path(__file__).parent
 CLAIM = "Female cats tend to be left pawed."
@@ -29,6 +32,7 @@ TEXT = "Female cats tend to be right pawed, while male cats are more often left 
 
 def main() -> None:
     """Make a home with one check in it and keep a packed copy of its database."""
+    core.baseline.entailment.load_shared_assessor = paw_assessor
     ticks = iter(range(1_700_000_000, 1_700_001_000))
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "home"
