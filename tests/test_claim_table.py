@@ -12,18 +12,23 @@ import pytest
 from core.documents.library import store_file
 from core.documents.tables import safe_cell
 from core.pipeline.batch_check import (
+    find_problems,
     format_results_csv,
     load_batch_results,
     read_claims,
     resume_batch,
     start_batch,
+    summarize_run,
 )
 from core.pipeline.jobs import JobRunner
 from core.review.people import ensure_project
 from core.runtime.config import Settings
 from core.runtime.errors import InputError
+from core.schema.events import ProblemMet
 from core.schema.records import Plan
-from core.store import open_store
+from core.schema.run_state import fold_events
+from core.store import Store, open_store
+from core.store.traces import export_trace, import_trace
 
 pytestmark = pytest.mark.usefixtures("without_weights")
 
@@ -34,6 +39,15 @@ Female cats tend to be left pawed.,,cats.txt
 "Yes, they do.",Do female cats tend to be right pawed?,cats.txt; none.txt
 ,,cats.txt
 """
+
+
+def results_csv(store: Store, batch: str) -> str:
+    """The results of a batch as they are downloaded."""
+    rows = load_batch_results(store, batch)
+    found = [summarize_run(store, run) for _, run in rows]
+    return format_results_csv(rows, found, lambda run: f"http://here/run?run={run}").decode(
+        "utf-8-sig"
+    )
 
 
 @pytest.mark.parametrize(
@@ -63,7 +77,7 @@ def test_further_columns_come_back_with_the_results(home: Path) -> None:
         batch = start_batch(
             store, JobRunner(home), project, rows, author="Mira", name="t.csv", plan=Plan()
         )
-        text = format_results_csv(load_batch_results(store, batch)).decode("utf-8-sig")
+        text = results_csv(store, batch)
     header, one, two = csv.reader(io.StringIO(text))
     assert header[-3:] == ["Ticket", "label (table)", "Ticket"]
     assert one[-3:] == ["T-1", "old", "'=SUM(A1)"]
@@ -79,15 +93,57 @@ def test_further_columns_come_back_with_the_results(home: Path) -> None:
         (b"", "found none"),
         (b"claim\n" + b"x\n" * 11, "at most 10 claims, found more"),
         ("claim\nCafé".encode("latin-1"), "UTF-8"),
-        (b'claim\nOne.\n"Two.\nThree.\nFour.', "begins in line 3 do not match"),
-        (b'claim\n"Two.\nThree.\n"Four" is even.', "begins in line 2 do not match"),
-        (b'claim\n\n"Hamlet" is a play.', "begins in line 3 do not match"),
-        (b'claim\tfile\n"One.\ta.txt', "begins in line 2 do not match"),
+        (b"PK\x03\x04 and so on", "is a workbook, not plain text; save its sheet as CSV"),
     ],
 )
 def test_bad_tables_are_refused_in_words(data: bytes, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_claims("t.csv", data, 10)
+
+
+@pytest.mark.parametrize(
+    ("data", "claims", "problems"),
+    [
+        (b'claim\nOne.\n"Two.\nThree.', ["One.", '"Two.', "Three."], {2: "line 3 do not match"}),
+        (
+            b'claim\n"Two.\nThree.\n"Four" is even.\nFive.',
+            ['"Two.', "Three.", '"Four" is even.', "Five."],
+            {1: "line 2 do not match", 3: "line 4 do not match"},
+        ),
+        (b'claim\n\n"Hamlet" is a play.', ['"Hamlet" is a play.'], {1: "line 3 do not match"}),
+        (b'claim\tfile\n"One.\ta.txt', ['"One.\ta.txt'], {1: "line 2 do not match"}),
+        (b"claim\nOne, two.\nThree.,,", ["One  two.", "Three."], {1: "more cells than the header"}),
+        (b'claim\n"Two\nlines"\n"a" b', ["Two\nlines", '"a" b'], {2: "line 4 do not match"}),
+    ],
+)
+def test_a_broken_row_is_refused_alone(
+    data: bytes, claims: list[str], problems: dict[int, str]
+) -> None:
+    rows = read_claims("t.csv", data, 10)
+    assert [row.claim for row in rows] == claims
+    assert {row.number for row in rows if row.problem} == set(problems)
+    assert all(words in rows[number - 1].problem for number, words in problems.items())
+
+
+def test_what_prevents_a_row_is_known_before_it_runs(home: Path) -> None:
+    with open_store(home) as store:
+        project = ensure_project(store, "Mira", 1.0)
+        for name in ("cats.txt", "cut.pdf"):
+            data = b"%PDF-" if name.endswith("pdf") else CATS.encode()
+            entry = store_file(store, home, project.id, name, data, "Mira", 1.0, Settings())
+        store.library.set_status(entry.id, "refused", "“cut.pdf” could not be read.")
+        store.projects.save_setting("response_characters", 100)
+        data = (
+            b"claim,document\nFine.,cats.txt\n ,cats.txt\nGone.,a.pdf; b.pdf\nCut.,cut.pdf\n"
+        ) + b"It is too long. " * 7
+        rows = find_problems(store, project.id, read_claims("t.csv", data, 10))
+    assert [row.problem for row in rows][:4] == [
+        "",
+        "It has no text to check.",
+        "The library has no file called a.pdf, b.pdf.",
+        "“cut.pdf” could not be read.",
+    ]
+    assert "at most 100 characters" in rows[4].problem
 
 
 @pytest.fixture
@@ -110,17 +166,23 @@ def test_rows_are_checked_and_bad_ones_say_why(home: Path, batch: str) -> None:
     labels = [run.label if run else None for _, run in found]
     assert labels == ["supported", "hallucinated", None, None]
     assert "no file called none.txt" in found[2][0].problem
-    assert found[3][0].problem == "Enter a text to check."
+    assert found[3][0].problem == "It has no text to check."
 
 
 def test_results_go_out_as_a_table(home: Path, batch: str) -> None:
     with open_store(home) as store:
-        text = format_results_csv(load_batch_results(store, batch)).decode("utf-8-sig")
+        text = results_csv(store, batch)
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [row["label"] for row in rows] == ["supported", "hallucinated", "", ""]
     assert rows[0]["claim"] == "Female cats tend to be right pawed."
     assert float(rows[1]["p_hallucinated"]) > 0.5
     assert rows[2]["status"] == "not checked"
+    assert rows[1]["marked_words"] == "left"
+    assert CATS in rows[0]["source_says"]
+    assert "(cats.txt)" in rows[1]["source_says"]
+    assert "Verdict: INCORRECT" in rows[1]["reason"]
+    assert rows[1]["link"].endswith(rows[1]["run_id"])
+    assert (rows[2]["reason"], rows[2]["link"]) == ("", "")
     asked = "Do female cats tend to be right pawed?"
     assert [row["question"] for row in rows] == ["", "", asked, ""]
 
@@ -159,6 +221,28 @@ def test_a_row_says_what_it_rests_on(home: Path) -> None:
             assert row.run_id
             assert jobs.wait(row.run_id, 60)
     assert [set(names) for names in named] == [{"cats.txt", "more.md"}, {"more.md"}]
+
+
+def test_the_record_of_a_run_begins_with_the_files_that_could_not_be_read(home: Path) -> None:
+    unread = ProblemMet(1.0, "reading", "“cut.pdf” could not be read.", "cut.pdf")
+    with open_store(home) as store:
+        project = ensure_project(store, "Mira", 1.0)
+        jobs = JobRunner(home)
+        rows = read_claims("t.csv", b"claim\nOne.\n", 10)
+        batch = start_batch(
+            store, jobs, project, rows, author="Mira", name="t", plan=Plan(), unread=[unread]
+        )
+        ((row, _),) = load_batch_results(store, batch)
+        assert row.run_id
+        assert jobs.wait(row.run_id, 60)
+        events = [event for _, event in store.runs.events(row.run_id)]
+        trace = export_trace(store, row.run_id, 1e12, 6.0)
+        copy = import_trace(store, trace, project.id, lambda *_: [])
+        copied = fold_events(event for _, event in store.runs.events(copy))
+    assert events[0] == unread
+    assert fold_events(events).problems == [unread]
+    assert fold_events(events).verdict is not None
+    assert copied.problems == [unread]
 
 
 def test_open_rows_are_taken_up_again(home: Path, batch: str) -> None:

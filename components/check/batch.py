@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any
 
 import streamlit as st
 
 from components.app import state
 from components.check.new_check import (
+    draw_language_gaps,
     draw_library_choice,
     draw_sources,
     draw_uploader,
     get_project_roster,
+    list_unread,
+    split_sources,
 )
 from components.check.roster_choice import (
     build_plan,
@@ -38,6 +42,7 @@ from components.widgets.controls import (
     show_problem,
     store_problem,
 )
+from components.widgets.html import strip_verdict_line
 from components.widgets.wording import (
     LABEL_SIGNS,
     LABEL_WORDS,
@@ -46,17 +51,22 @@ from components.widgets.wording import (
     format_label,
     format_probability,
     format_roster,
+    format_rows,
     format_status,
     format_time,
 )
 from core.baseline.wording import format_count
 from core.pipeline.batch_check import (
     ClaimRow,
+    RunFindings,
+    find_problems,
     format_results_csv,
     load_batch_results,
+    load_entries_by_name,
     read_claims,
     resume_batch,
     start_batch,
+    summarize_run,
 )
 from core.runtime.config import Settings
 from core.runtime.errors import InputError
@@ -69,7 +79,14 @@ MAX_PROBLEMS = 3
 MAX_OTHER_COLUMNS = 6  # further columns of the table that are shown; the CSV has all
 PAGE_KEY = "many"
 PREVIEW_ROWS = 10
-MAX_SHOWN_ROWS = 11  # more of them scroll within the table
+ROW_HEIGHT = 76  # pixels: four lines of text
+MAX_SHOWN_ROWS = 8  # more of them scroll within the table
+# The cells of a table under way grow, but its columns keep the width of the first ones.
+COLUMN_WIDTHS = {
+    "Row": 45, "Verdict": 112, "Claim": 210, "Marked words": 95, "The source says": 170,
+    "Reason": 190, "p": 50, "Status": 140, "Sources": 140, "Link": 60,
+    "Why it cannot be checked": 420,
+}  # fmt: skip
 BatchResults = Sequence[tuple[BatchRow, Run | None]]
 
 
@@ -89,6 +106,7 @@ def draw_batch(batch_id: str) -> None:
     with state.open_store() as store:
         batch = _load_visible_batch(store, batch_id)
         rows = load_batch_results(store, batch_id) if batch else []
+        findings = [summarize_run(store, run) for _, run in rows]
     draw_link("pages/check/batch.py", "All tables", "arrow_back")
     if batch is None:
         st.info("There is no table at this link here.")
@@ -99,7 +117,8 @@ def draw_batch(batch_id: str) -> None:
     if any(run is not None and run.status in ACTIVE_STATUSES for _, run in rows):
         _follow(batch)
     else:
-        _draw_results(batch_id, rows, finished=True)
+        st.caption(_count_rows(rows))
+        _draw_results(batch_id, rows, findings, finished=True)
         unfinished = sum(
             bool(row.case_id) and (run is None or can_resume(run)) for row, run in rows
         )
@@ -140,33 +159,50 @@ def draw_neighbours(batch_id: str, run_id: str) -> None:
 def _follow(batch: Batch) -> None:
     with state.open_store() as store:
         rows = load_batch_results(store, batch.id) if _load_visible_batch(store, batch.id) else []
+        findings = [summarize_run(store, run) for _, run in rows]
     alive = [run.id for _, run in rows if run is not None and run.status in ACTIVE_STATUSES]
     if not alive:
         st.rerun()
         return
-    checked = sum(run is not None and run.status == "finished" for _, run in rows)
-    words = f"{checked} of {len(rows)} claims checked, {len(alive)} to go"
-    st.progress(1 - len(alive) / len(rows), text=words)
+    st.progress(1 - len(alive) / len(rows), text=_count_rows(rows))
     draw_button("Stop all", "many.stop", stop_runs, alive, batch.project_id, icon="stop")
-    _draw_results(batch.id, rows, finished=False)
+    _draw_results(batch.id, rows, findings, finished=False)
 
 
-def _draw_results(batch_id: str, rows: BatchResults, *, finished: bool) -> None:
-    _draw_counts(rows)
+def _draw_results(
+    batch_id: str, rows: BatchResults, findings: Sequence[RunFindings], *, finished: bool
+) -> None:
+    _draw_problems(rows)
+    base = str(st.context.url or "").rpartition("/")[0]
+
+    def make_link(run_id: str) -> str:
+        return f"{base}/run?run={run_id}&batch={batch_id}"
+
+    link = st.column_config.LinkColumn(display_text="Open", width=COLUMN_WIDTHS["Link"])
     chosen = draw_choice_table(
-        [_result_row(row, run) for row, run in rows],
+        [
+            _result_row(row, run, found, make_link)
+            for (row, run), found in zip(rows, findings, strict=True)
+        ],
         f"many.results.{finished}",
-        height="content" if len(rows) <= MAX_SHOWN_ROWS else 420,
-        column_config={"Claim": st.column_config.TextColumn(width="large")},
+        height="content" if len(rows) <= MAX_SHOWN_ROWS else (MAX_SHOWN_ROWS + 1) * ROW_HEIGHT,
+        row_height=ROW_HEIGHT,
+        placeholder="",
+        column_config=_list_columns(*COLUMN_WIDTHS) | {"Link": link},
     )
-    with st.container(horizontal=True):
-        name = f"counterpoint-{batch_id[:8]}.csv"
-        draw_download(
-            "Results (CSV)", lambda: format_results_csv(rows), name, f"many.csv.{finished}"
-        )
+    draw_download(
+        "Results (CSV)",
+        lambda: format_results_csv(rows, findings, make_link),
+        f"counterpoint-{batch_id[:8]}.csv",
+        f"many.csv.{finished}",
+    )
     if chosen is not None:
         row, run = rows[chosen]
         _open_row(row, run.id if run else None)
+
+
+def _list_columns(*names: str) -> dict[str, Any]:
+    return {name: st.column_config.Column(width=COLUMN_WIDTHS[name]) for name in names}
 
 
 def _open_row(row: BatchRow, run_id: str | None) -> None:
@@ -176,22 +212,32 @@ def _open_row(row: BatchRow, run_id: str | None) -> None:
         st.info(escape_markdown(row.problem) or "This row was not checked.")
 
 
-def _draw_counts(rows: BatchResults) -> None:
-    """Draw the number of rows by label, and why others were not checked."""
+def _count_rows(rows: BatchResults) -> str:
+    """Return the number of rows, and of those with each label or without one; they add up."""
     labels = Counter(run.label for _, run in rows if run is not None and run.label)
-    unlabelled = len(rows) - labels.total()
+    to_go = sum(run is not None and run.status in ACTIVE_STATUSES for _, run in rows)
+    refused = sum(bool(row.problem) for row, _ in rows)
     words = [f"{LABEL_SIGNS[label]} {labels[label]} {label}" for label in LABEL_WORDS]
-    if unlabelled:
-        words.append(f"{unlabelled} without a verdict")
-    st.caption(" · ".join(words))
-    problems = Counter(row.problem for row, _ in rows if row.problem)
-    for problem, count in problems.most_common(MAX_PROBLEMS):
-        rows_were = "1 row was" if count == 1 else f"{count} rows were"
-        st.warning(
-            f"{rows_were} not checked: {escape_markdown(problem)}", icon=":material/warning:"
-        )
-    if len(problems) > MAX_PROBLEMS:
-        st.caption("More problems are listed in the Status column.")
+    counts = {
+        "to go": to_go,
+        "not checked": refused,
+        "without a verdict": len(rows) - labels.total() - to_go - refused,
+    }
+    words += [f"{count} {name}" for name, count in counts.items() if count]
+    return f"{format_count(len(rows), 'row')}: {' · '.join(words)}"
+
+
+def _draw_problems(rows: BatchResults) -> None:
+    """Draw which rows were not checked, and why."""
+    numbers: dict[str, list[int]] = {}
+    for row, _ in rows:
+        if row.problem:
+            numbers.setdefault(row.problem, []).append(row.row)
+    for problem, listed in list(numbers.items())[:MAX_PROBLEMS]:
+        words = f"{format_rows(listed)} not checked: {problem}"
+        st.warning(escape_markdown(words), icon=":material/warning:")
+    if len(numbers) > MAX_PROBLEMS:
+        st.caption("More problems are listed in the Reason column.")
 
 
 def _resume(batch_id: str) -> None:
@@ -201,14 +247,20 @@ def _resume(batch_id: str) -> None:
         )
 
 
-def _result_row(row: BatchRow, run: Run | None) -> dict[str, Any]:
+def _result_row(
+    row: BatchRow, run: Run | None, found: RunFindings, make_link: Callable[[str], str]
+) -> dict[str, Any]:
     return {
         "Row": row.row,
         "Verdict": format_label(run.label if run else None),
-        "Claim": clip_text(row.claim, 200),
+        "Claim": clip_text(row.claim, 130),
+        "Marked words": clip_text(found.marked_words, 50),
+        "The source says": clip_text(found.source_says, 100),
+        "Reason": clip_text(row.problem or strip_verdict_line(found.reason), 110),
         "p": format_probability(run.p_hallucinated if run else None),
-        "Status": row.problem or (format_status(run) if run else "not checked"),
+        "Status": format_status(run) if run else "not checked",
         "Sources": "; ".join(row.sources),
+        "Link": make_link(row.run_id) if row.run_id else None,
         **{
             f"{title} (table)": clip_text(cell, 200)
             for title, cell in row.others[:MAX_OTHER_COLUMNS]
@@ -236,17 +288,49 @@ def draw_new_table() -> None:
     except InputError as error:
         st.error(escape_markdown(str(error)), icon=":material/error:")
         return
-    st.markdown(f"**{len(rows)} claims** in {escape_markdown(name)}")
-    shown = [(r.claim, r.question, "; ".join(r.sources)) for r in rows[:PREVIEW_ROWS]]
-    draw_table([dict(zip(("Claim", "Question", "Sources"), row, strict=True)) for row in shown])
-    if len(rows) > PREVIEW_ROWS:
-        st.caption(f"The first {PREVIEW_ROWS} of them.")
-    if sources:
-        st.caption(f"Every row also uses the {format_count(len(sources), 'file')} chosen here.")
-    elif not any(row.sources for row in rows):
+    with state.open_store() as store:
+        project = state.get_project(store)
+        rows = find_problems(store, project.id, rows)
+        by_name = load_entries_by_name(store, project.id)
+    checked = _draw_rows(name, rows)
+    used = [*chain(*split_sources(sources))]
+    if used:
+        st.caption(f"Every row also uses the {format_count(len(used), 'file')} chosen here.")
+    elif checked and not any(row.sources for row in checked):
         words = "No file is chosen and no row names one: without evidence every verdict is unclear."
         st.warning(words, icon=":material/warning:")
-    _draw_start(name, rows, sources, settings)
+    if checked:
+        named = [[by_name[name].id for name in row.sources] for row in checked]
+        texts = [(r.number, r.claim, [*used, *ids]) for r, ids in zip(checked, named, strict=True)]
+        draw_language_gaps(texts, "many")
+        _draw_start(name, rows, used, settings)
+
+
+def _draw_rows(name: str, rows: Sequence[ClaimRow]) -> list[ClaimRow]:
+    """Draw the rows that cannot be checked, and why, then the others; return the others."""
+    checked, refused = ([r for r in rows if bool(r.problem) is bad] for bad in (False, True))
+    words = f"**{format_count(len(rows), 'row')}** in {escape_markdown(name)}"
+    if refused:
+        words += f": {len(checked)} can be checked, {len(refused)} cannot"
+    st.markdown(words)
+    if refused:
+        draw_table(
+            [
+                {"Row": r.number, "Why it cannot be checked": r.problem, "Claim": r.claim}
+                for r in refused
+            ],
+            height="content" if len(refused) <= MAX_SHOWN_ROWS else MAX_SHOWN_ROWS * ROW_HEIGHT,
+            row_height=ROW_HEIGHT,
+            column_config=_list_columns("Row", "Why it cannot be checked"),
+        )
+    shown = [(r.number, r.claim, r.question, "; ".join(r.sources)) for r in checked[:PREVIEW_ROWS]]
+    titles = ("Row", "Claim", "Question", "Sources")
+    if shown:
+        rows_shown = [dict(zip(titles, row, strict=True)) for row in shown]
+        draw_table(rows_shown, column_config=_list_columns("Row"))
+    if len(checked) > PREVIEW_ROWS:
+        st.caption(f"The first {PREVIEW_ROWS} of the {len(checked)} that can be checked.")
+    return checked
 
 
 def _draw_start(name: str, rows: list[ClaimRow], sources: list[str], settings: Settings) -> None:
@@ -260,7 +344,7 @@ def _draw_start(name: str, rows: list[ClaimRow], sources: list[str], settings: S
         plan = build_plan(
             roster, settings.max_turns, settings.passages, protocol=protocol, options=options
         )
-        checks = [(row.claim, row.question) for row in rows]
+        checks = [(row.claim, row.question) for row in rows if not row.problem]
         with state.open_store() as store:  # without the sources that rows name themselves
             st.caption(
                 describe_expectation(store, load_library_entries(store, sources), checks, plan)
@@ -268,7 +352,8 @@ def _draw_start(name: str, rows: list[ClaimRow], sources: list[str], settings: S
     except InputError as error:
         st.error(escape_markdown(str(error)), icon=":material/error:")
         return
-    if st.button("Check them", key="many.start", type="primary", icon=":material/gavel:"):
+    label = f"Check {format_count(len(checks), 'row')}"
+    if st.button(label, key="many.start", type="primary", icon=":material/gavel:"):
         _start_checks(name, rows, sources, plan)
 
 
@@ -321,6 +406,7 @@ def _start_checks(name: str, rows: list[ClaimRow], common: list[str], plan: Plan
             name=name,
             plan=plan,
             common=common,
+            unread=list_unread("many") if st.session_state.get("many.common") else (),
             typed=state.get_typed_keys(),
         )
     st.session_state.pop("many.pasted", None)

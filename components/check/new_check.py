@@ -34,16 +34,19 @@ from components.widgets.wording import (
     escape_markdown,
     format_bytes,
     format_count,
+    format_rows,
     format_time,
 )
 from core.baseline.examples import PREPARED_CASES, PreparedCase
 from core.debate.protocols import has_turns, list_protocols, require_protocol
 from core.documents.library import store_file
 from core.documents.readers import list_endings
+from core.documents.segmentation import describe_language_gap, detect_prose_language
 from core.pipeline.run_factory import require_keys
 from core.pipeline.single_check import CaseDraft, store_case
 from core.runtime.config import Settings
 from core.runtime.errors import InputError, ReviewError
+from core.schema.events import ProblemMet
 from core.schema.records import Case, LibraryEntry, Plan, Project, Run
 from core.schema.rosters import BUILT_IN_ROSTER, DEFAULT_OPTIONS
 
@@ -54,6 +57,7 @@ STATUS_ICONS = {
     "refused": ":material/error:",
 }
 POLL_SECONDS = 0.5
+MAX_LANGUAGE_SAMPLE = 4000  # characters
 PAGE_KEY = "new"
 TEXT_FIELDS = ("response", "question")
 PROJECT_FIELDS = ("role", "instruction", "roster", "protocol", "checked")
@@ -64,7 +68,32 @@ def draw_source_fields(page: str, label: str) -> list[str]:
     uploaded = draw_uploader(f"{page}.upload", label, choice=f"{page}.library")
     sources = list(dict.fromkeys([*uploaded, *draw_library_choice(f"{page}.library")]))
     draw_sources(sources)
+    draw_language_gaps([(0, str(st.session_state.get(f"{page}.response") or ""), sources)], page)
     return sources
+
+
+def draw_language_gaps(texts: Sequence[tuple[int, str, Sequence[str]]], page: str) -> None:
+    """Warn where text and sources differ in language, unless language models will read them.
+
+    A text is given as (row of a table or 0, text, ids of its sources).
+    """
+    if (st.session_state.get(f"{page}.roster") or get_project_roster()) != BUILT_IN_ROSTER:
+        return
+    with state.open_store() as store:
+        entries = load_library_entries(store, list({i for _, _, ids in texts for i in ids}))
+        languages = {
+            entry.id: (entry.name, detect_prose_language(sample, entry.language))
+            for entry in entries
+            if (sample := store.readings.text(entry.id, 0, MAX_LANGUAGE_SAMPLE))
+        }
+    gaps: dict[str, list[int]] = {}
+    for row, text, ids in texts:
+        sources = [languages[i] for i in ids if i in languages]
+        if sources and (gap := describe_language_gap(detect_prose_language(text), sources)):
+            gaps.setdefault(gap, []).append(row)
+    for gap, rows in gaps.items():
+        lead = f"{format_rows(rows)}: " if any(rows) else ""
+        st.warning(escape_markdown(f"{lead}{gap}"), icon=":material/translate:")
 
 
 def draw_uploader(key: str, label: str, choice: str = "") -> list[str]:
@@ -110,6 +139,17 @@ def list_held_uploads(key: str) -> list[str]:
             "the files. Start again to continue without it."
         )
     return ids
+
+
+def list_unread(page: str) -> list[ProblemMet]:
+    """Return, for a run's record, the files on this page that could not be read."""
+    key = f"{page}.upload"
+    ids = [*_store_uploads(key)[0], *(st.session_state.get(f"{page}.library") or [])]
+    refused = {e.name: e.problem for e in _load_entries(ids) if e.status == "refused"}
+    for upload in st.session_state.get(key) or []:
+        result: str = st.session_state[f"{key}.known"][upload.file_id]
+        refused |= {upload.name: result[1:]} if result.startswith("!") else {}
+    return [ProblemMet(time.time(), "reading", problem, name) for name, problem in refused.items()]
 
 
 def _store_uploads(key: str) -> tuple[list[str], list[str]]:
@@ -292,7 +332,12 @@ def _check_again(run: Run, case: Case, key: str) -> None:
                 checked = store_case(store, project, draft, person, time.time())
             plan = replace(run.plan, classifier="", reader="")
         st.session_state[f"{key}.started"] = state.get_jobs().start(
-            checked, plan, parent_id=run.id, by=person, typed=state.get_typed_keys()
+            checked,
+            plan,
+            parent_id=run.id,
+            unread=list_unread(key),
+            by=person,
+            typed=state.get_typed_keys(),
         )
 
 
@@ -425,7 +470,9 @@ def start_check() -> None:
                 person = state.require_role(store, project.id, "annotator", "check a claim")
                 case = store_case(store, project, draft, person, time.time())
                 save_protocol_choice(store, project, person, plan.protocol)
-        st.session_state["new.started"] = state.get_jobs().start(case, plan, by=person, typed=typed)
+        st.session_state["new.started"] = state.get_jobs().start(
+            case, plan, unread=list_unread("new"), by=person, typed=typed
+        )
         end_draft()
 
 

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 import streamlit as st
 
-from components.widgets.wording import clip_text, format_percent
+from components.widgets.wording import break_long_words, clip_text, format_percent
 from core.agents.llm_judge import ARROW_PATTERN, DELETION_WORDS, QUOTE_CHARACTERS
 from core.agents.reply_parser import CONFIDENCE_LINE, CONTESTED_LINE, DOUBT_LINE, strip_marks
 from core.baseline.wording import capitalise, join_quoted
@@ -151,7 +151,7 @@ def element(name: str, *children: str | Html, **attributes: str | None) -> Html:
             parts.append(f' {attribute}="{escape(value, quote=True)}"')
     parts.append(">")
     if name not in VOID_TAGS:
-        parts += [to_html(child) for child in children]
+        parts += [escape(c) if name == "title" else to_html(c) for c in children]
         parts.append(f"</{name}>")
     return Html("".join(parts))
 
@@ -181,8 +181,10 @@ def external_link(address: str) -> Html:
 
 
 def to_html(value: str | Html) -> Html:
-    """Return the value as markup: `Html` as it is, anything else escaped."""
-    return value if isinstance(value, Html) else Html(escape(value, quote=False))
+    """Return the value as markup: `Html` as it is, else escaped, with breaks in long names."""
+    if isinstance(value, Html):
+        return value
+    return Html(break_long_words(escape(value, quote=False), "<wbr>"))
 
 
 def join_html(pieces: Iterable[str | Html]) -> Html:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import re
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from core.agents.rosters import ROSTER_DESCRIPTIONS
+from core.baseline.wording import format_source
 from core.schema.events import StepsReused
 from core.schema.records import Label, Passage, PersonRole, Quote, QuoteStatus, Run, RunStatus
 from core.schema.rosters import BUILT_IN_ROSTER, PROTOCOL_INFOS
@@ -29,6 +31,10 @@ WORD_JOINER = "\u2060"
 AUTOLINK_PATTERN = re.compile(
     r":(?=[^\W\d])|(?:https?|ftp)(?=://)|\bwww(?=\.)|@(?=\w)", re.IGNORECASE
 )
+# Long words such as file names, but no addresses, and where one may break: not within a number.
+LONG_WORD = re.compile(r"(?<!\S)[^\s/\u2e80-\U0010ffff]{24,}(?!\S)")
+WORD_BREAK = re.compile(r"(?<=[^\W\d][._-])(?=\w)|(?<=[._-])(?=[^\W\d_])")
+ZERO_WIDTH_SPACE = "\u200b"
 LABEL_WORDS: dict[Label, str] = {
     "supported": "Supported",
     "hallucinated": "Hallucinated",
@@ -90,8 +96,8 @@ def format_protocol(name: str, *, short: bool = False) -> str:
 
 
 def format_place(place: Passage | Quote) -> str:
-    """Return the source with its page."""
-    return f"{place.source}, p. {place.page}" if place.page else place.source
+    """Return the source with its page; an image has none."""
+    return format_source(place)
 
 
 def format_time(at: float) -> str:
@@ -125,6 +131,11 @@ def format_count(number: int, noun: str) -> str:
     return f"{number:,} {noun[:-1]}ies" if is_changed else f"{number:,} {noun}s"
 
 
+def format_rows(numbers: Sequence[int]) -> str:
+    """Format rows of a table by number: “Row 3”, “Rows 3, 5”."""
+    return f"Row{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
+
+
 def format_percent(value: float) -> str:
     """Format a share as a whole percentage that is never rounded to certainty."""
     if value >= 0.995:
@@ -145,13 +156,19 @@ def clip_text(text: str, limit: int) -> str:
     return flat if len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
 
 
+def break_long_words(text: str, mark: str = ZERO_WIDTH_SPACE) -> str:
+    """Put a mark where a file name may break onto the next line: after a dot, line or dash."""
+    return LONG_WORD.sub(lambda match: WORD_BREAK.sub(mark, match[0]), text)
+
+
 def escape_markdown(text: str) -> str:
     """Escape the text so that Streamlit's Markdown shows it literally, on one line.
 
     Streamlit makes icons (`:material/home:`), emoji and links after it has removed backslashes; an
     invisible word joiner breaks them up.
     """
-    flat = AUTOLINK_PATTERN.sub(lambda match: match[0] + WORD_JOINER, " ".join(text.split()))
+    flat = break_long_words(" ".join(text.split()))
+    flat = AUTOLINK_PATTERN.sub(lambda match: match[0] + WORD_JOINER, flat)
     return "".join("\\" + c if c in "\\`*_{}[]()#+-.!|<>~$:&^=" else c for c in flat)
 
 

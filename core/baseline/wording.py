@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from core.documents.readers import guess_file_type
 from core.schema.records import DebatePoint, Label, Passage, Quote, Span, Stance, Turn, TurnReply
 
 SEED_VERDICTS: dict[Label, str] = {
@@ -76,11 +77,18 @@ def cite_passage(passage: Passage) -> str:
     return f"“{shorten(passage.text)}” ({format_source(passage)})"
 
 
-def format_source(passage: Passage) -> str:
-    """Return source and page as people name them."""
-    if passage.is_image or passage.page is None:
-        return passage.source
-    return f"{passage.source}, p. {passage.page}"
+def cite_quote(quote: Quote) -> str:
+    """Return the quote in quotation marks with its source."""
+    return f"“{quote.text}” ({format_source(quote)})" if quote.source else f"“{quote.text}”"
+
+
+def format_source(place: Passage | Quote) -> str:
+    """Return source and page as people name them; an image has no pages."""
+    kind = guess_file_type(place.source)
+    is_image = isinstance(place, Passage) and place.is_image
+    if place.page is None or is_image or (kind is not None and kind.kind == "image"):
+        return place.source
+    return f"{place.source}, p. {place.page}"
 
 
 def shorten(text: str, limit: int = MAX_QUOTE_CHARS) -> str:

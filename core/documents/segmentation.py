@@ -220,13 +220,45 @@ def describe_unknown_language(language: str) -> str:
     """Return a note on a language that the built-in reader does not know; empty for others."""
     if language == UNKNOWN_LANGUAGE or language in KNOWN_LANGUAGES:
         return ""
+    return (
+        f"This seems to be {_name_language(language)}, which the built-in reader does not know: it "
+        "compares numbers, dates and words, not what is meant."
+    )
+
+
+def detect_prose_language(text: str, language: str = "") -> str:
+    """Return the language of the text if its words without capitals are in it too, else "und".
+
+    Names and formulas alone are so in no language. `language` is the text's if it is known already.
+    """
+    language = language or detect_language(text)
+    words = LANGUAGE_WORD.findall(text[: 2 * SAMPLE_CHARACTERS])
+    prose = " ".join(word for word in words if len(word) > 1 and not word[0].isupper())
+    return language if detect_language(prose) == language else UNKNOWN_LANGUAGE
+
+
+def describe_language_gap(language: str, sources: Iterable[tuple[str, str]]) -> str:
+    """Return a warning if any source, a (name, language), is not in the text's language.
+
+    It is empty if the languages are the same or unknown.
+    """
+    if language == UNKNOWN_LANGUAGE:
+        return ""
+    listed = ", ".join(
+        f"“{name}” in {_name_language(other)}"
+        for name, other in sources
+        if other not in (language, UNKNOWN_LANGUAGE)
+    )
+    return listed and (
+        f"The text is in {_name_language(language)}, {listed}. The built-in engine is seldom sure "
+        "across languages: translate one of them, or check with language models."
+    )
+
+
+def _name_language(language: str) -> str:
     from babel import Locale
 
-    name = Locale("en").languages.get(language, language)
-    return (
-        f"This seems to be {name}, which the built-in reader does not know: it compares numbers, "
-        "dates and words, not what is meant."
-    )
+    return str(Locale("en").languages.get(language, language))
 
 
 def _pick_language(candidates: tuple[str, ...], sample: str) -> str:

@@ -1,52 +1,67 @@
 """Batch check of a table of claims: read from CSV or TSV, checked by row, returned as a table.
 
 One column holds the claims; others may hold a question and the names of library files. A row that
-cannot be checked says why; the others are checked.
+cannot be checked says why, before anything runs; the others are checked.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import itertools
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
+from core.baseline.wording import cite_quote
 from core.documents.readers import decode_text
 from core.documents.tables import CLAIM_NAMES, QUESTION_NAMES, detect_delimiter, safe_cell
 from core.pipeline.jobs import NO_TYPED_KEYS, JobRunner
-from core.pipeline.single_check import CaseDraft, store_case
-from core.runtime.errors import InputError, ReviewError
-from core.schema.records import LibraryEntry, Plan, Project, Run, new_id
-from core.schema.run_state import can_resume
+from core.pipeline.single_check import CaseDraft, require_response, store_case
+from core.runtime.errors import InputError
+from core.schema.events import ProblemMet
+from core.schema.records import LibraryEntry, Plan, Project, Quote, Run, new_id
+from core.schema.run_state import can_resume, fold_events
 from core.store import Store
 from core.store.cases import Batch, BatchRow
+from core.store.queries import load_events
 
 MAX_HEADER_CHARACTERS = 200  # characters of a header quoted in a message
+MAX_CITED_QUOTES = 3
 SOURCE_NAMES = ("documents", "document", "sources", "source", "files", "file", "images", "image")
 RESULT_COLUMNS = (
     "row", "claim", "question", "sources", "label", "p_hallucinated", "confidence", "cause",
-    "status", "problem", "run_id",
+    "marked_words", "source_says", "reason", "status", "problem", "run_id", "link",
 )  # fmt: skip
+FINDING_KINDS = (
+    "turn_finished", "judgement_reached", "label_predicted", "soft_labelled", "span_adjudicated",
+    "run_finished",
+)  # fmt: skip
+ZIP_START = b"PK\x03\x04"
 
 
 @dataclass(frozen=True)
 class ClaimRow:
-    """A row of the table, numbered from 1; `others` are further columns, as (header, cell)."""
+    """A row of the table, numbered from 1; `others` are further columns, as (header, cell).
+
+    A row with a `problem` is not checked; if its cells cannot be told apart, `claim` is its line.
+    """
 
     number: int
     claim: str
-    question: str
-    sources: tuple[str, ...]
+    question: str = ""
+    sources: tuple[str, ...] = ()
     others: tuple[tuple[str, str], ...] = ()
+    problem: str = ""
 
 
 def read_claims(name: str, data: bytes, most: int) -> list[ClaimRow]:
     """Read the rows of a CSV or TSV file with a header. Raises InputError: it cannot be read."""
+    if data.startswith(ZIP_START):
+        raise InputError(f"{name} is a workbook, not plain text; save its sheet as CSV (UTF-8).")
     text = decode_text(name, data)
     table = _read_rows(name, text)
-    header = [field.strip() for field in next(table, [])]
+    header = [field.strip() for field in next(table, ([], ""))[0]]
     fields = [field.casefold() for field in header]
     claim_names = [known for known in CLAIM_NAMES if known in fields]
     if not claim_names or fields.count(claim_names[0]) > 1:
@@ -58,11 +73,11 @@ def read_claims(name: str, data: bytes, most: int) -> list[ClaimRow]:
     question = next((known for known in QUESTION_NAMES if known in fields), "")
     used = {claim_names[0], question, *SOURCE_NAMES}
     rows: list[ClaimRow] = []
-    for number, cells in enumerate(itertools.islice(table, most + 1), start=1):
-        if len(cells) > len(fields):
-            raise InputError(
-                f"{name}: row {number} has more cells than the header; put texts that hold a "
-                "comma (or whatever parts the cells) into double quotes."
+    for number, (cells, problem) in enumerate(islice(table, most + 1), start=1):
+        if not problem and any(cells[len(fields) :]):
+            problem = (
+                "It has more cells than the header; put texts that hold a comma (or whatever "
+                "parts the cells) into double quotes."
             )
         row = dict(zip(fields, cells, strict=False))
         # Semicolons separate several files in one cell.
@@ -70,9 +85,10 @@ def read_claims(name: str, data: bytes, most: int) -> list[ClaimRow]:
         sources = tuple(dict.fromkeys(part for part in parts if part))
         titled = zip(header, fields, cells, strict=False)
         others = tuple((title, cell) for title, field, cell in titled if field not in used)
-        rows.append(
-            ClaimRow(number, row.get(claim_names[0], ""), row.get(question, ""), sources, others)
-        )
+        claim, asked = row.get(claim_names[0], ""), row.get(question, "")
+        if problem:
+            claim, asked, sources, others = " ".join(cells), "", (), ()
+        rows.append(ClaimRow(number, claim, asked, sources, others, problem))
     if not rows:
         raise InputError(f"{name}: expected rows below the header, found none.")
     if len(rows) > most:
@@ -83,22 +99,56 @@ def read_claims(name: str, data: bytes, most: int) -> list[ClaimRow]:
     return rows
 
 
-def _read_rows(name: str, text: str) -> Iterator[list[str]]:
-    """Yield the rows that are not empty. Raises InputError: quotes do not match, with the line."""
+def _read_rows(name: str, text: str) -> Iterator[tuple[list[str], str]]:
+    """Yield (cells, problem) of the rows that are not empty.
+
+    A row whose quotes do not match is its first line as one cell; reading goes on in the next line.
+    """
     # Without strict, an unclosed quote would swallow the rows after it into its own cell.
-    lines = io.StringIO(text, newline="")
-    reader = csv.reader(lines, delimiter=detect_delimiter(text, name), strict=True)
-    line = 1
+    lines = list(io.StringIO(text, newline=""))
+    delimiter = detect_delimiter(text, name)
+    first = 0
+    while first < len(lines):
+        reader = csv.reader(islice(lines, first, None), delimiter=delimiter, strict=True)
+        read = 0
+        try:
+            for cells in reader:
+                read = reader.line_num
+                if cells:
+                    yield cells, ""
+            return
+        except csv.Error as error:
+            first += read + 1
+            problem = (
+                f"The double quotes in line {first} do not match ({error}); put the text into "
+                "double quotes, and write a quote inside it twice."
+            )
+            yield [lines[first - 1].strip()], problem
+
+
+def find_problems(store: Store, project_id: str, rows: Sequence[ClaimRow]) -> list[ClaimRow]:
+    """Return the rows with whatever prevents a check: no text, or files missing or unreadable."""
+    limit = store.projects.settings().response_characters
+    by_name = load_entries_by_name(store, project_id)
+    return [replace(row, problem=_find_problem(row, by_name, limit)) for row in rows]
+
+
+def load_entries_by_name(store: Store, project_id: str) -> dict[str, LibraryEntry]:
+    """Return the library by name; the newest of a name counts."""
+    return {entry.name: entry for entry in reversed(store.library.all(project_id))}
+
+
+def _find_problem(row: ClaimRow, by_name: Mapping[str, LibraryEntry], limit: int) -> str:
+    if row.problem or not row.claim.strip():
+        return row.problem or "It has no text to check."
     try:
-        for cells in reader:
-            line = reader.line_num + 1
-            if cells:
-                yield cells
-    except csv.Error as error:
-        raise InputError(
-            f"{name}: the double quotes of the row that begins in line {line} do not match "
-            f"({error}); put the text into double quotes, and write a quote inside it twice."
-        ) from error
+        require_response(row.claim, limit)
+    except InputError as error:
+        return str(error)
+    missing = [name for name in row.sources if name not in by_name]
+    named = [by_name[name] for name in row.sources if name in by_name]
+    problems = [f"The library has no file called {', '.join(missing)}."] if missing else []
+    return " ".join([*problems, *(e.problem for e in named if e.status == "refused")])
 
 
 def start_batch(
@@ -111,22 +161,25 @@ def start_batch(
     name: str,
     plan: Plan,
     common: Sequence[str] = (),
+    unread: Sequence[ProblemMet] = (),
     typed: Mapping[str, str] = NO_TYPED_KEYS,
 ) -> str:
-    """Store the batch, queue a run for every row that can be checked, and return the batch's id."""
+    """Store the batch, queue a run for every row that can be checked, and return the batch's id.
+
+    `common` are the sources of all rows, `unread` the files left out of them, for the runs' record.
+    """
     payer = jobs.payer(author, typed)
     jobs.require(plan, payer)
     batch = Batch(new_id(), project.id, name, author, time.time(), plan)
-    entries = store.library.all(project.id)
-    by_id = {entry.id: entry for entry in entries}
-    by_name = {entry.name: entry for entry in reversed(entries)}  # the newest of a name counts
-    shared_entries = [by_id[i] for i in common if i in by_id]
+    by_name = load_entries_by_name(store, project.id)
+    shared = [entry for i in common if (entry := store.library.get(project.id, i))]
     with store.writing():  # no case without its batch
         store.projects.require(project.id, author, "annotator", "check a table")
         prepared = [
-            _prepare_row(store, project, batch, row, by_name, shared_entries) for row in rows
+            _prepare_row(store, project, batch, row, by_name, shared)
+            for row in find_problems(store, project.id, rows)
         ]
-        queued = [_queue_run(store, jobs, row, plan) for row in prepared]
+        queued = [_queue_run(store, jobs, row, plan, unread) for row in prepared]
         store.batches.add(batch, queued)
     jobs.submit(store, [row.run_id for row in queued if row.run_id], payer)
     return batch.id
@@ -140,29 +193,26 @@ def _prepare_row(
     by_name: Mapping[str, LibraryEntry],
     shared: Sequence[LibraryEntry],
 ) -> BatchRow:
-    """Store the row's case, or set the row's problem; call inside `Store.writing()`."""
-    case_id, problem, names = None, "", row.sources
-    if unknown := [name for name in row.sources if name not in by_name]:
-        problem = f"The library has no file called {', '.join(unknown)}."
-    else:
+    """Store the row's case unless it has a problem; call inside `Store.writing()`."""
+    case_id, names = None, row.sources
+    if not row.problem:
         chosen = {entry.id: entry for entry in (*shared, *(by_name[n] for n in row.sources))}
         names = tuple(dict.fromkeys(entry.name for entry in chosen.values()))
         images = tuple(i for i, entry in chosen.items() if entry.kind == "image")
         documents = tuple(i for i in chosen if i not in images)
         draft = CaseDraft(row.claim, row.question, documents, images)
-        try:
-            case_id = store_case(store, project, draft, batch.author, batch.created_at).id
-        except ReviewError as error:
-            problem = str(error)
+        case_id = store_case(store, project, draft, batch.author, batch.created_at).id
     return BatchRow(
-        batch.id, row.number, row.claim, names, case_id, None, problem, row.question, row.others
+        batch.id, row.number, row.claim, names, case_id, None, row.problem, row.question, row.others
     )
 
 
-def _queue_run(store: Store, jobs: JobRunner, row: BatchRow, plan: Plan) -> BatchRow:
+def _queue_run(
+    store: Store, jobs: JobRunner, row: BatchRow, plan: Plan, unread: Sequence[ProblemMet] = ()
+) -> BatchRow:
     """Queue a run for the row if it has a case; call inside `Store.writing()`."""
     case = store.cases.get(row.case_id) if row.case_id else None
-    return replace(row, run_id=jobs.queue(store, case, plan)) if case else row
+    return replace(row, run_id=jobs.queue(store, case, plan, unread=unread)) if case else row
 
 
 def resume_batch(
@@ -202,22 +252,55 @@ def load_batch_results(store: Store, batch_id: str) -> list[tuple[BatchRow, Run 
     ]
 
 
-def format_results_csv(rows: Sequence[tuple[BatchRow, Run | None]]) -> bytes:
+@dataclass(frozen=True)
+class RunFindings:
+    """The result of a run in words: marked words, what the sources say instead, and the reason."""
+
+    marked_words: str = ""
+    source_says: str = ""
+    reason: str = ""
+
+
+def summarize_run(store: Store, run: Run | None) -> RunFindings:
+    """Return the findings of a run that has a verdict; empty ones for others."""
+    progress = fold_events(load_events(store, run.id, FINDING_KINDS) if run and run.label else ())
+    if progress.verdict is None:
+        return RunFindings()
+    spans, points = progress.spans, progress.judgement.points if progress.judgement else ()
+    instead = [span.instead for span in spans if span.instead and span.in_evidence]
+    groups: list[list[Quote | None]] = [
+        [span.quote for span in spans],
+        [point.quote for point in points],
+        [quote for turn in progress.turns for quote in turn.quotes],
+    ]
+    cited = ([cite_quote(q) for q in group if q and q.status != "not_found"] for group in groups)
+    quotes = next(filter(None, cited), [])
+    words = list(dict.fromkeys([*instead, *quotes]))[: len(instead) + MAX_CITED_QUOTES]
+    reason = progress.verdict.cause_words or progress.verdict.rationale
+    return RunFindings("; ".join(span.text for span in spans), "; ".join(words), reason)
+
+
+def format_results_csv(
+    rows: Sequence[tuple[BatchRow, Run | None]],
+    findings: Sequence[RunFindings],
+    make_link: Callable[[str], str],
+) -> bytes:
     """Return the results as CSV (UTF-8 with BOM, for spreadsheets); formulas are neutralised.
 
-    The table's further columns follow under their own names; one that is named like a result column
-    is called “NAME (table)”.
+    `findings` are those of each row's run, `make_link` makes a run's address of its id. The table's
+    further columns follow under their own names; one that is named like a result column is called
+    “NAME (table)”.
     """
     titles = [title for title, _ in max((row.others for row, _ in rows), key=len, default=())]
     columns = [f"{title} (table)" if title in RESULT_COLUMNS else title for title in titles]
     table: list[list[object]] = [[*RESULT_COLUMNS, *columns]]
-    for row, run in rows:
+    for (row, run), found in zip(rows, findings, strict=True):
         values: list[object] = [row.row, row.claim, row.question, "; ".join(row.sources)]
-        if run is not None:
-            values += [run.label, run.p_hallucinated, run.confidence, run.cause, run.status]
-        else:
-            values += ["", "", "", "", "not checked"]
-        table.append([*values, row.problem, row.run_id, *(cell for _, cell in row.others)])
+        values += [run.label, run.p_hallucinated, run.confidence, run.cause] if run else [""] * 4
+        values += [found.marked_words, found.source_says, found.reason]
+        values += [run.status if run else "not checked", row.problem, row.run_id]
+        link = make_link(row.run_id) if row.run_id else ""
+        table.append([*values, link, *(cell for _, cell in row.others)])
     return format_csv(table)
 
 

@@ -274,6 +274,7 @@ class JobRunner:
         plan: Plan,
         *,
         parent_id: str | None = None,
+        unread: Sequence[ProblemMet] = (),
         by: str = "",
         typed: Mapping[str, str] = NO_TYPED_KEYS,
     ) -> str:
@@ -286,7 +287,7 @@ class JobRunner:
         self.require(plan, payer)
         with open_store(self.home) as store:
             with store.writing():
-                run_id = self.queue(store, case, plan, parent_id=parent_id)
+                run_id = self.queue(store, case, plan, parent_id=parent_id, unread=unread)
             self.submit(store, [run_id], payer)
         return run_id
 
@@ -301,12 +302,24 @@ class JobRunner:
         require_protocol(plan)
         require_keys(plan, payer.keys)
 
-    def queue(self, store: Store, case: Case, plan: Plan, *, parent_id: str | None = None) -> str:
-        """Store a queued run and return its id; call inside `Store.writing()`, then `submit`."""
+    def queue(
+        self,
+        store: Store,
+        case: Case,
+        plan: Plan,
+        *,
+        parent_id: str | None = None,
+        unread: Sequence[ProblemMet] = (),
+    ) -> str:
+        """Store a queued run and return its id; call inside `Store.writing()`, then `submit`.
+
+        Its record begins with the files that a person added and that could not be read: `unread`.
+        """
         now = time.time()
         plan = apply_learned(store, case.project_id, plan)
         run = Run(new_id(), case.id, case.project_id, plan, "queued", now, parent_id=parent_id)
         store.runs.add(run, self.owner, now)
+        store.runs.append(run.id, self.owner, unread)
         return run.id
 
     def submit(self, store: Store, run_ids: Sequence[str], payer: RunPayer) -> None:

@@ -15,6 +15,7 @@ from core.debate.protocols import find_protocol
 from core.debate.state import DebateState, build_judge_view, report_notices
 from core.documents.library import GatherJob, gather_sources, load_sources, report_missing_sources
 from core.documents.retrieval import Retriever, build_description_passages, map_description_texts
+from core.documents.segmentation import describe_language_gap, detect_prose_language
 from core.llm.encoder import Embedder
 from core.pipeline.audit_stage import AuditRun, build_marking_view, check_statements, run_audit
 from core.pipeline.run_factory import (
@@ -198,6 +199,7 @@ def _run_stages(run: _Review) -> Iterator[Event | tuple[Event, ...]]:
     with open_store(resources.home) as store, store.reading():
         yield from report_missing_sources(gathering, store, progress.sources_read)
         sources = load_sources(store, run.case, progress.sources_read)
+        yield from _report_language_gap(run, sources)
         run = replace(run, case=_detect_language(run.case, sources))
         yield _reuse_steps(run, store)
         if progress.reused is None:
@@ -260,6 +262,16 @@ def _detect_language(case: Case, sources: Sequence[Source]) -> Case:
         return case
     languages = [source.language for source in sources if source.language != "und"]
     return replace(case, language=max(set(languages), key=languages.count) if languages else "en")
+
+
+def _report_language_gap(run: _Review, sources: Sequence[Source]) -> Iterator[Event]:
+    """Yield a problem if the built-in engine would have to compare across languages."""
+    if run.plan.sheet is not None:
+        return
+    named = [(s.name, detect_prose_language(s.text, s.language)) for s in sources]
+    gap = describe_language_gap(detect_prose_language(run.case.response), named)
+    if gap and all(problem.message != gap for problem in run.progress.problems):
+        yield ProblemMet(run.now(), "reading", gap)
 
 
 def _build_audit(run: _Review, sources: Sequence[Source]) -> AuditRun:

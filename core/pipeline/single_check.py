@@ -33,7 +33,7 @@ from core.review.queue_ranking import load_policy
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import MEGABYTE, replace_invalid_bytes
 from core.runtime.errors import NOT_STORED_MESSAGE, InputError
-from core.schema.events import AUDIT, ENDING_KINDS, TRANSIENT_KINDS, Event, MemoryEntry
+from core.schema.events import AUDIT, ENDING_KINDS, TRANSIENT_KINDS, Event, MemoryEntry, ProblemMet
 from core.schema.records import Case, ModelCall, Passage, Plan, Project, Run, Statement, new_id
 from core.schema.rosters import BUILT_IN_ROSTER, DEFAULT_OPTIONS, AgentConfig, DebateOptions
 from core.schema.run_state import RESUMABLE_CAUSES, RunState, fold_events, sum_costs
@@ -190,16 +190,9 @@ def store_case(store: Store, project: Project, draft: CaseDraft, author: str, no
     """Store a case, or return an existing one with exactly the same content.
 
     So a text checked in several ways is one case with several runs, and people judge it once.
-    Raises InputError: there is no text.
+    Raises InputError as `require_response` does.
     """
-    limit = store.projects.settings().response_characters
-    if not draft.response.strip():
-        raise InputError("Enter a text to check.")
-    if len(draft.response) > limit:
-        raise InputError(
-            f"Expected at most {limit:,} characters to check, found {len(draft.response):,}; "
-            "check a part of it, or raise the limit on Settings."
-        )
+    require_response(draft.response, store.projects.settings().response_characters)
     case = build_case(draft, project, draft.response, author, now)
     with store.writing():
         known = None if draft.id else store.cases.like(case)
@@ -207,6 +200,17 @@ def store_case(store: Store, project: Project, draft: CaseDraft, author: str, no
             words = extract_terms(f"{case.question} {case.response}", case.language)
             store.cases.add(case, list(words))
     return known or case
+
+
+def require_response(response: str, limit: int) -> None:
+    """Raise InputError: there is no text, or more than `limit` characters."""
+    if not response.strip():
+        raise InputError("Enter a text to check.")
+    if len(response) > limit:
+        raise InputError(
+            f"Expected at most {limit:,} characters to check, found {len(response):,}; "
+            "check a part of it, or raise the limit on Settings."
+        )
 
 
 def build_case(draft: CaseDraft, project: Project, response: str, author: str, now: float) -> Case:
@@ -229,8 +233,8 @@ def build_case(draft: CaseDraft, project: Project, response: str, author: str, n
 
 def submit_files(
     store: Store, home: Path, request: CheckRequest, clock: Callable[[], float]
-) -> tuple[str, Project, CaseDraft, list[str]]:
-    """Add the files to the library; return (person, project, draft, complaints about files).
+) -> tuple[str, Project, CaseDraft, list[ProblemMet]]:
+    """Add the files to the library; return (person, project, draft, the unreadable files).
 
     Raises InputError: none could be used, or one does not exist, which is a mistake in the command.
     """
@@ -238,7 +242,7 @@ def submit_files(
     project = ensure_project(store, person, clock())
     settings = store.projects.settings()
     entries: dict[str, str] = {}
-    complaints: list[str] = []
+    unread: list[ProblemMet] = []
     for path in (*request.documents, *request.images):
         data = read_file_bytes(path, settings.file_megabytes)
         name = replace_invalid_bytes(path.name)
@@ -248,11 +252,11 @@ def submit_files(
                 store, home, entry.id, entry.name, settings, StopSignal(), lambda *_: None, clock
             )
         except InputError as error:
-            complaints.append(str(error))
+            unread.append(ProblemMet(clock(), "reading", str(error), name))
         else:
             entries[entry.id] = entry.kind
-    if complaints and not entries:
-        raise InputError(" ".join(complaints))
+    if unread and not entries:
+        raise InputError(" ".join(problem.message for problem in unread))
     draft = CaseDraft(
         request.response,
         request.question,
@@ -261,7 +265,7 @@ def submit_files(
         request.role,
         request.instruction,
     )
-    return person, project, draft, complaints
+    return person, project, draft, unread
 
 
 def read_file_bytes(path: Path, most_megabytes: int) -> bytes:
@@ -285,13 +289,14 @@ def check_once(
     if not request.response.strip():
         raise InputError("Expected a claim to check, found an empty text; give one.")
     with open_store(home) as store:
-        person, project, draft, complaints = submit_files(store, home, request, clock)
+        person, project, draft, unread = submit_files(store, home, request, clock)
         case = store_case(store, project, draft, person, clock())
         settings = store.projects.settings()
     plan = replace(plan, max_turns=settings.max_turns, passages=settings.passages)
     jobs = JobRunner(home, keys=keys)
-    run_id = jobs.start(case, plan, by=person)
-    return await_outcome(home, jobs, run_id, person, clock), [*notices, *complaints]
+    run_id = jobs.start(case, plan, unread=unread, by=person)
+    notices += [problem.message for problem in unread]
+    return await_outcome(home, jobs, run_id, person, clock), notices
 
 
 def plan_check(home: Path, request: CheckRequest, keys: Keys) -> tuple[Plan, list[str]]:
@@ -451,7 +456,7 @@ def check_arriving(
         )
     jobs = JobRunner(home, keys=keys)
     with open_store(home) as store:
-        person, project, draft, complaints = submit_files(store, home, request, clock)
+        person, project, draft, unread = submit_files(store, home, request, clock)
         payer, draft = jobs.payer(person), replace(draft, id=new_id())
         settings = store.projects.settings()
         plan = replace(plan, max_turns=settings.max_turns, passages=settings.passages)
@@ -467,9 +472,10 @@ def check_arriving(
         events_with_case = [replace(e, case=case) if e.kind == "run_started" else e for e in events]
         with store.writing():
             store.runs.add(run, jobs.owner, clock())
-            store.runs.append(run.id, jobs.owner, events_with_case)
+            store.runs.append(run.id, jobs.owner, [*unread, *events_with_case])
         jobs.submit(store, [run.id], payer)
-    return await_outcome(home, jobs, run.id, person, clock), [*notices, *complaints]
+    notices = [*notices, *(problem.message for problem in unread)]
+    return await_outcome(home, jobs, run.id, person, clock), notices
 
 
 def _check_pieces(

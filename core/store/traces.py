@@ -292,7 +292,8 @@ def _parse_events(rows: object) -> tuple[Event, ...]:
         payload = msgspec.json.encode(row.get("payload")).decode()
         events.append(event_from_json(row["kind"], payload))
     events_from_start = _drop_wait(events)
-    if events_from_start[0].kind not in ("run_started", *WAITING_KINDS):
+    # Files that could not be read are known before a run starts.
+    if events_from_start[0].kind not in ("run_started", "problem_met", *WAITING_KINDS):
         raise InputError("Expected a trace that begins with a run's start, found another order.")
     return events_from_start
 

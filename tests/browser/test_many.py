@@ -22,7 +22,7 @@ def with_a_table(page: Page) -> Page:
     """The page with the results of a table that was pasted."""
     page.get_by_label("Or paste it").fill(TABLE)
     page.get_by_label("Or paste it").press("Control+Enter")
-    page.get_by_role("button", name="Check them").click()
+    page.get_by_role("button", name="Check 2 rows").click()
     page.get_by_text("2 unclear").wait_for()
     return page
 

@@ -45,8 +45,13 @@ from components.run.verdict import (
     describe_measured_reliability,
     describe_reliability,
 )
-from components.widgets.html import describe_changes, iter_changes
-from components.widgets.wording import escape_markdown, format_percent
+from components.widgets.html import describe_changes, element, iter_changes
+from components.widgets.wording import (
+    break_long_words,
+    escape_markdown,
+    format_percent,
+    format_place,
+)
 from core.schema.events import (
     DebateDecided,
     Event,
@@ -357,6 +362,29 @@ def test_icons_colours_and_addresses_in_names_stay_text(text: str) -> None:
     shown = escape_markdown(text).replace("\\", "")
     assert shown != text
     assert shown.replace("\u2060", "") == text
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("see annual-report_final.version-3.pdf", "see annual-|report_|final.|version-|3.|pdf"),
+        ("Harbour.Authority.2024.01.31.txt", "Harbour.|Authority.|2024.01.31.|txt"),
+        ("3.14159265358979323846264338327", "3.14159265358979323846264338327"),
+        ("https://e.com/annual-report_final.pdf", "https://e.com/annual-report_final.pdf"),
+        ("short-name.pdf", "short-name.pdf"),
+    ],
+)
+def test_file_names_break_at_dots_and_dashes(text: str, parts: str) -> None:
+    assert break_long_words(text, "|") == parts
+    assert str(element("p", text)) == f"<p>{parts.replace('|', '<wbr>')}</p>"
+    assert str(element("title", text)) == f"<title>{text}</title>"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("chart.png", "chart.png"), ("report.pdf", "report.pdf, p. 1")]
+)
+def test_an_image_has_no_pages(name: str, words: str) -> None:
+    assert format_place(Quote("4120", "verified", source=name, page=1)) == words
 
 
 def test_a_replay_at_recorded_pace_keeps_the_times() -> None:

@@ -12,8 +12,10 @@ from core.documents import segmentation
 from core.documents.segmentation import (
     MAX_SENTENCE_LENGTH,
     collect_words,
+    describe_language_gap,
     describe_unknown_language,
     detect_language,
+    detect_prose_language,
     extract_query_terms,
     extract_terms,
     fold_word,
@@ -209,6 +211,34 @@ def test_a_language_that_the_reader_does_not_know_is_noted() -> None:
         "This seems to be Maltese, which the built-in reader does not know: it compares numbers, "
         "dates and words, not what is meant."
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("The harbour handled 4,120 ships in 2023.", "en"),
+        ("Der neue Kai wurde im Mai 2021 eröffnet.", "de"),
+        ("新码头于2021年5月启用。", "zh"),
+        ("Ludwig van Beethoven was born in Bonn.", "und"),
+        ("Georges Gilles de la Tourette described literature.", "und"),
+        ("Simón Bolívar y Palacios", "und"),
+        ("p(x|y) = p(y|x) p(x) / p(y)", "und"),
+        ("4,120", "und"),
+    ],
+)
+def test_names_and_formulas_are_in_no_language(text: str, language: str) -> None:
+    assert detect_prose_language(text) == language
+
+
+@pytest.mark.parametrize("language", ["en", "und"])
+def test_no_gap_is_seen_where_languages_meet_or_are_unknown(language: str) -> None:
+    assert describe_language_gap(language, [("a.txt", "en"), ("b.png", "und")]) == ""
+
+
+def test_sources_in_other_languages_are_named() -> None:
+    sources = [("a.txt", "en"), ("b.pdf", "zh"), ("c.md", "ar")]
+    words = describe_language_gap("en", sources)
+    assert words.startswith("The text is in English, “b.pdf” in Chinese, “c.md” in Arabic. ")
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from core.schema.records import Plan, Project, Run
 from core.schema.reviews import Correction
 from core.store import open_store
 from core.store.cases import Batch, BatchRow
+from tests.fakes import until
 from tests.pages.conftest import (
     CATS,
     RUN,
@@ -83,6 +84,19 @@ def test_a_broken_file_is_named_and_the_other_used(app: OpenApp) -> None:
     assert said(at.error, "empty.txt")
     check(at)
     assert "Hallucinated" in drawn(at)
+    assert said(at.warning, "“empty.txt” is empty"), "the run says what it did without"
+
+
+def test_a_source_in_another_language_is_warned_of(app: OpenApp) -> None:
+    chinese = "母猫往往惯用右爪，而公猫更常惯用左爪。研究人员观察了四十多只猫。"
+    at = typed(app(), WRONG, ("mao.txt", chinese.encode())).run()
+    (source_id,) = at.session_state["new.upload.held"]
+    with open_store(state.home_folder()) as store:
+        until(lambda: store.readings.get(source_id, "") is not None)
+    at.run()
+    assert said(at.warning, "The text is in English, “mao.txt” in Chinese.")
+    check(at)
+    assert said(at.warning, "The text is in English, “mao.txt” in Chinese.")
 
 
 def test_a_files_name_is_never_markdown(app: OpenApp) -> None:
@@ -436,7 +450,7 @@ def test_many_claims_are_checked_and_open_as_runs(app: OpenApp, run_id: str) -> 
     at = app("pages/check/batch.py")
     table = f"claim,document\n{WRONG},cats.txt\nFemale cats tend to be right pawed.,cats.txt\n"
     at.text_area(key="many.pasted").set_value(table).run()
-    assert said(at.markdown, "2 claims")
+    assert said(at.markdown, "2 rows")
     at.button(key="many.start").click().run()
     assert not at.exception
     batch = query(at, "batch")
@@ -534,9 +548,11 @@ def test_rows_that_were_not_checked_are_counted_with_the_reason(app: OpenApp, ru
         rows = store.batches.rows(query(at, "batch"))
     assert all(state.get_jobs().wait(row.run_id, 60) for row in rows if row.run_id)
     at = app("pages/check/table.py", batch=query(at, "batch"))
-    assert said(at.caption, "2 without a verdict")
+    assert said(
+        at.caption, "3 rows: ✓ 0 supported · ✗ 1 hallucinated · ? 0 unclear · 2 not checked"
+    )
     (warning,) = at.warning
-    assert warning.value.startswith("2 rows were not checked")
+    assert warning.value.startswith("Rows 2, 3 not checked")
     assert "nowhere" in warning.value
 
 
