@@ -271,7 +271,8 @@ def test_a_report_tells_all_that_a_person_said() -> None:
     )
     made = html.unescape(build_html_report(RUN, CASE, progress(), [said], CARD))
     for words in (
-        "hallucinated (the machine: supported): <u>p. 3</u>. Wrong words: “512 m”. Right: 412 m. ",
+        "hallucinated (the machine: supported): <u>p. 3</u>. Wrong words: “512 m” → “412 m”. ",
+        "Right: 412 m. ",
         "“412 m” supports it. A box in the image, number or date: here. Accuracy 2 of 5. ",
         "Comment: <i>look again</i>",
     ):
