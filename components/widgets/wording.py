@@ -145,6 +145,16 @@ def clip_text(text: str, limit: int) -> str:
     return flat if len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
 
 
+def clip_around(text: str, needle: str, limit: int) -> str:
+    """Return the text on one line, cut to about `limit` characters around the first `needle`."""
+    flat, words = " ".join(text.split()), " ".join(needle.split())
+    if len(flat) <= limit:
+        return flat
+    start = max(0, flat.find(words) - (limit - len(words)) // 2) if words else 0
+    start = flat.find(" ", start) + 1 if start else 0
+    return ("…" if start else "") + clip_text(flat[start:], limit)
+
+
 def escape_markdown(text: str) -> str:
     """Escape the text so that Streamlit's Markdown shows it literally, on one line.
 
