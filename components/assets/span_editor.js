@@ -1,6 +1,5 @@
 // The span editor in the browser: marks in a text, by mouse or keyboard; offsets are code points.
 
-const TYPING_MS = 300;
 const RIGHT_TO_LEFT = /[\u0590-\u08FF\uFB1D-\uFDFF\uFE70-\uFEFC]/;
 
 /** Both ways between UTF-16 places, as the page counts, and code points, as Python does. */
@@ -584,7 +583,7 @@ class SpanEditor extends Editor {
     this.undone = [];
     this.state = this.replaced(id, { instead: words.toWellFormed?.() ?? words });
     this.revision += 1;
-    this.tell("instead", TYPING_MS);
+    this.tell("instead"); // at once: the next key may save
   }
 
   // -- events ----------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ from components.widgets.wording import (
     format_place,
     format_time,
 )
+from core.baseline.wording import shorten
 from core.learning.agent_answers import name_agents
 from core.learning.learned_consensus import CONSENSUS_RECORD_KIND, ConsensusOpinion, form_opinion
 from core.runtime.errors import ConfigError
@@ -331,7 +332,7 @@ def _render_machine_verdict(
     if p is None:
         cause = verdict.cause
         words = verdict.cause_words or (CAUSE_WORDS[cause] if cause else "")
-        parts.append(div("cp-verdict-why", clip_text(words, MAX_FINDING_CHARS), dir="auto"))
+        parts.append(div("cp-verdict-why", shorten(words, MAX_FINDING_CHARS), dir="auto"))
         parts += [div("cp-verdict-worth", CAUSE_ADVICE[cause])] if cause else []
     else:
         dot = div("cp-bar-dot", style=f"left: calc({100 * p:.1f}% - 2px)")
@@ -342,12 +343,13 @@ def _render_machine_verdict(
         sign = element("span", " ⓘ", title=how, role="img", aria_label=how) if how else ""
         worth = describe_reliability(verdict, card, progress, past)
         parts.append(div("cp-verdict-worth", worth, sign))
-        parts += [div("cp-verdict-people", f"⚑ {past.for_people}")] if past.for_people else []
-    if again := describe_rescoring(progress):
-        parts.append(div("cp-verdict-worth", f"↻ {again}"))
-    if differs := describe_judge_dissent(progress):
-        parts.append(div("cp-verdict-differs", f"⚖ {differs}"))
-    return div(f"cp-verdict cp-{verdict.label}", *parts)
+    signed = (
+        ("⚑", past.for_people),
+        ("↻", describe_rescoring(progress)),
+        ("⚖", describe_judge_dissent(progress)),
+    )
+    notes = (div("cp-verdict-note", f"{sign} {words}") for sign, words in signed if words)
+    return join_html([div(f"cp-verdict cp-{verdict.label}", *parts), *notes])
 
 
 def _format_likelihood(verdict: Verdict) -> str:
@@ -416,7 +418,7 @@ def _shorten_rationale(verdict: Verdict, progress: RunState, finding: str) -> st
         text = f"{finding}. {worst.evidence}" if worst else finding
     else:
         text = strip_verdict_line(verdict.rationale)
-    return clip_text(text, MAX_FINDING_CHARS)
+    return shorten(text, MAX_FINDING_CHARS)
 
 
 def render_reasons(progress: RunState) -> Html:
