@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import streamlit as st
-
 from components.app import login, state
 from components.report_formats import (
     Block,
@@ -27,12 +25,8 @@ from components.report_formats import (
     write_markdown,
     write_pdf,
 )
-from components.review.correction import choose_label
 from components.review.correction_draft import (
-    CorrectionTarget,
     format_correction,
-    make_form_key,
-    save_draft,
 )
 from components.run.audit import (
     MAX_TEXT_CHARS,
@@ -62,26 +56,22 @@ from components.run.verdict import (
     describe_reliability,
     describe_rescoring,
 )
-from components.widgets import drafts
-from components.widgets.controls import draw_button, draw_download
+from components.widgets.controls import draw_download
 from components.widgets.html import (
     Html,
     describe_changes,
     describe_unchanged_spans,
-    draw_html,
     element,
     html_table,
     is_unchanged,
     iter_changes,
     join_html,
-    render_inline_diff,
     split_rationale,
 )
 from components.widgets.wording import (
     LABEL_WORDS,
     QUOTE_WORDS,
     clip_text,
-    escape_markdown,
     format_count,
     format_percent,
     format_place,
@@ -122,26 +112,6 @@ def propose_correction(case: Case, progress: RunState) -> tuple[str, str]:
     return (text, by) if text != case.response else ("", "")
 
 
-def draw_corrected_text(run: Run, case: Case, progress: RunState) -> None:
-    """Draw the corrected text, folded under a summary, with buttons to use or dismiss it."""
-    text, by = propose_correction(case, progress)
-    if not text:
-        return
-    key = f"run.{run.id}.corrected"
-    kept = drafts.load_draft_values(key)
-    if kept.get("is_left"):
-        draw_button("Show the corrected text", f"{key}.show", drafts.save_draft_values, key, {})
-        return
-    words = f"Corrected text: {summarize_changes(case.response, text, progress.spans)}"
-    with st.expander(escape_markdown(words), key=key):
-        words = escape_markdown(f"Proposed by {by}.")
-        st.caption(f"{words} Nothing changes until you use it and save.")
-        draw_html(render_inline_diff(case.response, text))
-        if unchanged := describe_unchanged_spans(case.response, text, progress.spans):
-            st.caption(escape_markdown(unchanged))
-        _draw_buttons(key, CorrectionTarget(run, case, progress), text, str(kept.get("before", "")))
-
-
 def summarize_changes(before: str, after: str, spans: Sequence[Span] = ()) -> str:
     """Return the changes if they are short, else their number; and how many marks are unchanged."""
     changes = describe_changes(before, after)
@@ -153,51 +123,6 @@ def summarize_changes(before: str, after: str, spans: Sequence[Span] = ()) -> st
         if unchanged
         else short
     )
-
-
-def _draw_buttons(key: str, target: CorrectionTarget, text: str, before: str) -> None:
-    with st.container(horizontal=True):
-        draw_button(
-            "Use the corrected text",
-            f"{key}.take",
-            _use_corrected,
-            target,
-            text,
-            icon="check",
-            help="It becomes the right answer in your judgement below",
-        )
-        draw_button(
-            "Dismiss the corrected text",
-            f"{key}.leave",
-            drafts.save_draft_values,
-            key,
-            {"is_left": True},
-            icon="close",
-            help="It is dismissed; your judgement stays as it is",
-        )
-        if before:
-            draw_button("Restore what I typed", f"{key}.back", _restore_answer, target, before)
-
-
-def _use_corrected(target: CorrectionTarget, text: str) -> None:
-    key = make_form_key(target.id)
-    typed = st.session_state.get(f"{key}.typed") or {}
-    before = str(typed.get("answer") or st.session_state.get(f"{key}.answer") or "")
-    if before.strip() and before != text:
-        drafts.save_draft_values(f"run.{target.id}.corrected", {"before": before})
-    if not st.session_state.get(f"{key}.label"):
-        choose_label(target, "hallucinated")
-    _set_answer(target, text)
-
-
-def _restore_answer(target: CorrectionTarget, before: str) -> None:
-    drafts.save_draft_values(f"run.{target.id}.corrected", {})
-    _set_answer(target, before)
-
-
-def _set_answer(target: CorrectionTarget, text: str) -> None:
-    st.session_state[f"{make_form_key(target.id)}.answer"] = text
-    save_draft(target.id, "answer")
 
 
 def build_report(

@@ -542,6 +542,9 @@ class SpanEditor extends Editor {
   drawList() {
     const marks = this.ordered();
     const shown = this.shown(marks);
+    const field = document.activeElement;
+    // Whoever is typing keeps the field, which a new list would take away.
+    if (field?.dataset.of && this.list.contains(field) && this.item(field.dataset.of)) return;
     const lines = shown.map((mark) => {
       const line = made("li");
       const pick = () => {
@@ -553,10 +556,34 @@ class SpanEditor extends Editor {
       const pressed = mark.id === this.active;
       const options = { pressed, hue: this.hue(mark.category), always: true };
       line.append(this.button(this.describe(mark), pick, options));
+      if (mark.status === "marked" && this.data.insteadWords) line.append(this.insteadField(mark));
       return line;
     });
     if (marks.length > shown.length) lines.push(this.moreLine(marks.length - shown.length));
     this.list.replaceChildren(...lines);
+  }
+
+  /** The field for what the marked words should say. */
+  insteadField(mark) {
+    const field = made("input", "cp-se-instead");
+    field.dataset.of = mark.id;
+    field.value = mark.instead || "";
+    field.placeholder = this.data.insteadWords;
+    field.setAttribute("aria-label", `${this.quote(mark)}: ${this.data.insteadWords}`);
+    field.maxLength = this.data.longestInstead;
+    field.disabled = Boolean(this.data.locked);
+    field.oninput = () => this.replaceBy(mark.id, field.value);
+    field.onblur = () => setTimeout(() => this.drawList());
+    return field;
+  }
+
+  replaceBy(id, words) {
+    if (this.typing !== id) this.remember();
+    this.typing = id;
+    this.undone = [];
+    this.state = this.replaced(id, { instead: words.toWellFormed?.() ?? words });
+    this.revision += 1;
+    this.tell("instead"); // at once: the next key may save
   }
 
   // -- events ----------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ from components.run.run_view import (
     load_classifier_card,
     stop_runs,
 )
-from components.run.verdict import draw_verdict
+from components.run.verdict import apply_person_marks, draw_verdict, find_person_verdict
 from components.widgets.controls import (
     draw_button,
     draw_choice_table,
@@ -210,7 +210,8 @@ def draw_side_by_side(before: LoadedRun, after: LoadedRun) -> None:
     for line in describe_differences(before, after):
         st.markdown(f"- {escape_markdown(line)}")
     pairs = zip(st.columns(2, gap="large"), ("Before", "After"), (before, after), strict=True)
-    for column, title, (run, case, progress, _) in pairs:
+    for column, title, (run, case, progress, corrections) in pairs:
+        person = find_person_verdict(corrections)
         origin = [format_time(run.started_at), format_roster(run.plan.roster, short=True)]
         origin += [format_cost(progress.cost)] if progress.calls else []
         with column:
@@ -221,10 +222,12 @@ def draw_side_by_side(before: LoadedRun, after: LoadedRun) -> None:
                     progress,
                     load_classifier_card(progress.classifier),
                     load_past_verdicts(run, progress),
+                    person,
                 )
             else:
                 st.info("This run has no verdict.")
-            draw_html(render_marked_text(case.response, number_spans(progress.spans)))
+            marks = number_spans(apply_person_marks(progress, person).spans)
+            draw_html(render_marked_text(case.response, marks))
             draw_link("pages/check/run.py", "Open this run", "open_in_new", run=run.id)
 
 

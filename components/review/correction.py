@@ -92,6 +92,7 @@ def _draw_editor(target: form.CorrectionTarget, agrees: bool) -> None:
         key=f"{key}.editor",
         language=target.case.language,
         none_words="No single word is wrong",
+        instead_words="should say, if you know it",
     )
     if agrees and any(mark.status == "suggested" for mark in marked.marks):
         st.caption("Saving accepts the suggestions that are still open.")

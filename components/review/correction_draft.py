@@ -139,8 +139,9 @@ def format_correction(correction: Correction, clip: int = 60) -> str:
     if correction.machine_label and correction.machine_label != correction.label:
         words += f" (the machine: {LABEL_WORDS[correction.machine_label].lower()})"
     parts = [f"{words}: {correction.reason}" if correction.reason else words]
-    if marked := [f"“{clip_text(s.text, clip)}”" for s in correction.spans]:
-        parts.append(f"Wrong words: {', '.join(marked)}")
+    if correction.spans:
+        marked = ", ".join(_format_span(span, clip) for span in correction.spans)
+        parts.append(f"Wrong words: {marked}")
     if correction.is_unmarked:
         parts.append("No single word is wrong")
     if correction.corrected_answer:
@@ -155,6 +156,11 @@ def format_correction(correction: Correction, clip: int = 60) -> str:
     if correction.comment:
         parts.append(f"Comment: {correction.comment}")
     return ". ".join(part.rstrip(".") for part in parts)
+
+
+def _format_span(span: Span, clip: int) -> str:
+    words = f"“{clip_text(span.text, clip)}”"
+    return f"{words} → “{clip_text(span.instead, clip)}”" if span.instead else words
 
 
 def get_evidence_by_part(key: str) -> EvidenceByPart:
@@ -305,7 +311,7 @@ def make_suggestions(spans: Sequence[Span]) -> tuple[SpanMark, ...]:
     """Return machines' spans as marks to accept or reject."""
     by_id = {make_mark_id(span): span for span in spans}
     return tuple(
-        SpanMark(name, s.start, s.end, s.category, s.source, s.p, "suggested")
+        SpanMark(name, s.start, s.end, s.category, s.source, s.p, "suggested", s.instead)
         for name, s in by_id.items()
     )
 
@@ -346,16 +352,23 @@ def accept_suggestions(marked: SpanEditorState) -> SpanEditorState:
 def list_accepted_spans(
     marked: SpanEditorState, case: Case, machine: Sequence[Span], person: str
 ) -> list[Span]:
-    """Return the marks that count as spans; an accepted, unchanged one stays the machine's."""
+    """Return the marks that count as spans; an accepted, unchanged one stays the machine's.
+
+    One that should say other words than the machine found keeps no quote of the machine's.
+    """
     spans: list[Span] = []
     for mark in marked.chosen:
         place = (mark.start, mark.end, mark.category)
         text = case.response[mark.start : mark.end]
         theirs = _find_machine_span(mark, machine)
         if theirs is not None and (theirs.start, theirs.end, theirs.category) == place:
-            spans.append(theirs)
+            span = theirs
         else:
-            spans.append(Span(mark.start, mark.end, text, 1.0, mark.category, person))
+            span = Span(mark.start, mark.end, text, 1.0, mark.category, person)
+        instead = span.instead if mark.instead is None else mark.instead.strip()
+        spans.append(
+            span if instead == span.instead else replace(span, instead=instead, quote=None)
+        )
     return spans
 
 
@@ -379,18 +392,20 @@ def has_accepted_all(marked: SpanEditorState, offered: Sequence[Span]) -> bool:
 
 def restore_correction_marks(correction: Correction, offered: Sequence[Span]) -> SpanEditorState:
     """Return the editor's marks as they were when the correction was saved."""
-    chosen = {(s.start, s.end, s.category) for s in correction.spans}
+    chosen = {(s.start, s.end, s.category): s.instead for s in correction.spans}
     refused = {(s.start, s.end, s.category) for s in correction.rejected}
     marks: list[SpanMark] = []
     for mark in make_suggestions(offered):
         place = (mark.start, mark.end, mark.category)
         if place in chosen:
-            marks.append(replace(mark, status="marked"))
-            chosen.discard(place)
+            marks.append(replace(mark, status="marked", instead=chosen.pop(place)))
         else:
             marks.append(replace(mark, status="rejected") if place in refused else mark)
     own = [s for s in correction.spans if (s.start, s.end, s.category) in chosen]
-    marks += [SpanMark(f"saved.{n}", s.start, s.end, s.category) for n, s in enumerate(own)]
+    marks += [
+        SpanMark(f"saved.{n}", s.start, s.end, s.category, instead=s.instead)
+        for n, s in enumerate(own)
+    ]
     return SpanEditorState(1, tuple(marks), none=correction.is_unmarked)
 
 

@@ -251,6 +251,7 @@ def _draw_open(item: QueueItem, case: Case, project: Project) -> None:
             progress, load_classifier_card(progress.classifier), load_past_verdicts(run, progress)
         )
         _draw_protocol_labels(run)
+        draw_link("pages/check/run.py", "Its run", "open_in_new", run=run.id)
     if mine is not None:
         _draw_answer(
             CorrectionTarget(run, case, progress, is_blind, is_alone=True), own, mine, project

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import streamlit as st
 
@@ -155,6 +155,25 @@ def has_audit(progress: RunState) -> bool:
     return bool(progress.tool_uses or progress.memory or progress.reconsidered)
 
 
+def list_statement_labels(progress: RunState) -> list[Label]:
+    """Return the label of each statement in order; none from a judge that has given none.
+
+    Statements with nothing to check are unclear, and so are all if a model judged that failed its
+    test: its labels must not stand beside a verdict that does not count.
+    """
+    given = dict(enumerate(progress.judgement.statement_labels if progress.judgement else ()))
+    if has_audit(progress):
+        given = {i: e.label for i, e in progress.memory.items() if e.is_checkable}
+    if not given:
+        return []
+    labels: list[Label] = [given.get(index, "unclear") for index in sorted(progress.statements)]
+    return ["unclear"] * len(labels) if _is_judge_unfit(progress) else labels
+
+
+def _is_judge_unfit(progress: RunState) -> bool:
+    return progress.verdict is not None and progress.verdict.cause == "model_not_fit"
+
+
 def list_whole_response_calls(progress: RunState) -> list[ToolUse]:
     """Return tool calls about the response as a whole: its length, code, a date asked for."""
     return [use for use in progress.tool_uses if use.statement is None]
@@ -172,6 +191,8 @@ def build_statement_rows(progress: RunState) -> list[StatementRow]:
         changes[change.statement].append(change)
     for index, statement in sorted(progress.statements.items()):
         memory = progress.memory.get(index)
+        if memory is not None and _is_judge_unfit(progress):
+            memory = replace(memory, label="unclear", p=None)
         rows.append(
             StatementRow(
                 statement,

@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from components.run.audit import has_audit
-from components.run.evidence import draw_place_button
+from components.run.evidence import WRITTEN_BY_MODEL, draw_place_button
 from components.run.transcript import (
     MAX_UNFOLDED_TURNS,
     SIGNALS_HELP,
@@ -316,10 +316,19 @@ def _debate_entries(
         f"{share.debater}: {format_count(len(share.passages), 'passage')}"
         for share in (context.shares if context else ())
     )
+    found, conflicts = f"{len(progress.evidence)} found", "Conflicts"
+    writer = next((used for used in progress.roles if used.role == "context writer"), None)
+    notes: list[tuple[str, str]] = []
+    if context and writer is not None and not writer.built_in:
+        notes = [(f"Summary, {WRITTEN_BY_MODEL}, not found in the sources", context.summary)]
+        conflicts = f"Conflicts, {WRITTEN_BY_MODEL}"
+    elif context:
+        found = context.summary
     return [
-        (passages, context.summary if context else f"{len(progress.evidence)} found"),
+        (passages, found),
+        *notes,
         ("Shares", shares if context else "none yet"),
-        ("Conflicts", " ".join(context.conflicts if context else ()) or "none"),
+        (conflicts, " ".join(context.conflicts if context else ()) or "none"),
         ("Debate", describe_debate(progress)),
         *([("Why", progress.decided.why)] if progress.decided else []),
     ]
@@ -343,8 +352,10 @@ def _output_entries(progress: RunState) -> list[tuple[str, str]]:
     judgement, verdict = progress.judgement, progress.verdict
     entries: list[tuple[str, str]] = []
     if judgement:
+        is_unfit = verdict is not None and verdict.cause == "model_not_fit"
+        ignored = " (does not count, as its model failed the judge test)" if is_unfit else ""
         entries += [
-            ("Judge", f"{judgement.agent}: {LABEL_WORDS[judgement.label].lower()}"),
+            ("Judge", f"{judgement.agent}: {LABEL_WORDS[judgement.label].lower()}{ignored}"),
             ("Judge's text, which the classifier reads", judgement.text),
         ]
         entries += _reader_entries(judgement, progress)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import streamlit as st
 
 from components.app import state
-from components.run.audit import list_link_targets
+from components.run.audit import list_link_targets, list_statement_labels
 from components.widgets.html import (
     Html,
     HtmlMark,
@@ -46,6 +46,7 @@ from core.schema.reviews import format_category, introduce_correction
 from core.schema.run_state import RunState
 
 CONTEXT_CHARS = 900
+WRITTEN_BY_MODEL = "written by a language model"
 MAX_EXPANDED = 10
 SourcePlace = Passage | Quote  # a stretch of a source
 
@@ -54,7 +55,7 @@ def draw_evidence(progress: RunState, key: str) -> None:
     """Draw each statement's passages, quoted ones first; a click shows the source."""
     if not progress.passages:
         st.caption("No evidence was looked up in this run.")
-    labels = progress.judgement.statement_labels if progress.judgement else ()
+    labels = list_statement_labels(progress)
     several = len(progress.passages) > 1
     has_neighbours = any(p.before or p.after for p in progress.evidence.values())
     in_context = has_neighbours and st.toggle(
@@ -101,7 +102,10 @@ def _draw_passage(passage: Passage, key: str, is_quoted: bool, in_context: bool)
             element("mark", passage.text, class_="cp-mark cp-mark-evidence"),
             element("span", " " + passage.after, class_="cp-around"),
         ]
-    origin = ("quoted in the debate" if is_quoted else "found") + similarity
+    origin = "quoted in the debate" if is_quoted else "found"
+    if passage.source_id.endswith(DESCRIPTION_SUFFIX):
+        origin = f"✎ {WRITTEN_BY_MODEL} about the image, not found in it; {origin}"
+    origin += similarity
     with st.container(border=True, key=f"{key}.{passage.id}"):
         left, right = st.columns([4, 1.4], vertical_alignment="center")
         with left:
@@ -235,9 +239,8 @@ def draw_response(case: Case, progress: RunState, key: str) -> None:
         if span.instead:
             lead = introduce_correction(in_evidence=span.in_evidence)
             words += f"; {lead} “**{escape_markdown(span.instead)}**”"
-        left.markdown(
-            f"{words}  \n:gray[marked by {escape_markdown(span.source)} · {format_percent(span.p)}]"
-        )
+        sure = "" if span.p >= 1.0 else f" · {format_percent(span.p)}"
+        left.markdown(f"{words}  \n:gray[marked by {escape_markdown(span.source)}{sure}]")
         if (quote := span.quote) is not None and quote.start is not None:
             with right:
                 draw_place_button(quote, f"{key}.span.{number}", is_quoted=False)

@@ -15,9 +15,10 @@ import streamlit as st
 
 from components.app import state
 from components.measure.calibration import load_past_verdicts
-from components.report import REPORT_FORMATS, draw_corrected_text
+from components.report import REPORT_FORMATS
 from components.review.correction import draw_corrections
 from components.run.audit import draw_audit, draw_audit_so_far, has_audit, list_link_targets
+from components.run.corrected_text import draw_corrected_text
 from components.run.debate import (
     describe_stored_steps,
     draw_calls,
@@ -36,7 +37,13 @@ from components.run.transcript import (
     split_rounds,
     summarize_signals,
 )
-from components.run.verdict import draw_consensus_line, draw_verdict
+from components.run.verdict import (
+    apply_person_marks,
+    draw_consensus_line,
+    draw_verdict,
+    find_person_verdict,
+    render_reasons,
+)
 from components.setup.settings import draw_plan_keys
 from components.widgets import drafts
 from components.widgets.controls import (
@@ -370,24 +377,30 @@ def draw_run(run: Run, case: Case, progress: RunState, corrections: list[Correct
     """Draw everything about an ended run, in the order in which people ask for it."""
     _draw_ending(run, progress)
     is_over = progress.verdict is not None and not can_resume(run)
+    with state.open_store() as store:
+        person = find_person_verdict(corrections, store.golds.of_case(case.id))
+        is_queued = store.queue.get(case.id) is not None
     if progress.verdict is not None:
-        draw_verdict(
-            progress, load_classifier_card(progress.classifier), load_past_verdicts(run, progress)
-        )
+        card, past = load_classifier_card(progress.classifier), load_past_verdicts(run, progress)
+        draw_verdict(progress, card, past, person)
         draw_consensus_line(run.project_id, progress)
-    draw_response(case, progress, f"run.{run.id}")
+    shown = apply_person_marks(progress, person)
+    draw_response(case, shown, f"run.{run.id}")
     if is_over:
-        draw_corrected_text(run, case, progress)
-    draw_audit(case, progress, f"run.{run.id}.audit")
+        draw_corrected_text(run, case, progress, person)
+    draw_audit(case, shown, f"run.{run.id}.audit")
     draw_problems(progress, run.id)
     if is_over:
         draw_corrections(run, case, progress, corrections)
+    if is_queued:
+        draw_link("pages/review/label.py", "Its item in Review", "rate_review", case=case.id)
     titles = ["Evidence", "Debate", "How it was checked"]
     evidence, debate, details = st.tabs(titles, key=f"run.{run.id}.tabs")
     with evidence:
         draw_evidence(progress, f"run.{run.id}.evidence")
     with debate:
         draw_debate(progress, f"run.{run.id}.debate", load_past_records(run.project_id))
+        draw_html(render_reasons(progress))
     with details:
         draw_html(render_state(run, case, progress))
         draw_calls(progress)
@@ -452,7 +465,17 @@ def load_run(run_id: str) -> tuple[Run, Case, RunState, list[Correction]] | None
         if run is None or case is None or not state.can_see_project(store, run.project_id):
             return None
         progress = fold_events(event for _, event in store.runs.events(run_id))
-        return run, case, progress, store.corrections.of_run(run_id)
+        return run, case, progress, _list_visible_corrections(store, run)
+
+
+def _list_visible_corrections(store: Store, run: Run) -> list[Correction]:
+    """Return the run's corrections; in a blind project annotators see only their own."""
+    corrections, project = store.corrections.of_run(run.id), store.projects.get(run.project_id)
+    person = state.get_person(store)
+    role = store.projects.role_of(run.project_id, person)
+    if project is None or not project.is_blind or role in ("lead", "admin"):
+        return corrections
+    return [correction for correction in corrections if correction.author == person]
 
 
 def is_timed(progress: RunState) -> bool:

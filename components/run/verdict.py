@@ -1,34 +1,50 @@
-"""The verdict card: label, probability, how often such verdicts are right, readers, consensus."""
+"""The verdict card: what is wrong, the strongest quote, how often such verdicts are right.
+
+A person's answer leads, and the machine's verdict is folded below it.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
 from components.app import state
-from components.run.audit import has_audit
+from components.run.audit import has_audit, list_statement_labels
 from components.widgets.controls import draw_table
-from components.widgets.html import Html, div, draw_html, element, split_rationale
+from components.widgets.html import (
+    Html,
+    div,
+    draw_html,
+    element,
+    join_html,
+    split_rationale,
+    strip_verdict_line,
+)
 from components.widgets.wording import (
     CAUSE_ADVICE,
     CAUSE_WORDS,
     LABEL_SIGNS,
     LABEL_WORDS,
+    clip_around,
     clip_text,
     escape_markdown,
     format_count,
     format_label,
     format_percent,
+    format_place,
+    format_time,
 )
+from core.baseline.wording import shorten
 from core.learning.agent_answers import name_agents
 from core.learning.learned_consensus import CONSENSUS_RECORD_KIND, ConsensusOpinion, form_opinion
 from core.runtime.errors import ConfigError
-from core.schema.records import Judgement, ReaderStance, Verdict
+from core.schema.records import Judgement, Label, Quote, ReaderStance, Span, Verdict
+from core.schema.reviews import Correction, GoldAnswer, format_category
 from core.schema.run_state import RunState
 from core.store import open_store
 from core.store.sqlite import ChangeMark
@@ -38,16 +54,27 @@ ANSWER_WORDS = {1.0: "hallucinated", 0.0: "supported", 0.5: "unclear"}
 MAX_CACHED_PROJECTS = 8  # projects
 MAX_DISPUTED_STATEMENTS = 3
 MAX_STATEMENT_CHARS = 90
+MAX_WORDS_CHARS = 60  # characters of wrong words and of what they should be
+MAX_FINDING_CHARS = 260
+MAX_QUOTE_CHARS = 150
 # In the debate each reader saw a share of the evidence, and may have said otherwise.
 ALL_EVIDENCE_LEAD = "Given all the evidence,"
 TOO_FEW_VERDICTS = (
     "Too few verdicts with a confidence like this were measured to say how often it is right."
 )
 MATERIAL_WORDS = {
-    "claim": "a short passage",
-    "answer": "a passage, as answers to a question,",
-    "document": "a long document",
-    "table": "a table",
+    "claim": "claims about a short passage",
+    "answer": "answers from a passage",
+    "document": "statements about long documents",
+    "table": "statements about tables",
+}
+MEASURED_METHOD = (
+    "Labelled statements of public data, not of yours, each judged by a model fitted without it."
+)
+SHARE_WORDS: dict[Label, str] = {
+    "hallucinated": "wrong",
+    "supported": "supported",
+    "unclear": "unclear",
 }
 
 
@@ -197,44 +224,212 @@ class PastVerdicts:
 NO_PAST_VERDICTS = PastVerdicts()
 
 
+@dataclass(frozen=True)
+class PersonVerdict:
+    """The answer of a person that leads over the machine's verdict.
+
+    `is_settled`: a lead decided on it. `others` are who else answered, and what.
+    """
+
+    author: str
+    at: float
+    label: Label
+    reason: str = ""
+    corrected_answer: str = ""
+    spans: tuple[Span, ...] = ()
+    is_settled: bool = False
+    others: tuple[tuple[str, Label], ...] = ()
+
+
+def find_person_verdict(
+    corrections: Sequence[Correction], golds: Sequence[GoldAnswer] = ()
+) -> PersonVerdict | None:
+    """Return the answer that leads: a lead's, else the newest correction; None without one."""
+    settled = [gold for gold in golds if gold.origin != "imported"]
+    leading = settled[-1] if settled else corrections[-1] if corrections else None
+    if leading is None:
+        return None
+    newest = {correction.author: correction.label for correction in corrections}
+    return PersonVerdict(
+        leading.author,
+        leading.at,
+        leading.label,
+        leading.reason,
+        leading.corrected_answer,
+        leading.spans if leading.label == "hallucinated" else (),
+        is_settled=bool(settled),
+        others=tuple((author, newest[author]) for author in newest if author != leading.author),
+    )
+
+
+def apply_person_marks(progress: RunState, person: PersonVerdict | None) -> RunState:
+    """Return the state with the person's marks in place of the machine's."""
+    return progress if person is None else replace(progress, person_spans=person.spans)
+
+
 def draw_verdict(
-    progress: RunState, card: dict[str, Any] | None, past: PastVerdicts = NO_PAST_VERDICTS
+    progress: RunState,
+    card: dict[str, Any] | None,
+    past: PastVerdicts = NO_PAST_VERDICTS,
+    person: PersonVerdict | None = None,
 ) -> None:
     """Draw the verdict card; `card` describes the classifier and how reliable it was."""
-    draw_html(render_verdict(progress, card, past))
+    draw_html(render_verdict(progress, card, past, person))
 
 
 def render_verdict(
-    progress: RunState, card: dict[str, Any] | None, past: PastVerdicts = NO_PAST_VERDICTS
+    progress: RunState,
+    card: dict[str, Any] | None,
+    past: PastVerdicts = NO_PAST_VERDICTS,
+    person: PersonVerdict | None = None,
 ) -> Html:
-    """Render the verdict card; empty while there is no verdict."""
+    """Render the verdict card, a person's first; empty while there is no verdict."""
+    verdict = progress.verdict
+    if verdict is None:
+        return Html("") if person is None else _render_person_verdict(person, None)
+    machine = _render_machine_verdict(verdict, progress, card, past)
+    if person is None:
+        return machine
+    likelihood = "" if verdict.p_hallucinated is None else f", {_format_likelihood(verdict)}"
+    words = f"The machine: {format_label(verdict.label)}{likelihood}"
+    below = element("details", element("summary", words), machine, class_="cp-machine")
+    return join_html([_render_person_verdict(person, verdict), below])
+
+
+def _render_person_verdict(person: PersonVerdict, verdict: Verdict | None) -> Html:
+    sign = element("span", format_label(person.label), class_="cp-verdict-sign")
+    why = [f"{person.reason.strip()} "] if person.reason.strip() else []
+    if worst := _find_strongest_span(person.spans):
+        why.append(f"{_word_span(worst)}.")
+    others = [f"{author} says {LABEL_WORDS[label].lower()}" for author, label in person.others]
+    when = " · ".join([format_time(person.at), *others])
+    return div(
+        f"cp-verdict cp-{person.label}",
+        div("cp-verdict-label", f"{describe_overruling(person, verdict)}: ", sign),
+        div("cp-verdict-why", *why, dir="auto") if why else "",
+        div("cp-verdict-worth", when),
+    )
+
+
+def describe_overruling(person: PersonVerdict, verdict: Verdict | None) -> str:
+    """Say what the person did to the machine's verdict: “Overruled by Mira”."""
+    if person.is_settled:
+        done = "Settled"
+    elif verdict is not None and verdict.label == person.label:
+        done = "Confirmed"
+    else:
+        done = "Overruled" if verdict and verdict.label != "unclear" else "Decided"
+    return f"{done} by {person.author}"
+
+
+def _render_machine_verdict(
+    verdict: Verdict, progress: RunState, card: dict[str, Any] | None, past: PastVerdicts
+) -> Html:
+    p = verdict.p_hallucinated
+    label = div("cp-verdict-label", format_label(verdict.label))
+    likelihood = div("cp-verdict-p", _format_likelihood(verdict)) if p is not None else ""
+    parts = [div("cp-verdict-head", label, likelihood)]
+    if p is None:
+        cause = verdict.cause
+        words = verdict.cause_words or (CAUSE_WORDS[cause] if cause else "")
+        parts.append(div("cp-verdict-why", shorten(words, MAX_FINDING_CHARS), dir="auto"))
+        parts += [div("cp-verdict-worth", CAUSE_ADVICE[cause])] if cause else []
+    else:
+        dot = div("cp-bar-dot", style=f"left: calc({100 * p:.1f}% - 2px)")
+        description = f"probability of being hallucinated: {format_percent(p)}"
+        parts.append(div("cp-bar", dot, role="img", aria_label=description))
+        parts.append(div("cp-verdict-why", *_finding_html(verdict, progress), dir="auto"))
+        how = past.how if past.is_known else MEASURED_METHOD if _is_measured(progress) else ""
+        sign = element("span", " ⓘ", title=how, role="img", aria_label=how) if how else ""
+        worth = describe_reliability(verdict, card, progress, past)
+        parts.append(div("cp-verdict-worth", worth, sign))
+    signed = (
+        ("⚑", past.for_people),
+        ("↻", describe_rescoring(progress)),
+        ("⚖", describe_judge_dissent(progress)),
+    )
+    notes = (div("cp-verdict-note", f"{sign} {words}") for sign, words in signed if words)
+    return join_html([div(f"cp-verdict cp-{verdict.label}", *parts), *notes])
+
+
+def _format_likelihood(verdict: Verdict) -> str:
+    p = verdict.p_hallucinated or 0.0
+    return f"{format_percent(p if verdict.label == 'hallucinated' else 1.0 - p)} likely"
+
+
+def _finding_html(verdict: Verdict, progress: RunState) -> list[Html]:
+    """Render what is wrong, in how many statements, and the strongest quote."""
+    worst = _find_strongest_span(progress.spans) if verdict.label == "hallucinated" else None
+    quote, finding = _find_strongest_quote(verdict, progress, worst), _count_statements(progress)
+    if worst is not None:
+        several = len({span.instead for span in progress.spans}) > 1
+        lead = f"{finding}{'. The surest: ' if several else ': '}" if finding else ""
+        finding = lead + _word_span(worst)
+    elif quote is None or (not finding and verdict.label == "hallucinated"):
+        return [element("span", _shorten_rationale(verdict, progress, finding))]
+    parts = [element("span", f"{finding}. ")] if finding else []
+    if quote is not None:
+        words = clip_around(quote.text, worst.instead if worst else "", MAX_QUOTE_CHARS)
+        lead = "The source: " if worst else "The source says so: "
+        said = element("span", f"“{words}”", title=quote.text if words != quote.text else None)
+        parts.append(element("span", lead, said, f" ({format_place(quote)})"))
+    return parts
+
+
+def _count_statements(progress: RunState) -> str:
+    """Count the statements with the verdict's label: “1 of 17 statements wrong, 6 unclear”."""
+    labels = list_statement_labels(progress)
+    label = progress.verdict.label if progress.verdict else "unclear"
+    count, unclear = labels.count(label), labels.count("unclear")
+    if len(labels) < 2 or not count:
+        return ""
+    words = f"{count} of {len(labels)} statements {SHARE_WORDS[label]}"
+    return words + (f", {unclear} unclear" if unclear and label != "unclear" else "")
+
+
+def _find_strongest_span(spans: Sequence[Span]) -> Span | None:
+    """Return the surest span, one with a correction first."""
+    return max(spans, key=lambda span: (bool(span.instead), span.in_evidence, span.p), default=None)
+
+
+def _word_span(span: Span) -> str:
+    words = f"“{clip_text(span.text, MAX_WORDS_CHARS)}”"
+    if not span.instead:
+        return f"{words} is wrong ({format_category(span.category)})"
+    return f"{words} should be “{clip_text(span.instead, MAX_WORDS_CHARS)}”"
+
+
+def _find_strongest_quote(verdict: Verdict, progress: RunState, worst: Span | None) -> Quote | None:
+    """Return the quote of the worst span, else of the judge's surest point for its label."""
+    if worst is not None:
+        return worst.quote if worst.in_evidence else None
+    finding = "carried" if verdict.label == "supported" else "contradicted"
+    points = progress.judgement.points if progress.judgement else ()
+    quoted = [p for p in points if p.finding == finding and p.quote and p.quote.start is not None]
+    return max(quoted, key=lambda point: point.weight).quote if quoted else None
+
+
+def _shorten_rationale(verdict: Verdict, progress: RunState, finding: str) -> str:
+    """Return the beginning of the judge's reasons; for an audit those on the worst statement."""
+    if has_audit(progress) and finding:
+        entries = [e for e in progress.memory.values() if e.is_checkable and e.p is not None]
+        same = [entry for entry in entries if entry.label == verdict.label]
+        worst = max(same, key=lambda entry: abs((entry.p or 0.5) - 0.5), default=None)
+        text = f"{finding}. {worst.evidence}" if worst else finding
+    else:
+        text = strip_verdict_line(verdict.rationale)
+    return shorten(text, MAX_FINDING_CHARS)
+
+
+def render_reasons(progress: RunState) -> Html:
+    """Render the judge's reasons in full and its readers' views; an audit's are in its table."""
     verdict = progress.verdict
     if verdict is None:
         return Html("")
-    parts = [div("cp-verdict-label", format_label(verdict.label))]
-    if verdict.p_hallucinated is None:
-        cause = verdict.cause
-        words = verdict.cause_words or (CAUSE_WORDS[cause] if cause else "")
-        parts.append(div("cp-verdict-p", words))
-        parts += [div("cp-verdict-worth", CAUSE_ADVICE[cause])] if cause else []
-    else:
-        parts += _probability_html(verdict)
-        worth = describe_reliability(verdict, card, progress, past)
-        how = {"title": past.how, "role": "img", "aria_label": past.how}
-        sign = element("span", " ⓘ", **how) if past.how else ""
-        parts.append(div("cp-verdict-worth", worth, sign))
-        parts += [div("cp-verdict-people", f"⚑ {past.for_people}")] if past.for_people else []
-        why = (element("div", line, dir="auto") for line in split_rationale(verdict.rationale))
-        parts.append(div("cp-verdict-why", *why))
-    parts.append(render_readers(progress))
-    if again := describe_rescoring(progress):
-        parts.append(div("cp-verdict-worth", f"↻ {again}"))
-    if differs := describe_judge_dissent(progress):
-        parts.append(div("cp-verdict-differs", f"⚖ {differs}"))
-    if progress.roles and all(role.built_in for role in progress.roles):
-        words = "By the built-in engine: no language model was asked."
-        parts.append(div("cp-verdict-worth", words))
-    return div(f"cp-verdict cp-{verdict.label}", *parts)
+    lines = [] if has_audit(progress) else split_rationale(verdict.rationale)
+    why = [div("cp-reasons-why", *(element("div", line) for line in lines), dir="auto")]
+    parts = [*(why if any(lines) else []), render_readers(progress)]
+    return div("cp-reasons", div("cp-named", "The judge"), *parts) if any(parts) else Html("")
 
 
 def describe_rescoring(progress: RunState) -> str:
@@ -269,21 +464,20 @@ def describe_reliability(
     if past.is_known:
         return past.words
     measured = describe_measured_reliability(verdict, card, progress)
-    if not past.words:
-        return measured
-    return past.words if measured == TOO_FEW_VERDICTS else f"{measured} {past.words}"
+    return past.words if past.words and measured == TOO_FEW_VERDICTS else measured
 
 
-def _probability_html(verdict: Verdict) -> list[Html]:
-    p = verdict.p_hallucinated or 0.0
-    side = p if verdict.label == "hallucinated" else 1.0 - p
-    description = f"probability of being hallucinated: {format_percent(p)}"
-    dot = div("cp-bar-dot", style=f"left: calc({100 * p:.1f}% - 2px)")
-    return [
-        div("cp-verdict-p", f"{format_percent(side)} likely to be {verdict.label}"),
-        div("cp-bar", dot, role="img", aria_label=description),
-        div("cp-bar-ends", element("span", "supported"), element("span", "hallucinated")),
-    ]
+def _is_measured(progress: RunState) -> bool:
+    """Return True if the reliability said is that on labelled public data."""
+    verdict, judgement = progress.verdict, progress.judgement
+    return bool(
+        verdict is not None
+        and verdict.classifier == SEED_VERSION
+        and judgement is not None
+        and not judgement.by_tool
+        and judgement.measured is not None
+        and judgement.measured.n
+    )
 
 
 def describe_measured_reliability(
@@ -301,13 +495,12 @@ def describe_measured_reliability(
             f"A tool decided this ({progress.judgement.by_tool.lower()}): how often the readers' "
             "verdicts were right says nothing about it."
         )
-    measured = progress.judgement.measured if progress.judgement is not None else None
-    if verdict.classifier == SEED_VERSION and measured is not None and measured.n:
-        return (
-            f"Of {measured.n} statements checked against {MATERIAL_WORDS[measured.material]} "
-            f"with a probability like this, {100 * measured.right / measured.n:.0f}% were right "
-            "(labelled statements, each judged by a model fitted without it)."
-        )
+    judgement = progress.judgement
+    if judgement is not None and judgement.measured is not None and _is_measured(progress):
+        measured = judgement.measured
+        share = f"{100 * measured.right / measured.n:.0f}% were right"
+        kind = MATERIAL_WORDS[measured.material]
+        return f"Of {measured.n} {kind} with a probability like this, {share}."
     confidence = verdict.confidence or 0.0
     bins = (card or {}).get("reliability") or []
     for entry in bins:

@@ -34,14 +34,17 @@ EditorState = TypeVar("EditorState")
 MarkStatus = Literal["marked", "suggested", "rejected"]
 SpanEdit = Literal[
     "", "mark", "category", "resize", "remove", "accept", "reject", "accept_all", "none",
-    "not_none", "undo", "redo",
+    "not_none", "instead", "undo", "redo",
 ]  # fmt: skip
 BoxEdit = Literal["", "draw", "move", "resize", "category", "comment", "remove", "undo", "redo"]
 
 
 @dataclass(frozen=True)
 class SpanMark:
-    """Words `[start, end)` of the text, in code points; `by` suggested them with its `score`."""
+    """Words `[start, end)` of the text, in code points; `by` suggested them with its `score`.
+
+    `instead` is what they should say; None leaves what a suggestion says.
+    """
 
     id: str
     start: int
@@ -50,6 +53,7 @@ class SpanMark:
     by: str = ""
     score: float | None = None
     status: MarkStatus = "marked"
+    instead: str | None = None
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,11 @@ def parse_span_editor(value: object, text: str, categories: Collection[str]) -> 
         if mark.category not in categories:
             known = ", ".join(categories)
             raise InputError(f"Expected one of the categories {known}, found “{mark.category}”.")
+        if len(mark.instead or "") > MAX_COMMENT_CHARACTERS:
+            raise InputError(
+                f"Expected at most {MAX_COMMENT_CHARACTERS:,} characters for what marked words "
+                f"should say, found {len(mark.instead or ''):,}."
+            )
     if len({mark.id for mark in marked.marks}) < len(marked.marks):
         raise InputError("Expected every mark once, found one twice; mark these words again.")
     if marked.none and marked.chosen:
@@ -126,10 +135,20 @@ def draw_span_editor(
     key: str,
     language: str = "",
     none_words: str = "",
+    instead_words: str = "",
     is_locked: bool = False,
 ) -> None:
-    """Draw the text with its marks; use it in a fragment, since each rerun sends the text."""
-    data = asdict(marked) | {"text": text, "language": language, "noneWords": none_words}
+    """Draw the text with its marks; use it in a fragment, since each rerun sends the text.
+
+    With `instead_words` each mark has a field, named so, for what its words should say.
+    """
+    data = asdict(marked) | {
+        "text": text,
+        "language": language,
+        "noneWords": none_words,
+        "insteadWords": instead_words,
+        "longestInstead": MAX_COMMENT_CHARACTERS,
+    }
 
     def read(value: object, known: Collection[str]) -> SpanEditorState:
         return parse_span_editor(value, text, known)

@@ -161,6 +161,16 @@ def break_long_words(text: str, mark: str = ZERO_WIDTH_SPACE) -> str:
     return LONG_WORD.sub(lambda match: WORD_BREAK.sub(mark, match[0]), text)
 
 
+def clip_around(text: str, needle: str, limit: int) -> str:
+    """Return the text on one line, cut to about `limit` characters around the first `needle`."""
+    flat, words = " ".join(text.split()), " ".join(needle.split())
+    if len(flat) <= limit:
+        return flat
+    start = max(0, flat.find(words) - (limit - len(words)) // 2) if words else 0
+    start = flat.find(" ", start) + 1 if start else 0
+    return ("…" if start else "") + clip_text(flat[start:], limit)
+
+
 def escape_markdown(text: str) -> str:
     """Escape the text so that Streamlit's Markdown shows it literally, on one line.
 

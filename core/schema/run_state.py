@@ -103,6 +103,7 @@ class RunState:
     rulings: list[SpanAdjudicated] = field(default_factory=list)
     problems: list[ProblemMet] = field(default_factory=list)
     ending: Event | None = None
+    person_spans: tuple[Span, ...] | None = None  # shown in place of the machine's
 
     def add(self, event: Event) -> None:  # noqa: C901 - one arm for each kind of event
         """Apply one more event."""
@@ -253,10 +254,12 @@ class RunState:
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """The spans that were kept, in order of their position.
+        """A person's spans if set, else those that were kept, in order of their position.
 
         Empty if a new score says that nothing is wrong: marked words would contradict it.
         """
+        if self.person_spans is not None:
+            return tuple(sorted(self.person_spans, key=lambda span: span.start))
         if self.first_verdict and self.verdict and self.verdict.label == "supported":
             return ()
         kept = [ruling.span for ruling in self.rulings if ruling.kept]

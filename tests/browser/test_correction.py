@@ -109,6 +109,53 @@ def test_what_is_typed_outlives_a_reload_until_it_is_saved(
     expect(page.get_by_label(REASON)).to_have_count(0)
 
 
+def test_a_correction_leads_and_its_text_is_copied_with_the_changes_taken(
+    make_server: MakeServer, open_page: OpenPage
+) -> None:
+    page = open_page(make_server(), permissions=["clipboard-read", "clipboard-write"])
+    checked(page)
+    settle(page)
+    page.keyboard.press("Alt+2")
+    expect(page.get_by_label(REASON)).to_be_focused()
+    page.get_by_text("Mark words by pasting them").click()
+    page.get_by_label("Other wrong words, exactly as written").fill("1932")
+    page.get_by_role("button", name="Mark", exact=True).click()
+    words = page.get_by_role("textbox", name="“1932”: should say, if you know it")
+    words.click()
+    page.keyboard.type("1930", delay=60)
+    expect(words).to_be_focused()
+    page.keyboard.press("Control+Enter")
+    page.get_by_text("Confirmed by").wait_for()
+    settle(page)
+    assert page.locator(".cp-verdict-label").first.inner_text().startswith("Confirmed by ")
+    expect(page.locator(".cp-text").first.locator("mark")).to_have_text(["512 m", "1932"])
+    claim = "The Halden Bridge is 512 m long and was opened to traffic in "
+    for copied in ("1930.", "1932."):  # taken, then left
+        page.get_by_role("button", name="Apply corrections and copy").click()
+        page.get_by_text("Copied.").wait_for()
+        assert page.evaluate("navigator.clipboard.readText()") == claim + copied
+        page.get_by_text("“1932” → “1930”", exact=True).click()
+        page.get_by_text("Copied.").wait_for(state="hidden")
+        settle(page)
+
+
+@pytest.mark.parametrize(("width", "most"), [(1280, 5), (390, 8)])
+def test_the_card_has_few_lines(
+    make_server: MakeServer, open_page: OpenPage, width: int, most: int
+) -> None:
+    """The long response prepared for the first minute has several wrong statements."""
+    page = open_page(make_server(), viewport={"width": width, "height": 800})
+    check_prepared(page, 1)
+    verdict(page)
+    lines = page.locator(".cp-verdict").first.evaluate(
+        """card => [...card.children].filter(e => e.className !== "cp-bar").reduce((n, e) => {
+             const line = getComputedStyle(e).lineHeight, size = getComputedStyle(e).fontSize;
+             return n + Math.round(e.offsetHeight / (parseFloat(line) || 1.5 * parseFloat(size)));
+           }, 0)"""
+    )
+    assert 3 <= lines <= most
+
+
 def test_a_quote_in_the_debate_opens_its_source_from_the_keyboard(
     make_server: MakeServer, open_page: OpenPage
 ) -> None:

@@ -160,6 +160,18 @@ def test_the_context_of_an_audits_debate_is_not_told_as_the_whole() -> None:
     assert describe_contested(fold_events(events)) == "only what stayed contested: statements 2, 4"
 
 
+def test_what_a_model_wrote_as_context_is_not_told_as_found_in_the_sources() -> None:
+    words = "The tower was moved to Spain."
+    written = ContextBuilt(10.8, "Context", EvidenceContext((), ("b:0",), words, ("They differ.",)))
+    started, *rest = begun()
+    assert started.kind == "run_started"
+    for built_in, label in ((True, "Passages of the debate"), (False, "not found in the sources")):
+        role = RoleAssignment("context writer", "Writer", built_in, "rule", "a")
+        shown = panel(replace(started, roles=(role,)), *rest, *contested(1), written)
+        assert f"{label} {words}" in shown
+        assert ("Conflicts, written by a language model They differ." in shown) is not built_in
+
+
 def test_an_audit_without_a_debate_says_so_and_tells_of_no_turns() -> None:
     shown = panel(*told())
     assert "Debated nothing, for nothing stayed contested" in shown

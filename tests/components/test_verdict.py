@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
+from components.run.audit import list_statement_labels
+from components.run.corrected_text import list_changes
 from components.run.verdict import (
+    PastVerdicts,
+    PersonVerdict,
+    apply_person_marks,
+    describe_overruling,
     describe_readers,
     describe_rescoring,
+    find_person_verdict,
     render_readers,
+    render_reasons,
     render_verdict,
 )
+from core.baseline.wording import apply_edits
 from core.schema.events import (
     Event,
     JudgementReached,
@@ -21,8 +32,20 @@ from core.schema.events import (
     SpanAdjudicated,
     StatementFound,
 )
-from core.schema.records import Judgement, ReaderStance, Span, Stance, Statement, Verdict
+from core.schema.records import (
+    Judgement,
+    Label,
+    MeasuredAccuracy,
+    Quote,
+    ReaderStance,
+    Span,
+    Stance,
+    Statement,
+    Verdict,
+)
+from core.schema.reviews import Correction, GoldAnswer
 from core.schema.run_state import RunState, fold_events
+from tests.fakes import make_case
 
 NAMES = ("Entailment reader", "Value checker", "Overlap reader")
 
@@ -127,3 +150,153 @@ def test_a_verdict_that_was_never_scored_again_says_nothing_of_it() -> None:
     assert describe_rescoring(fold_events(EVENTS)) == ""
     assert describe_rescoring(fold_events(EVENTS[:1])) == ""
     assert describe_rescoring(fold_events([*EVENTS, RunResumed(3.0)])) == ""
+
+
+TEXT = "The bridge opened in 1931. It is 530 m long. It is blue."
+SOURCE = "The bridge over the sound, which took four years to build, is 412 m long."
+WRONG_SPAN = Span(
+    33, 38, "530 m", 0.9, "number_or_date", "Audit", "412 m",
+    Quote(SOURCE, "verified", 100.0, "s", "facts.pdf", 3, 0, len(SOURCE)),
+)  # fmt: skip
+
+
+def audited_run(verdict: Verdict) -> RunState:
+    """An audit of three statements, the second of which is wrong."""
+    labels: tuple[Label, ...] = ("supported", "hallucinated", "unclear")
+    starts = (0, 27, 45, len(TEXT) + 1)
+    made = RunState(case=make_case(TEXT))
+    for index, label in enumerate(labels):
+        start, end = starts[index], starts[index + 1] - 1
+        words = TEXT[start:end]
+        made.add(StatementFound(1.0, Statement(index, start, end, words, words)))
+        p = {"supported": 0.1, "hallucinated": 0.9, "unclear": 0.5}[label]
+        made.add(MemoryUpdated(1.5, MemoryEntry(index, label, p, "Because of it.", ("match",))))
+    measured = MeasuredAccuracy("document", 90, 70)
+    judgement = Judgement("J", "hallucinated", "x", statement_labels=labels, measured=measured)
+    made.add(JudgementReached(2.0, judgement, 0.1))
+    made.add(LabelPredicted(2.5, verdict))
+    if verdict.label == "hallucinated":
+        made.add(SpanAdjudicated(2.6, WRONG_SPAN, True, "It is wrong."))
+    return made
+
+
+FINDINGS = "1 of 3 statements is wrong. “It is 530 m long.”: “530 m” is wrong."
+AUDITED = Verdict("hallucinated", 0.9, 0.9, FINDINGS, classifier="seed")
+
+
+def plain(markup: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", markup)).strip()
+
+
+def test_the_card_says_what_is_wrong_where_it_stands_and_how_far_to_trust_it() -> None:
+    few = PastVerdicts("Only 2 past verdicts at this level were looked at: too few to say.", "How")
+    assert plain(render_verdict(audited_run(AUDITED), None, few)) == (
+        "✗ Hallucinated 90% likely "
+        "1 of 3 statements wrong, 1 unclear: “530 m” should be “412 m”. "
+        f"The source: “{SOURCE}” (facts.pdf, p. 3) "
+        "Of 90 statements about long documents with a probability like this, 78% were right. ⓘ"
+    )
+
+
+def test_an_audits_findings_are_in_its_table_not_in_the_card() -> None:
+    words = plain(render_verdict(audited_run(AUDITED), None))
+    assert "It is 530 m long" not in words
+    assert render_reasons(audited_run(AUDITED)) == "", "the table tells them"
+    assert "Why." in render_reasons(fold_events(EVENTS))
+
+
+def test_a_long_quote_is_cut_around_what_the_words_should_be() -> None:
+    made = audited_run(AUDITED)
+    assert WRONG_SPAN.quote
+    long = Quote("Once upon a time, long ago, " * 20 + SOURCE, "verified", source="f", start=0)
+    span = Span(33, 38, "530 m", 0.9, "number_or_date", "Audit", "412 m", long)
+    made.rulings = [SpanAdjudicated(2.6, span, True, "")]
+    assert re.search(r"“…[^”]*412 m long\.”", plain(render_verdict(made, None)))
+
+
+def test_labels_of_a_model_that_failed_its_test_do_not_stand_beside_its_verdict() -> None:
+    unfit = Verdict("unclear", None, None, FINDINGS, "model_not_fit", "It failed.", "seed")
+    assert list_statement_labels(audited_run(AUDITED)) == ["supported", "hallucinated", "unclear"]
+    assert list_statement_labels(audited_run(unfit)) == ["unclear"] * 3
+    words = plain(render_verdict(audited_run(unfit), None))
+    assert words.startswith("? Unclear It failed.")
+    assert "wrong" not in words
+
+
+def said(author: str, label: Label, at: float = 1.0, **more: object) -> Correction:
+    return Correction(f"{author}{at}", "r", "c", author, at, label, **more)  # type: ignore[arg-type]
+
+
+def test_the_newest_answer_leads_unless_a_lead_settled_the_case() -> None:
+    both = [said("Mira", "supported"), said("Jo", "hallucinated", 2.0)]
+    assert find_person_verdict([]) is None
+    leading = find_person_verdict(both)
+    assert leading
+    assert (leading.author, leading.others) == ("Jo", (("Mira", "supported"),))
+    brought = GoldAnswer("g", "c", "set", 0.0, "imported", "supported")
+    assert find_person_verdict(both, [brought]) == leading, "an imported answer stays hidden"
+    settled = find_person_verdict(
+        both, [GoldAnswer("g", "c", "Lea", 3.0, "adjudicated", "unclear")]
+    )
+    assert settled
+    assert settled.author == "Lea"
+    assert describe_overruling(settled, AUDITED) == "Settled by Lea"
+
+
+@pytest.mark.parametrize(
+    ("label", "machine", "words"),
+    [
+        ("supported", "hallucinated", "Overruled by Mira"),
+        ("hallucinated", "hallucinated", "Confirmed by Mira"),
+        ("hallucinated", "unclear", "Decided by Mira"),
+        ("unclear", "unclear", "Confirmed by Mira"),
+    ],
+)
+def test_the_lead_says_what_became_of_the_machines_verdict(
+    label: Label, machine: Label, words: str
+) -> None:
+    verdict = Verdict(machine, None, None, "Why.")
+    assert describe_overruling(PersonVerdict("Mira", 1.0, label), verdict) == words
+
+
+def test_a_persons_marks_take_the_place_of_the_machines() -> None:
+    made = audited_run(AUDITED)
+    own = Span(21, 25, "1931", 1.0, "number_or_date", "Mira", "1932")
+    person = find_person_verdict([said("Mira", "hallucinated", spans=(own,), reason="<b>No</b>")])
+    assert apply_person_marks(made, person).spans == (own,)
+    assert made.spans == (WRONG_SPAN,)
+    overruled = find_person_verdict([said("Mira", "supported", spans=(own,))])
+    assert apply_person_marks(made, overruled).spans == ()
+    markup = render_verdict(made, None, person=person)
+    assert "&lt;b&gt;No" in markup
+    words = plain(markup)
+    assert words.startswith("Confirmed by Mira: ✗ Hallucinated")
+    assert words.index("“1931” should be “1932”") < words.index("The machine: ✗ Hallucinated, 90%")
+
+
+def test_the_corrected_text_follows_the_person_else_the_machine() -> None:
+    made, case = audited_run(AUDITED), make_case(TEXT)
+
+    def corrected(*corrections: Correction) -> str:
+        edits, _ = list_changes(case, made, find_person_verdict(corrections))
+        return apply_edits(TEXT, edits)
+
+    own = Span(21, 25, "1931", 1.0, "other", "Mira", "the year after")
+    answer = "The bridge opened late. It is 412 m long. It is blue."
+    assert corrected() == TEXT.replace("530", "412")
+    assert corrected(said("Mira", "hallucinated", spans=(own,))) == TEXT.replace(
+        "1931", "the year after"
+    )
+    assert corrected(said("Mira", "hallucinated", corrected_answer=answer)) == answer
+    assert corrected(said("Mira", "supported", spans=(own,))) == TEXT
+
+
+def test_each_change_of_a_written_answer_can_be_left() -> None:
+    answer = "The bridge closed on Monday. It is 412 m long. It is blue."
+    person = find_person_verdict([said("Mira", "hallucinated", corrected_answer=answer)])
+    edits, by = list_changes(make_case(TEXT), audited_run(AUDITED), person)
+    assert by == "Mira"
+    assert [(TEXT[e.start : e.end], e.instead) for e in edits] == [
+        ("opened in 1931", "closed on Monday"), ("530", "412"),
+    ]  # fmt: skip
+    assert apply_edits(TEXT, edits[1:]) == TEXT.replace("530", "412")

@@ -209,7 +209,7 @@ def test_the_same_claim_again_shows_what_was_decided(app: OpenApp, run_id: str) 
 def test_a_run_shows_verdict_spans_evidence_and_debate(app: OpenApp, run_id: str) -> None:
     at = app(RUN, run=run_id)
     markup = drawn(at)
-    for words in ("Hallucinated", "likely to be", ">left</mark>", "Value checker", "disagrees"):
+    for words in ("Hallucinated", "% likely", ">left</mark>", "Value checker", "disagrees"):
         assert words in markup
     read = markup.split("Judge's text, which the classifier reads")[0]
     for words in ("AGREE.", "DENY.", "INCORRECT"):

@@ -25,7 +25,7 @@ from core.schema.run_state import fold_events
 from core.store import Store, open_store
 from core.store.sqlite import to_plain
 from tests.fakes import FakeEmbedder
-from tests.pages.conftest import OpenApp
+from tests.pages.conftest import RUN, OpenApp
 from tests.pages.driving import Site, case_of, keys, press, project_of, put, run_of, told
 
 
@@ -106,6 +106,22 @@ def test_run_and_label_are_titled_with_the_first_words_of_the_claim(
         title = at.title[0].value.replace("\\", "")
         assert title.startswith(start)
         assert title.endswith(f" · {name}")
+
+
+@pytest.mark.parametrize("is_blind", [False, True])
+def test_an_item_links_to_its_run_and_back_but_not_where_review_is_blind(
+    site: Site, run_id: str, is_blind: bool
+) -> None:
+    def addresses(at: AppTest) -> set[str]:
+        return {link.proto.query_string for link in at.get("page_link")}
+
+    run = queued(site.home, run_id)
+    with open_store(site.home) as store, store.writing():
+        project = ensure_project(store, "Mira", 1.0)
+        store.projects.save(replace(project, is_blind=is_blind))
+    assert f"case={run.case_id}" in addresses(site.open(RUN, run=run_id))
+    there = addresses(site.open("pages/review/label.py", case=run.case_id))
+    assert (f"run={run_id}" in there) is not is_blind
 
 
 @pytest.mark.parametrize("is_blind", [False, True])

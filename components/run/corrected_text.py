@@ -1,0 +1,141 @@
+"""The corrected text of a run: each change taken or left, to copy or to give as one's answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from components.report import propose_correction, summarize_changes
+from components.review.correction import choose_label
+from components.review.correction_draft import CorrectionTarget, make_form_key, save_draft
+from components.run.verdict import PersonVerdict
+from components.widgets import drafts
+from components.widgets.controls import draw_button, get_component
+from components.widgets.html import (
+    describe_unchanged_spans,
+    draw_html,
+    iter_changes,
+    render_inline_diff,
+)
+from components.widgets.wording import clip_text, escape_markdown
+from core.baseline.wording import TextEdit, apply_edits, find_span_edits
+from core.schema.records import Case, Run
+from core.schema.run_state import RunState
+
+MAX_CHANGE_CHARS = 120
+
+
+def list_changes(
+    case: Case, progress: RunState, person: PersonVerdict | None = None
+) -> tuple[list[TextEdit], str]:
+    """Return (the changes proposed, by whom): a person's if one answered, else the machine's."""
+    if person is not None:
+        if person.label != "hallucinated":
+            return [], ""
+        if answer := person.corrected_answer.strip():
+            return find_text_edits(case.response, answer), person.author
+        return [
+            TextEdit(span.start, span.end, span.instead, span.p)
+            for span in person.spans
+            if span.instead and case.response[span.start : span.end] == span.text
+        ], person.author
+    text, by = propose_correction(case, progress)
+    if not text:
+        return [], ""
+    if progress.revised is not None:
+        return find_text_edits(case.response, text), by
+    return find_span_edits(progress.spans, case.response), by
+
+
+def find_text_edits(before: str, after: str) -> list[TextEdit]:
+    """Return the edits that make `after` of `before`; those with only a space between are one."""
+    edits: list[TextEdit] = []
+    place = 0
+    for removed, added in iter_changes(before, after):
+        start, place = place, place + len(removed)
+        if removed == added:
+            continue
+        last = edits[-1] if edits else None
+        if last is not None and not (gap := before[last.end : start]).strip():
+            edits[-1] = TextEdit(last.start, place, last.instead + gap + added, 1.0)
+        else:
+            edits.append(TextEdit(start, place, added, 1.0))
+    return edits
+
+
+@st.fragment
+def draw_corrected_text(
+    run: Run, case: Case, progress: RunState, person: PersonVerdict | None
+) -> None:
+    """Draw the changes to take or leave, the text that they make, and what to do with it."""
+    edits, by = list_changes(case, progress, person)
+    if not edits:
+        return
+    key, before = f"run.{run.id}.corrected", case.response
+    spans = progress.spans if person is None else person.spans
+    whole = summarize_changes(before, apply_edits(before, edits), spans)
+    words = escape_markdown(f"Corrected text: {whole}")
+    with st.expander(words, key=key, expanded=person is not None):
+        st.caption(escape_markdown(f"Proposed by {by}. Take or leave each change."))
+        taken = _draw_choices(before, edits, key)
+        text = apply_edits(before, taken)
+        draw_html(render_inline_diff(before, text))
+        if unchanged := describe_unchanged_spans(before, text, spans):
+            st.caption(escape_markdown(unchanged))
+        get_component("copy")(
+            key=f"{key}.copy", data={"label": "Apply corrections and copy", "text": text}
+        )
+        _draw_buttons(key, CorrectionTarget(run, case, progress), text)
+
+
+def _draw_choices(before: str, edits: Sequence[TextEdit], key: str) -> list[TextEdit]:
+    taken = []
+    for edit in edits:
+        old, new = (
+            f"“{clip_text(words, MAX_CHANGE_CHARS)}”" if words.strip() else "nothing"
+            for words in (before[edit.start : edit.end], edit.instead)
+        )
+        words = escape_markdown(f"{old} → {new}")
+        if st.checkbox(words, value=True, key=f"{key}.take.{edit.start}.{edit.end}"):
+            taken.append(edit)
+    return taken
+
+
+def _draw_buttons(key: str, target: CorrectionTarget, text: str) -> None:
+    with st.container(horizontal=True):
+        is_pressed = draw_button(
+            "Use it as my right answer",
+            f"{key}.take",
+            _use_corrected,
+            target,
+            text,
+            icon="check",
+            help="It becomes the right answer in your judgement below, which you then save",
+        )
+        if typed := str(drafts.load_draft_values(key).get("before", "")):
+            words = "Restore what I typed"
+            is_pressed |= draw_button(words, f"{key}.back", _restore_answer, target, typed)
+    if is_pressed:  # the form is outside this fragment
+        st.rerun()
+
+
+def _use_corrected(target: CorrectionTarget, text: str) -> None:
+    key = make_form_key(target.id)
+    typed = st.session_state.get(f"{key}.typed") or {}
+    before = str(typed.get("answer") or st.session_state.get(f"{key}.answer") or "")
+    if before.strip() and before != text:
+        drafts.save_draft_values(f"run.{target.id}.corrected", {"before": before})
+    if not st.session_state.get(f"{key}.label"):
+        choose_label(target, "hallucinated")
+    _set_answer(target, text)
+
+
+def _restore_answer(target: CorrectionTarget, before: str) -> None:
+    drafts.save_draft_values(f"run.{target.id}.corrected", {})
+    _set_answer(target, before)
+
+
+def _set_answer(target: CorrectionTarget, text: str) -> None:
+    st.session_state[f"{make_form_key(target.id)}.answer"] = text
+    save_draft(target.id, "answer")
