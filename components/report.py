@@ -39,6 +39,7 @@ from components.run.audit import (
     list_whole_response_calls,
     summarize_statements,
 )
+from components.run.corrected_text import propose_correction
 from components.run.debate import explain_silence, format_cost, render_state
 from components.run.transcript import (
     MAX_UNFOLDED_TURNS,
@@ -52,18 +53,18 @@ from components.run.verdict import (
     NO_PAST_VERDICTS,
     PastVerdicts,
     describe_judge_dissent,
+    describe_overruling,
     describe_readers,
     describe_reliability,
     describe_rescoring,
+    find_person_verdict,
 )
 from components.widgets.controls import draw_download
 from components.widgets.html import (
     Html,
-    describe_changes,
     describe_unchanged_spans,
     element,
     html_table,
-    is_unchanged,
     iter_changes,
     join_html,
     split_rationale,
@@ -72,7 +73,6 @@ from components.widgets.wording import (
     LABEL_WORDS,
     QUOTE_WORDS,
     clip_text,
-    format_count,
     format_percent,
     format_place,
     format_protocol,
@@ -80,12 +80,12 @@ from components.widgets.wording import (
     format_status,
     format_time,
 )
-from core.baseline.wording import apply_edits, find_span_edits, shorten
+from core.baseline.wording import shorten
 from core.debate.signals import find_signals
 from core.pipeline.audit_steps import SEARCH_TOOL
 from core.review.queue_ranking import load_policy
 from core.schema.events import ToolUse
-from core.schema.records import Case, Label, Run, Span
+from core.schema.records import Case, Run, Span
 from core.schema.reviews import Correction, format_category
 from core.schema.run_state import RunState, fold_events
 from core.store import Store
@@ -96,33 +96,7 @@ from core.store.runs import RunFilter
 MAX_SUMMARY_CHARS = 80  # characters of a line that is read at a glance
 MAX_SPAN_CHARS = 600  # characters; thousands of long spans would each repeat half the response
 MAX_REPORTED_RUNS = 500
-MARKED_VALUES_AUTHOR = "the values beside the marked words"
 MAX_FINDING_CHARS = 220  # characters of what was found, in a cell beside its statement
-
-
-def propose_correction(case: Case, progress: RunState) -> tuple[str, str]:
-    """Return (corrected text, its author); empty if nothing is wrong or nobody proposed one."""
-    if progress.verdict is None or progress.verdict.label != "hallucinated":
-        return "", ""
-    if progress.revised is not None:
-        text, by = progress.revised.text, progress.revised.agent
-    else:
-        text = apply_edits(case.response, find_span_edits(progress.spans, case.response))
-        by = MARKED_VALUES_AUTHOR
-    return (text, by) if text != case.response else ("", "")
-
-
-def summarize_changes(before: str, after: str, spans: Sequence[Span] = ()) -> str:
-    """Return the changes if they are short, else their number; and how many marks are unchanged."""
-    changes = describe_changes(before, after)
-    words = ", ".join(changes)
-    short = words if len(words) <= MAX_SUMMARY_CHARS else format_count(len(changes), "change")
-    unchanged = sum(is_unchanged(before, after, span.start, span.end) for span in spans)
-    return (
-        f"{short} · {unchanged} of {format_count(len(spans), 'mark')} left unchanged"
-        if unchanged
-        else short
-    )
 
 
 def build_report(
@@ -170,17 +144,11 @@ def _describe_origin(run: Run, progress: RunState) -> str:
     )
 
 
-def introduce_decision(correction: Correction, label: Label | None) -> str:
-    """Say what a person's label did to the machine's: “Overruled by Mira: Supported”."""
-    did = "Decided" if label in (None, "unclear") else "Overruled"
-    did = "Confirmed" if correction.label == label else did
-    return f"{did} by {correction.author}: {LABEL_WORDS[correction.label]}"
-
-
 def _list_person_blocks(correction: Correction, progress: RunState) -> list[Block]:
-    label = progress.verdict.label if progress.verdict else None
-    lead = introduce_decision(correction, label)
-    blocks: list[Block] = [Paragraph([Words(lead, "strong")], "lead")]
+    person = find_person_verdict([correction])
+    done = describe_overruling(person, progress.verdict) if person else correction.author
+    lead = Words(f"{done}: {LABEL_WORDS[correction.label]}", "strong")
+    blocks: list[Block] = [Paragraph([lead], "lead")]
     blocks += [Paragraph([Words(correction.reason)])] * bool(correction.reason)
     if correction.corrected_answer:
         right = Words(correction.corrected_answer, "strong")

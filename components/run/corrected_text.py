@@ -6,24 +6,52 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from components.report import propose_correction, summarize_changes
 from components.review.correction import choose_label
 from components.review.correction_draft import CorrectionTarget, make_form_key, save_draft
 from components.run.verdict import PersonVerdict
 from components.widgets import drafts
 from components.widgets.controls import draw_button, get_component
 from components.widgets.html import (
+    describe_changes,
     describe_unchanged_spans,
     draw_html,
+    is_unchanged,
     iter_changes,
     render_inline_diff,
 )
-from components.widgets.wording import clip_text, escape_markdown
+from components.widgets.wording import clip_text, escape_markdown, format_count
 from core.baseline.wording import TextEdit, apply_edits, find_span_edits
-from core.schema.records import Case, Run
+from core.schema.records import Case, Run, Span
 from core.schema.run_state import RunState
 
 MAX_CHANGE_CHARS = 120
+MAX_SUMMARY_CHARS = 80  # characters of a line that is read at a glance
+MARKED_VALUES_AUTHOR = "the values beside the marked words"
+
+
+def propose_correction(case: Case, progress: RunState) -> tuple[str, str]:
+    """Return (corrected text, its author); empty if nothing is wrong or nobody proposed one."""
+    if progress.verdict is None or progress.verdict.label != "hallucinated":
+        return "", ""
+    if progress.revised is not None:
+        text, by = progress.revised.text, progress.revised.agent
+    else:
+        text = apply_edits(case.response, find_span_edits(progress.spans, case.response))
+        by = MARKED_VALUES_AUTHOR
+    return (text, by) if text != case.response else ("", "")
+
+
+def summarize_changes(before: str, after: str, spans: Sequence[Span] = ()) -> str:
+    """Return the changes if they are short, else their number; and how many marks are unchanged."""
+    changes = describe_changes(before, after)
+    words = ", ".join(changes)
+    short = words if len(words) <= MAX_SUMMARY_CHARS else format_count(len(changes), "change")
+    unchanged = sum(is_unchanged(before, after, span.start, span.end) for span in spans)
+    return (
+        f"{short} · {unchanged} of {format_count(len(spans), 'mark')} left unchanged"
+        if unchanged
+        else short
+    )
 
 
 def list_changes(

@@ -16,7 +16,6 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from components.report import (
-    MARKED_VALUES_AUTHOR,
     MAX_SPAN_CHARS,
     MAX_SUMMARY_CHARS,
     build_docx_report,
@@ -24,8 +23,6 @@ from components.report import (
     build_markdown_report,
     build_pdf_report,
     build_report,
-    propose_correction,
-    summarize_changes,
 )
 from components.report_formats import (
     Paragraph,
@@ -36,6 +33,11 @@ from components.report_formats import (
     write_html,
     write_markdown,
     write_pdf,
+)
+from components.run.corrected_text import (
+    MARKED_VALUES_AUTHOR,
+    propose_correction,
+    summarize_changes,
 )
 from components.run.evidence import build_span_marks
 from components.run.replay import replay_until, schedule_events
