@@ -44,6 +44,7 @@ from core.learning.options import EMBEDDED_ENCODER, OPTION_BOUNDS, TrainingOptio
 from core.learning.retrain import TRAINING_LEASE_SECONDS, cancel_training, start_training
 from core.llm.encoder import load_encoder
 from core.review.adjudication import request_new_answers
+from core.review.people import can_see_answers
 from core.review.queue_ranking import enqueue_run
 from core.runtime.config import ENCODER_DIR
 from core.runtime.errors import NotEnoughLabels, ReviewError
@@ -317,8 +318,12 @@ def _find_doubts(
 
 def _draw_found_doubts(found: LabelIssues, at: float) -> None:
     with state.open_store() as store:
+        person = state.get_person(store)
         visible = [
-            each for each in found.found if state.can_see_project(store, each.taught.project_id)
+            each
+            for each in found.found
+            if state.can_see_project(store, each.taught.project_id)
+            and can_see_answers(store, each.taught.project_id, person, is_settling=True)
         ]
     scope = f"{format_count(found.looked_at, 'answer')} looked at on {format_time(at)}"
     if found.looked_at < found.all:

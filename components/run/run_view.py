@@ -61,6 +61,7 @@ from core.debate.signals import AgentAccuracy, DebateSignal, find_signals, forma
 from core.llm.call import CallUnderWay
 from core.llm.limits import estimate_tokens
 from core.pipeline.jobs import LiveState, is_debated
+from core.review.people import list_visible_answers
 from core.runtime.errors import ConfigError, ReviewError
 from core.schema.events import MAX_REMARK_CHARACTERS, Event, ProgressMade, Stage
 from core.schema.records import Case, Run, RunStatus
@@ -452,7 +453,13 @@ def load_run(run_id: str) -> tuple[Run, Case, RunState, list[Correction]] | None
         if run is None or case is None or not state.can_see_project(store, run.project_id):
             return None
         progress = fold_events(event for _, event in store.runs.events(run_id))
-        return run, case, progress, store.corrections.of_run(run_id)
+        answers = store.corrections.of_run(run_id)
+        return (
+            run,
+            case,
+            progress,
+            list_visible_answers(store, case, state.get_person(store), answers),
+        )
 
 
 def is_timed(progress: RunState) -> bool:

@@ -70,7 +70,7 @@ def test_twenty_items_are_labelled_submitted_and_followed_by_the_next_from_the_k
         settle(page)
         page.keyboard.press("Control+Enter")
         expect(page.get_by_text(claim, exact=True)).to_have_count(0)
-    page.get_by_text("Nothing else that matches these filters is waiting for you").wait_for()
+    page.get_by_text("Nothing else is waiting for you").wait_for()
     assert seen == set(claims)
     with open_store(server.home) as store:
         saved = store.corrections.newest_by_run()
@@ -112,7 +112,7 @@ def test_a_blind_first_pass_hides_what_the_machine_found(
     expect(page.locator(".cp-se-list")).to_contain_text("“left”")
     settle(page)
     page.keyboard.press("Control+Enter")
-    page.get_by_text("Nothing else that matches these filters is waiting for you").wait_for()
+    page.get_by_text("Nothing else is waiting for you").wait_for()
     with open_store(server.home) as store:
         (saved,) = store.corrections.newest_by_run()
     assert (saved.label, saved.is_blind, saved.machine_label) == (
