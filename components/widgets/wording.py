@@ -29,6 +29,10 @@ WORD_JOINER = "\u2060"
 AUTOLINK_PATTERN = re.compile(
     r":(?=[^\W\d])|(?:https?|ftp)(?=://)|\bwww(?=\.)|@(?=\w)", re.IGNORECASE
 )
+# The inside of a quote that holds right-to-left letters.
+RIGHT_TO_LEFT_QUOTE = re.compile(
+    r"(?<=[“„«])[^“”„«»]*[\u0590-\u08FF\uFB1D-\uFDFF\uFE70-\uFEFC][^“”„«»]*(?=[”»])"
+)
 LABEL_WORDS: dict[Label, str] = {
     "supported": "Supported",
     "hallucinated": "Hallucinated",
@@ -145,6 +149,11 @@ def clip_text(text: str, limit: int) -> str:
     return flat if len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
 
 
+def isolate_right_to_left(text: str) -> str:
+    """Return our sentence with its right-to-left quotes kept in their own order, marks included."""
+    return RIGHT_TO_LEFT_QUOTE.sub("\u2068\\g<0>\u2069", text)
+
+
 def escape_markdown(text: str) -> str:
     """Escape the text so that Streamlit's Markdown shows it literally, on one line.
 
@@ -152,6 +161,7 @@ def escape_markdown(text: str) -> str:
     invisible word joiner breaks them up.
     """
     flat = AUTOLINK_PATTERN.sub(lambda match: match[0] + WORD_JOINER, " ".join(text.split()))
+    flat = isolate_right_to_left(flat)
     return "".join("\\" + c if c in "\\`*_{}[]()#+-.!|<>~$:&^=" else c for c in flat)
 
 
