@@ -165,8 +165,9 @@ def _draw_page(
     if not rows:  # others have answered these items meanwhile
         st.session_state[page] = 1
         st.rerun()
-    claim = {"Claim": st.column_config.TextColumn(width=300)}
-    chosen = draw_choice_table(rows, f"{key}.{first}", column_config=claim)
+    widths = {"Claim": 250, "Why": 200}
+    columns = {name: st.column_config.TextColumn(width=width) for name, width in widths.items()}
+    chosen = draw_choice_table(rows, f"{key}.{first}", column_config=columns)
     if (pages := -(-total // PAGE_SIZE)) > 1:
         st.pagination(pages, key=page)
     if chosen is not None:
@@ -209,7 +210,8 @@ def draw_review_rules(project: Project) -> dict[str, Any]:
         "Hide the machine's verdict until a person has answered",
         value=project.is_blind,
         key=f"{key}.blind",
-        help="On Review. A run's own page shows the verdict to everybody who opens it.",
+        help="On Review. A run's own page shows the verdict to everybody who opens it. Nobody is "
+        "shown what others answered before the case is settled, except leads where they settle.",
     )
     categories = st.multiselect(
         "Error categories",
