@@ -83,6 +83,7 @@ from components.widgets.wording import (
 from core.baseline.wording import shorten
 from core.debate.signals import find_signals
 from core.pipeline.audit_steps import SEARCH_TOOL
+from core.review.people import list_visible_answers
 from core.review.queue_ranking import load_policy
 from core.schema.events import ToolUse
 from core.schema.records import Case, Run, Span
@@ -438,7 +439,8 @@ def load_reported_runs(
         case = store.cases.get(row.run.case_id)
         if case is not None:
             progress = fold_events(event for _, event in store.runs.events(row.run.id))
-            corrections = tuple(store.corrections.of_run(row.run.id))
+            answers = store.corrections.of_run(row.run.id)
+            corrections = tuple(list_visible_answers(store, case, state.get_person(store), answers))
             is_for_people = policy is not None and policy.is_for_people(
                 row.run, progress.classifier
             )

@@ -23,12 +23,14 @@ from core.review.queue_ranking import (
     QueueRanker,
     build_item,
     collect_stances,
+    enqueue_run,
     fill_queue,
     measure_disagreement,
     try_enqueue,
 )
 from core.runtime.concurrency import StopSignal
-from core.schema.records import Judgement, Plan, Project, ReaderStance, Run, Stance, Turn
+from core.schema.events import LabelPredicted
+from core.schema.records import Judgement, Plan, Project, ReaderStance, Run, Stance, Turn, Verdict
 from core.schema.reviews import QueueItem
 from core.schema.run_state import RunState
 from core.store import Store, open_store
@@ -156,6 +158,27 @@ def test_what_the_queue_missed_is_filled_in_with_each_cases_newest_run(
         )
         assert total == 2
         assert {item.run_id for item in items} == {again, runs[1]}
+
+
+def test_a_later_run_that_decides_nothing_leaves_the_verdict_in_the_queue(home: Path) -> None:
+    jobs = JobRunner(home)
+    with open_store(home) as store:
+        first = checked(store, jobs, "Cats are mammals.")
+        run = store.runs.get(first, 2.0, 60.0)
+        assert run is not None
+        decided = LabelPredicted(3.0, Verdict("hallucinated", 0.8, 0.8, "So."))
+        store.runs.append(first, None, [decided])
+        assert enqueue_run(store, first, 3.0)
+        case = store.cases.get(run.case_id)
+        assert case is not None
+        with store.writing():
+            again = jobs.queue(store, case, Plan())
+        jobs.submit(store, [again], jobs.payer("Mira", {}))
+        assert jobs.wait(again, 60)
+        item = store.queue.get(case.id)
+        assert item is not None
+        assert (item.run_id, item.label) == (first, "hallucinated")
+        assert fill_queue(store, run.project_id, 9.0) == 0
 
 
 def test_a_queue_that_cannot_be_written_does_not_undo_a_verdict(

@@ -128,6 +128,7 @@ def menu_position() -> Literal["sidebar", "hidden"]:
 def draw_frame() -> Iterator[None]:
     """Draw everything around the page; stop for people who are not logged in or have no role."""
     st.html(ASSETS / "app.css")
+    st.html(ASSETS / "shortcuts.html", unsafe_allow_javascript=True)
     st.logo(ASSETS / "logo.svg", size="large", icon_image=ASSETS / "icon.png")
     if not _draw_login_or_sidebar():
         st.stop()

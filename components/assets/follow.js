@@ -1,4 +1,4 @@
-const SPEAKERS = ".cp-statement:not(.cp-pending), .cp-turn, .cp-verdict";
+const SPEAKERS = ".cp-statement:not(.cp-pending), .cp-turn, .cp-verdict, .st-key-replay-response";
 const KEYS = ["PageUp", "PageDown", "Home", "End", "ArrowUp", "ArrowDown"];
 
 function last() {

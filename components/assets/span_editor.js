@@ -38,7 +38,7 @@ class SpanEditor extends Editor {
     this.box = this.part("text");
     this.text = null;
     this.plain = {
-      0: () => this.nothing(), A: () => this.acceptAll(), c: () => this.toggleCaret(),
+      0: () => this.nothing(), A: () => this.acceptAll(), c: () => this.toggleCaret(), n: () => this.nextNumber(),
       a: () => this.settle("marked"), x: () => this.settle("rejected"),
       Home: () => this.toEnd(true), End: () => this.toEnd(false),
       Escape: () => (this.selected || this.active ? this.clear() : false),
@@ -172,7 +172,8 @@ class SpanEditor extends Editor {
 
   quote(mark) {
     const words = this.text.slice(mark.start, mark.end).replace(/\s+/g, " ");
-    return `“${words.length > 60 ? words.slice(0, 57) + "…" : words}”`;
+    const shown = words.length > 60 ? words.slice(0, 57) + "…" : words;
+    return RIGHT_TO_LEFT.test(shown) ? `“\u2068${shown}\u2069”` : `“${shown}”`;
   }
 
   select(start, end, isBackward = false) {
@@ -410,6 +411,15 @@ class SpanEditor extends Editor {
     if (word) this.select(...word);
   }
 
+  /** Selects the next number: what is wrong is often one. */
+  nextNumber() {
+    const from = this.wordIndex(this.selected?.[1] ?? this.item()?.end ?? 0);
+    const onward = [...this.words.slice(from), ...this.words.slice(0, from)];
+    const word = onward.find(([start, end]) => /\p{N}/u.test(this.text.slice(start, end)));
+    if (word) this.select(...word);
+    else this.say("There is no number.");
+  }
+
   toEnd(isStart) {
     const word = this.words.at(isStart ? 0 : -1);
     if (word) this.select(...word);
@@ -601,12 +611,15 @@ class SpanEditor extends Editor {
       const which = event.target.dataset?.which;
       if (!which || this.data.locked) return;
       event.preventDefault(); // nor does a selection begin here
-      this.dragged = { which, mark: this.item() };
+      // The knob hangs below its line: the pointer counts as if it were on the line.
+      const line = [...event.target.parentElement.getClientRects()].at(which === "start" ? 0 : -1);
+      const below = event.clientY - (line.top + line.bottom) / 2;
+      this.dragged = { which, mark: this.item(), below };
       this.box.setPointerCapture(event.pointerId);
     };
     this.box.onpointermove = (event) => {
       if (!this.dragged) return;
-      const place = this.placeAt(event.clientX, event.clientY);
+      const place = this.placeAt(event.clientX, event.clientY - this.dragged.below);
       if (place === null) return;
       this.dragged.place = event.shiftKey ? place : this.snapped(place, this.dragged.which);
       this.previewDrag();

@@ -29,6 +29,7 @@ from components.widgets.wording import (
 from core.documents.segmentation import detect_language, extract_query_terms
 from core.pipeline.single_check import CLI_PROTOCOLS
 from core.review.adjudication import DecidedCase, find_similar_cases, load_decided_cases
+from core.review.people import can_see_answers
 from core.review.queue_ranking import AutomationPolicy, load_policy
 from core.schema.records import Case, Run
 from core.store import Store
@@ -85,7 +86,7 @@ def _check_words(store: Store, case: Case, run: Run, lead: str) -> str:
     by = format_protocol(run.plan.protocol, short=True)
     label = LABEL_WORDS[run.label].lower() if run.label else "no label"
     words = f"{lead} on {format_time(run.started_at)} by {by}: {label}"
-    for decision in load_decided_cases(store, [case], is_same=True):
+    for decision in load_decided_cases(store, [case], state.get_person(store), is_same=True):
         if decision.gold is not None:
             words += f"; settled as {LABEL_WORDS[decision.gold.label].lower()}"
         elif decision.said:
@@ -98,8 +99,13 @@ def draw_earlier_decisions(case: Case) -> None:
     """Draw what people decided about the same text or similar ones in other cases."""
     with state.open_store() as store:
         same, alike = _find_other_cases(case.id, case)
-        decisions = load_decided_cases(store, store.cases.several(same), is_same=True)
-        decisions += load_decided_cases(store, store.cases.several(alike), is_same=False)
+        decisions = [
+            decision
+            for ids, is_same in ((same, True), (alike, False))
+            for decision in load_decided_cases(
+                store, store.cases.several(ids), state.get_person(store), is_same=is_same
+            )
+        ]
         for decision in decisions[:MAX_EARLIER_CHECKS]:
             runs = store.runs.of_case(decision.case.id, time.time(), 60.0)
             words = escape_markdown(_decided_words(decision))
@@ -223,9 +229,7 @@ def draw_runs_page(wanted: RunFilter) -> int:
         )
         classifiers = load_present_classifiers(store, [row.run.id for row in rows])
         # Nobody sees what others answered before they have answered themselves.
-        is_open = not project.is_blind or store.projects.role_of(
-            project.id, state.get_person(store)
-        ) in ("lead", "admin")
+        is_open = can_see_answers(store, project.id, state.get_person(store))
     if total and not rows:  # the filter leaves fewer pages than the open one's number
         st.session_state["history.page"] = 1
         st.rerun()

@@ -41,9 +41,17 @@ from core.learning.data_quality import (
     measure_learning_curve,
 )
 from core.learning.options import EMBEDDED_ENCODER, OPTION_BOUNDS, TrainingOptions, parse_options
-from core.learning.retrain import TRAINING_LEASE_SECONDS, cancel_training, start_training
+from core.learning.retrain import (
+    TRAINING_LEASE_SECONDS,
+    cancel_training,
+    estimate_training_seconds,
+    measure_sample_seconds,
+    start_training,
+)
+from core.learning.train import load_seed_claims
 from core.llm.encoder import load_encoder
 from core.review.adjudication import request_new_answers
+from core.review.people import can_see_answers
 from core.review.queue_ranking import enqueue_run
 from core.runtime.config import ENCODER_DIR
 from core.runtime.errors import NotEnoughLabels, ReviewError
@@ -69,7 +77,7 @@ NUMBER_FIELDS: dict[str, list[str]] = {
     ],
     "steps": [
         "Steps at most",
-        "Training stops after so many steps, even if pairs are left. 40 take a minute.",
+        "Training stops after so many steps, even if pairs are left.",
     ],
     "epochs": ["Epochs", "How many times training goes through all pairs."],
     "seed": ["Seed", "The same seed, corrections and options give the same pairs."],
@@ -164,6 +172,8 @@ def draw_material() -> None:
         sum(data.unusable.values()),
         help="The reasons are under “Where they come from”.",
     )
+    if total := sum(data.labels.values()):
+        st.caption(_describe_sides(data, total))
     if advice_text := _advise(data):
         st.info(advice_text, icon=":material/info:")
     with state.open_store() as store:
@@ -179,6 +189,16 @@ def draw_material() -> None:
     if any(data.labels.values()) or data.unusable:
         with st.expander("Where they come from", icon=":material/group:"):
             _draw_origins(data)
+
+
+def _describe_sides(data: training.CorrectionOverview, total: int) -> str:
+    """Return what each of the corrections is used for; the numbers add up to `total`."""
+    parts = [f"{data.trained} are trained on", f"{data.held} held out"]
+    if data.calibration:
+        parts.append(f"{data.calibration} used for calibration")
+    if data.fresh:
+        parts.append(f"{data.fresh} new: a quarter of them will be held out")
+    return f"Of these {format_count(total, 'correction')}, {', '.join(parts)}."
 
 
 def _advise(data: training.CorrectionOverview) -> str:
@@ -317,8 +337,12 @@ def _find_doubts(
 
 def _draw_found_doubts(found: LabelIssues, at: float) -> None:
     with state.open_store() as store:
+        person = state.get_person(store)
         visible = [
-            each for each in found.found if state.can_see_project(store, each.taught.project_id)
+            each
+            for each in found.found
+            if state.can_see_project(store, each.taught.project_id)
+            and can_see_answers(store, each.taught.project_id, person, is_settling=True)
         ]
     scope = f"{format_count(found.looked_at, 'answer')} looked at on {format_time(at)}"
     if found.looked_at < found.all:
@@ -456,16 +480,34 @@ def draw_training() -> None:
         type="primary",
         disabled=bool(load_material().missing),
     )
-    duration = "With the usual options it takes about a minute on two cores."
-    if ended := [each for each in trainings if each.status == "finished" and each.finished_at]:
-        duration = (
-            f"The last one took "
-            f"{format_duration((ended[0].finished_at or 0.0) - ended[0].started_at)}."
-        )
-    st.caption(f"{duration} You may leave this page meanwhile; checks go on.")
+    st.caption(
+        f"{_describe_duration(options, trainings)} You may leave this page meanwhile; checks go on."
+    )
     show_problem(TRAINING_PROBLEM)
     if len(trainings) > 1:
         _draw_past(trainings)
+
+
+def _describe_duration(options: dict[str, Any], trainings: Sequence[TrainingJob]) -> str:
+    """Return how long a training with these options is expected to take on this computer."""
+    ended = [each for each in trainings if each.status == "finished" and each.finished_at]
+    alike = [each for each in ended if parse_options(each.options).encoder == options["encoder"]]
+    if not alike and options["encoder"] != EMBEDDED_ENCODER:
+        return "How long it takes with this encoder is known after its first training here."
+    data, sample = load_material(), 0.0 if alike else _measure_sample()
+    last = alike[0] if alike else None
+    texts = sum(data.labels.values()) - data.held + len(load_seed_claims())
+    seconds = estimate_training_seconds(TrainingOptions(**options), texts, sample, last)
+    basis = "by a short measurement"
+    if last is not None:
+        took = format_duration((last.finished_at or 0.0) - last.started_at)
+        basis = f"as the last one took {took}"
+    return f"It takes about {format_duration(seconds)} on this computer, {basis}."
+
+
+@st.cache_resource(show_spinner="Measuring how fast this computer is")
+def _measure_sample() -> float:
+    return measure_sample_seconds(load_encoder(ENCODER_DIR))
 
 
 def _draw_options() -> dict[str, Any]:

@@ -106,7 +106,8 @@ INTERVALS_HINT = (
 )
 NO_EXAMPLES = (
     "No corrected case is fit to be an example yet. It takes words that people marked in a "
-    "response that the machine called hallucinated and marked otherwise."
+    "response that the machine called hallucinated and marked otherwise; the marks of one person "
+    "count if they said how sure they are, or a lead settled the case."
 )
 NO_LONGER_CHOSEN = (
     ":material/warning: It would not be chosen so any more: its answer, its newest check or its "
@@ -412,8 +413,11 @@ def _draw_kind(kind: ScoreKind, data: SpanMaterial, used: MarkingLevels) -> None
         levels["in use"] = now
     if picked.is_better:
         levels["proposed"] = picked.tau
-    figure = threshold_figure([float(x) for x in THRESHOLD_GRID], picked.curve, levels)
-    st.plotly_chart(figure, key=f"spans.curve.{kind}", width="stretch")
+    if picked.n < MIN_SCORED_CASES:
+        st.caption(f"A curve is drawn from {MIN_SCORED_CASES} cases on.")
+    else:
+        figure = threshold_figure([float(x) for x in THRESHOLD_GRID], picked.curve, levels)
+        st.plotly_chart(figure, key=f"spans.curve.{kind}", width="stretch")
     draw_table([_build_row(fit, used) for fit in fits.values()], f"spans.languages.{kind}")
     st.caption(INTERVALS_HINT)
 

@@ -12,7 +12,12 @@ import streamlit as st
 
 from components.app import login, state
 from components.app.state import StoredResult, find_result, store_result
-from components.widgets.charts import confusion_matrix_figure, loss_figure, reliability_figure
+from components.widgets.charts import (
+    MIN_POINT_CASES,
+    confusion_matrix_figure,
+    loss_figure,
+    reliability_figure,
+)
 from components.widgets.controls import (
     ask_confirmation,
     draw_button,
@@ -177,9 +182,14 @@ def _draw_figures(held: MetricValues, before: str, after: str, losses: list[list
         ("matrix.True", confusion_matrix_figure(old, before)),
         ("matrix.False", confusion_matrix_figure(new, after)),
     ]
-    if bins.get("before") or bins.get("after"):
-        both = bins.get("before", []), bins.get("after", [])
+    both = bins.get("before") or [], bins.get("after") or []
+    if any(entry.get("n", 0) >= MIN_POINT_CASES for entry in (*both[0], *both[1])):
         charts.append(("reliability", reliability_figure(*both, (before, after))))
+    elif both[0] or both[1]:
+        st.caption(
+            f"Confidence is not drawn against right verdicts: no level has {MIN_POINT_CASES} "
+            "held-out verdicts."
+        )
     if len(losses) > 1:
         charts.append(("losses", loss_figure(losses)))
     for first in range(0, len(charts), 2):  # two charts in a row

@@ -17,6 +17,7 @@ from components.app import state
 from components.run.verdict import NO_PAST_VERDICTS, PastVerdicts
 from components.widgets.charts import (
     HALLUCINATED_COLOR,
+    MIN_POINT_CASES,
     NEUTRAL_COLOR,
     SUPPORTED_COLOR,
     style_figure,
@@ -70,7 +71,6 @@ GROUP_HELP = (
 
 DOTTED_LINE = {"color": NEUTRAL_COLOR, "dash": "dot", "width": 1}
 INTERVAL_SHADE = "rgba(2, 132, 199, 0.16)"  # SUPPORTED, visible on light and dark pages
-MIN_DRAWN_VERDICTS = 10  # answered verdicts; an error rate of fewer is only noise
 WAIT_SECONDS = 0.2
 HomeAndProject = tuple[str, str]  # (home, project id)
 MAX_CACHED_FIGURES = 8
@@ -114,7 +114,7 @@ def plot_risk(
     points: Sequence[past.ThresholdPoint], wanted: float | None, chosen: past.ThresholdPoint | None
 ) -> go.Figure:
     """Plot the error rate by share answered, most confident first; `chosen` is the one in use."""
-    drawn = [point for point in points if point.wrong.n >= MIN_DRAWN_VERDICTS] or list(points[-1:])
+    drawn = [point for point in points if point.wrong.n >= MIN_POINT_CASES] or list(points[-1:])
     x = [point.answered for point in drawn]
     rates = [point.wrong.value for point in drawn]
     ends = [point.wrong.interval for point in drawn]
@@ -559,13 +559,23 @@ def _draw_past(figures: CalibrationFigures) -> None:
 def _draw_plots(
     figures: CalibrationFigures, wanted: float | None, limit: ConfidenceLimit | None
 ) -> None:
+    if figures.right.n < MIN_POINT_CASES:
+        st.caption(f"Charts are drawn from {MIN_POINT_CASES} reviewed verdicts on.")
+        return
     left, right = st.columns(2)
-    left.plotly_chart(plot_levels(figures.levels), key="confidence.said", width="stretch")
-    inside = sum(low <= mean <= high for mean, s in figures.levels for low, high in [s.interval])
-    left.caption(
-        f"On the dotted line what is said is what is right; {inside} of "
-        f"{format_count(len(figures.levels), 'level')} have it within their range."
-    )
+    drawn = [(mean, share) for mean, share in figures.levels if share.n >= MIN_POINT_CASES]
+    inside = sum(low <= mean <= high for mean, s in drawn for low, high in [s.interval])
+    thin = len(figures.levels) - len(drawn)
+    words = f"{format_count(thin, 'level')} of fewer than {MIN_POINT_CASES} verdicts not drawn."
+    if drawn:
+        left.plotly_chart(plot_levels(drawn), key="confidence.said", width="stretch")
+        left.caption(
+            f"On the dotted line what is said is what is right; {inside} of "
+            f"{format_count(len(drawn), 'level')} {'has' if len(drawn) == 1 else 'have'} it within "
+            f"the range. {words if thin else ''}"
+        )
+    else:
+        left.caption(words)
     chosen = None
     if limit is not None and limit.threshold is not None:
         share = limit.answered / limit.n

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from components.measure.reliability_agents import (
     load_figures,
 )
 from components.widgets.charts import (
+    MIN_POINT_CASES,
     AccuracyInterval,
     forest_figure,
     judge_risk_figure,
@@ -43,7 +45,6 @@ from core.learning.debate_worth import DebateWorth, WorthStep
 from core.learning.metrics import MetricEstimate
 from core.learning.reliability import MAX_AUDITS as MOST_AUDITS
 from core.learning.reliability import (
-    MIN_POSTERIOR_CASES,
     AgentRecord,
     AuditRecord,
     SharePosterior,
@@ -102,8 +103,11 @@ CASE_DIMENSIONS: dict[str, str] = {
     "category": "Kind of error",
 }
 AGENT_HELP: dict[str, str] = {
-    "Cases": "Decided cases that the agent spoke on; the same question and response count once.",
-    "Unclear": "Cases that the agent left open. They do not count in the shares beside.",
+    "Cases": (
+        "Cases that people decided and the agent spoke on; the same question and response count "
+        "once. Those that it left unclear and those that it decided make up all of them."
+    ),
+    "Decided": "Cases that it called supported or hallucinated: the shares beside count these.",
     "Right": (
         "Of the cases that the agent decided: how often it said what people decided. In brackets: "
         "95% credible interval (Beta posterior)."
@@ -177,8 +181,7 @@ def _draw_tools() -> None:
         lines = [
             _build_interval(r.tool, to_posterior(r.label_right), r.always.value) for r in judged
         ]
-        figure = forest_figure(lines, "How often each tool's label is right")
-        st.plotly_chart(figure, key="reliability.tools.figure", width="stretch")
+        _draw_forest(lines, "How often each tool's label is right", "reliability.tools.figure")
     tools = load_tools()
     draw_table(
         [
@@ -189,8 +192,6 @@ def _draw_tools() -> None:
         "reliability.tools",
         column_config=make_column_help(TOOL_HELP),
     )
-    if any(rate.label_right.n < MIN_POSTERIOR_CASES for rate in judged):
-        st.caption(f"Below {MIN_POSTERIOR_CASES} labels (a hollow circle) a share says little.")
 
 
 @st.cache_resource(max_entries=MAX_CACHED_PROJECTS, show_spinner=False)
@@ -404,20 +405,12 @@ def _draw_agents(data: ReliabilityFigures) -> None:
     st.subheader("Each agent", anchor=False)
     best = sorted(data.records, key=lambda r: (r.accuracy.is_thin, -r.accuracy.mean))
     lines = [_build_interval(data.words[r.agent], r.accuracy, r.always) for r in best]
-    st.plotly_chart(
-        forest_figure(lines[:MAX_PLOTTED_AGENTS], "How often each agent is right"),
-        key="reliability.agents.figure",
-        width="stretch",
-    )
+    _draw_forest(lines, "How often each agent is right", "reliability.agents.figure")
     draw_table(
         [_build_agent_row(data.words[r.agent], r) for r in best],
         "reliability.agents",
         column_config=make_column_help(AGENT_HELP),
     )
-    if any(record.accuracy.is_thin for record in data.records):
-        st.caption(
-            f"Below {MIN_POSTERIOR_CASES} decided cases (a hollow circle) a share says little."
-        )
 
 
 def _build_agent_row(words: str, record: AgentRecord) -> dict[str, object]:
@@ -426,11 +419,12 @@ def _build_agent_row(words: str, record: AgentRecord) -> dict[str, object]:
         "Agent": words,
         "Part": PART_WORDS.get(agent.part, agent.part),
         "Cases": record.n,
+        "Left unclear": record.unclear,
+        "Decided": record.accuracy.n,
         "Right": format_posterior(record.accuracy),
         "Always hallucinated": "–" if record.always is None else f"{record.always:.2f}",
         "Finds hallucinated": format_posterior(record.sensitivity),
         "Passes supported": format_posterior(record.specificity),
-        "Unclear": f"{record.unclear} of {record.n}",
         "Model": agent.model or ("built in" if agent.rules else "not known"),
         "Rules": agent.rules or "–",
     }
@@ -466,10 +460,10 @@ def _draw_kinds(data: ReliabilityFigures) -> None:
             record.accuracy,
             record.always,
         )
-        for record in kinds[:MAX_PLOTTED_AGENTS]
+        for record in kinds
     ]
-    figure = forest_figure(lines, f"{data.words[agent]}: {CASE_DIMENSIONS[dimension].lower()}")
-    st.plotly_chart(figure, key="reliability.kinds.figure", width="stretch")
+    title = f"{data.words[agent]}: {CASE_DIMENSIONS[dimension].lower()}"
+    _draw_forest(lines, title, "reliability.kinds.figure")
     words = "The share of a kind with few cases is pulled towards the agent's share over all cases."
     if is_error:
         words += " These are hallucinated responses only, by what people marked in them."
@@ -477,15 +471,27 @@ def _draw_kinds(data: ReliabilityFigures) -> None:
 
 
 def _build_interval(name: str, share: SharePosterior, always: float | None) -> AccuracyInterval:
-    return AccuracyInterval(name, share.mean, share.low, share.high, share.n, always, share.is_thin)
+    return AccuracyInterval(name, share.mean, share.low, share.high, share.n, always)
+
+
+def _draw_forest(lines: Sequence[AccuracyInterval], title: str, key: str) -> None:
+    """Draw the shares of enough cases, and say which have too few to be drawn."""
+    drawn = [line for line in lines if line.n >= MIN_POINT_CASES]
+    if drawn:
+        figure = forest_figure(drawn[:MAX_PLOTTED_AGENTS], title)
+        st.plotly_chart(figure, key=key, width="stretch")
+    if thin := [f"{line.name} ({line.n})" for line in lines if line.n < MIN_POINT_CASES]:
+        names = escape_markdown(", ".join(thin))
+        st.caption(f"{title}: fewer than {MIN_POINT_CASES} decided cases are not drawn: {names}.")
 
 
 def format_posterior(share: SharePosterior) -> str:
-    """Return text such as “0.61 (0.40 to 0.79), n=31”, with a remark on too few cases."""
+    """Return text such as “0.61 (0.40 to 0.79), n=31”; of too few cases only the count."""
     if not share.n:
         return "–"
-    text = f"{format_interval(share.mean, share.low, share.high)}, n={share.n:,}"
-    return text + (", too few" if share.is_thin else "")
+    if share.is_thin:
+        return f"{share.right} of {share.n}, too few"
+    return f"{format_interval(share.mean, share.low, share.high)}, n={share.n:,}"
 
 
 def draw_theory() -> None:

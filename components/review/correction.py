@@ -25,6 +25,7 @@ from components.widgets.annotation_editors import (
 from components.widgets.controls import draw_button, show_problem, store_problem
 from components.widgets.wording import LABEL_WORDS, clip_text, escape_markdown, format_time
 from core.review.adjudication import record_correction
+from core.review.people import can_see_answers
 from core.runtime.errors import InputError, ReviewError
 from core.schema.records import Case, Label, PersonRole, Run, new_id
 from core.schema.reviews import Correction, GoldAnswer, Ratings, format_category
@@ -64,11 +65,14 @@ def withdraw_answer(correction: Correction, asked_id: str) -> None:
             if all(each.author != person for each in store.corrections.of_case(case.id)):
                 store.queue.again(case.id, person, build_queue_rules(project), undo.at)
         if typed := drafts.load_draft_values(key):
-            drafts.save_draft_values(key, typed | {"seen": undo.id})
-            st.session_state[f"{key}.seen"] = undo.id
+            drafts.save_draft_values(key, typed | {"newest_seen": undo.id})
+            st.session_state[f"{key}.newest_seen"] = undo.id
             return
-        st.session_state.pop(f"{key}.looked", None)
-        drafts.save_draft_values(key, {"from": correction.id, "seen": undo.id})
+        st.session_state.pop(f"{key}.is_restored", None)
+        # The draft as it was saved here, suggestions still open; else the answer alone.
+        saved_id, draft = st.session_state.pop(f"{key}.saved", ("", {}))
+        opened = draft if saved_id == correction.id else {"withdrawn": correction.id}
+        drafts.save_draft_values(key, opened | {"newest_seen": undo.id})
 
 
 @st.fragment
@@ -79,7 +83,7 @@ def _draw_editor(target: form.CorrectionTarget, agrees: bool) -> None:
     def changed(marked: SpanEditorState) -> None:
         st.session_state[f"{key}.marked"] = marked
         if marked.did == "accept_all":
-            st.session_state[f"{key}.all"] = True
+            st.session_state[f"{key}.accepted_all"] = True
         form.save_draft(target.id)
 
     marked = form.get_marked(key, target.offered)
@@ -109,7 +113,7 @@ def _draw_quote(target: form.CorrectionTarget) -> None:
         "Which one",
         range(many),
         format_func=lambda i: f"{i + 1} of {many}",
-        key=f"{key}.which",
+        key=f"{key}.occurrence",
         disabled=many < 2,
         **form.draft_field_options(target.id),
     )
@@ -140,12 +144,14 @@ def _add_mark(target: form.CorrectionTarget) -> None:
 
 
 def get_newest_entry(store: Store, target: form.CorrectionTarget) -> str:
-    """Return the newest entry that could conflict: the person's own if alone or blind."""
+    """Return the newest entry that could conflict: only an own one if others' are not shown."""
     if target.settles:
         golds = store.golds.of_case(target.case.id)
         gold = golds[-1].id if golds else ""
         return f"{gold}{ENTRY_SEPARATOR}{store.corrections.newest_id(target.case.id)}"
-    author = state.get_person(store) if target.is_alone or target.is_blind else ""
+    person = state.get_person(store)
+    is_alone = target.is_alone or not can_see_answers(store, target.case.project_id, person)
+    author = person if is_alone else ""
     return store.corrections.newest_id(target.case.id, author)
 
 
@@ -160,7 +166,7 @@ def save_correction(target: form.CorrectionTarget, chosen: Label) -> None:
                 action = "settle a case" if target.settles else "correct a verdict"
                 store.projects.require(target.case.project_id, correction.author, role, action)
                 newest = get_newest_entry(store, target)
-                if newest != st.session_state.get(f"{key}.seen", newest):
+                if newest != st.session_state.get(f"{key}.newest_seen", newest):
                     st.session_state[f"{key}.conflict"] = newest
                     return
                 target.record(store, correction, target.case)
@@ -169,6 +175,8 @@ def save_correction(target: form.CorrectionTarget, chosen: Label) -> None:
         st.session_state[f"{key}.problem"] = str(error)
         st.session_state[f"{key}.stamp"] = time.time()  # moves the cursor to the reason
         return
+    form.save_draft(target.id)
+    st.session_state[f"{key}.saved"] = correction.id, drafts.load_draft_values(key)
     form.discard_draft(target.id)
     st.toast(f"Saved. {_describe_use(correction, target)}", icon=":material/check:")
 
@@ -182,7 +190,10 @@ def _draw_conflict(target: form.CorrectionTarget) -> None:
     gold, _, correction_id = str(newest).rpartition(ENTRY_SEPARATOR)
     theirs: Correction | GoldAnswer | None
     with state.open_store() as store:
-        if gold and gold != str(st.session_state[f"{key}.seen"]).rpartition(ENTRY_SEPARATOR)[0]:
+        if (
+            gold
+            and gold != str(st.session_state[f"{key}.newest_seen"]).rpartition(ENTRY_SEPARATOR)[0]
+        ):
             theirs = store.golds.of_case(target.case.id)[-1]
         else:
             theirs = store.corrections.get(correction_id)
@@ -213,7 +224,7 @@ def _draw_conflict(target: form.CorrectionTarget) -> None:
 def _save_after(target: form.CorrectionTarget, newest: str) -> None:
     """Save after a conflict that the person has seen; a newer entry is a conflict again."""
     key = form.make_form_key(target.id)
-    st.session_state[f"{key}.seen"] = newest
+    st.session_state[f"{key}.newest_seen"] = newest
     st.session_state.pop(f"{key}.conflict", None)
     chosen: Label = st.session_state[f"{key}.label"]
     save_correction(target, chosen)
@@ -254,7 +265,7 @@ def _build_correction(target: form.CorrectionTarget, chosen: Label, person: str)
         marked = form.add_own_mark(marked, *form.find_typed_place(target))
     if target.told == "hallucinated":  # agreeing accepts open suggestions
         marked = form.accept_suggestions(marked)
-    in_one_go = st.session_state.get(f"{key}.all") or marked.did == "accept_all"
+    in_one_go = st.session_state.get(f"{key}.accepted_all") or marked.did == "accept_all"
     return replace(
         correction,
         spans=tuple(
@@ -398,7 +409,7 @@ def _find_newer_answer(target: form.CorrectionTarget) -> Correction | None:
     with state.open_store() as store:
         person, entries = state.get_person(store), store.corrections.history(target.case.id)
     # In the order in which they were stored: imported answers keep their dates.
-    seen = st.session_state.get(f"{key}.seen")
+    seen = st.session_state.get(f"{key}.newest_seen")
     known = next((place for place, entry in enumerate(entries) if entry.id == seen), -1)
     own = [entry for entry in entries[known + 1 :] if entry.author == person]
     newest = own[-1] if own else None
@@ -423,16 +434,24 @@ def _resume_draft(target: form.CorrectionTarget) -> None:
     """Open the form on the draft again; saving it then follows the answers known now."""
     key = form.make_form_key(target.id)
     with state.open_store() as store:
-        st.session_state[f"{key}.seen"] = get_newest_entry(store, target)
+        st.session_state[f"{key}.newest_seen"] = get_newest_entry(store, target)
     form.save_draft(target.id)  # what another tab saved has deleted the stored one
 
 
 def choose_label(target: form.CorrectionTarget, label: Label) -> None:
-    """Open the form with that label, the cursor in its first field."""
+    """Open the form with that label, the cursor in its first field.
+
+    Answering again begins with the person's standing answer.
+    """
     key = form.make_form_key(target.id)
-    if f"{key}.seen" not in st.session_state:
+    if f"{key}.newest_seen" not in st.session_state:
         with state.open_store() as store:
-            st.session_state[f"{key}.seen"] = get_newest_entry(store, target)
+            person, newest = state.get_person(store), get_newest_entry(store, target)
+            standing = store.corrections.newest_of_case(target.case.id)
+        st.session_state[f"{key}.newest_seen"] = newest
+        own = [answer for answer in standing if answer.author == person]
+        if own and not target.settles and f"{key}.label" not in st.session_state:
+            form.fill_from_correction(target, own[0], newest)
     st.session_state[f"{key}.label"] = label
     st.session_state[f"{key}.stamp"] = time.time()
     st.session_state.setdefault(f"{key}.began", time.time())

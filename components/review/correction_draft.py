@@ -38,14 +38,23 @@ from core.schema.run_state import RunState
 from core.store import Store
 from core.store.sqlite import from_plain, to_plain
 
-STANCE_WORDS = {"contradicts": "contradicts it", "supports": "supports it"}
+EVIDENCE_STANCE_WORDS = {"contradicts": "contradicts it", "supports": "supports it"}
 MAX_PART_CHARS = 20_000  # characters; the editor draws so many without a noticeable delay
 EvidenceByPart = dict[str, tuple[EvidenceMark, ...]]
 MACHINE_MARK_PREFIX = "machine."  # prefix of the ids of machine marks
 TEXT_FIELDS = ("reason", "answer", "quote", "comment")
 RATING_FIELDS = ("accuracy", "coherence", "consistency")
 SURE_WORDS = {0.5: "a guess", 0.75: "fairly sure", 1.0: "certain"}
-DRAFT_FIELDS = ("label", "which", "category", "seen", "all", "sure", *RATING_FIELDS, *TEXT_FIELDS)
+DRAFT_FIELDS = (
+    "label", "occurrence", "category", "newest_seen", "accepted_all", "sure", *RATING_FIELDS,
+    *TEXT_FIELDS,
+)  # fmt: skip
+"""The fields of a form that its draft keeps. `occurrence`: which of the places where the pasted
+words stand; `newest_seen`: the newest answer known when the draft was begun, as a later one is a
+conflict; `accepted_all`: the suggestions were accepted in one go."""
+OLD_DRAFT_FIELDS = {
+    "which": "occurrence", "seen": "newest_seen", "all": "accepted_all", "from": "withdrawn",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -147,7 +156,7 @@ def format_correction(correction: Correction, clip: int = 60) -> str:
     if correction.corrected_answer:
         parts.append(f"Right: {correction.corrected_answer}")
     for mark in correction.evidence:
-        parts.append(f"“{clip_text(mark.text, clip)}” {STANCE_WORDS[mark.stance]}")
+        parts.append(f"“{clip_text(mark.text, clip)}” {EVIDENCE_STANCE_WORDS[mark.stance]}")
     for box in correction.boxes:
         comment = f": {box.comment}" if box.comment else ""
         parts.append(f"A box in the image, {format_category(box.category)}{comment}")
@@ -225,7 +234,9 @@ def draw_evidence_marks(key: str, sources: Sequence[Source], changed: Callable[[
     for mark in list_evidence(key):
         if not _is_in_part(mark, source, start, end):
             where = names.get(mark.source_id, "?")
-            st.caption(escape_markdown(f"“{mark.text}” {STANCE_WORDS[mark.stance]} ({where})"))
+            st.caption(
+                escape_markdown(f"“{mark.text}” {EVIDENCE_STANCE_WORDS[mark.stance]} ({where})")
+            )
 
 
 def _relocate_marks(key: str, source: Source) -> None:
@@ -281,7 +292,8 @@ def _draw_part(key: str, source: Source, start: int, end: int, changed: Callable
         changed()
 
     editor = f"{key}.evidence.editor.{part}"
-    draw_span_editor(text, current, STANCE_WORDS, keep_marks, key=editor, language=source.language)
+    words = EVIDENCE_STANCE_WORDS
+    draw_span_editor(text, current, words, keep_marks, key=editor, language=source.language)
 
 
 def load_case_sources(case: Case) -> list[Source]:
@@ -469,21 +481,24 @@ def save_typed_texts(asked_id: str, texts: dict[str, str]) -> None:
 def restore_draft(target: CorrectionTarget) -> None:
     """Restore the draft, once a browser session, without what no longer fits the run."""
     key = make_form_key(target.id)
-    if st.session_state.get(f"{key}.looked"):
+    if st.session_state.get(f"{key}.is_restored"):
         return
-    st.session_state[f"{key}.looked"] = True
-    draft = drafts.load_draft_values(key)
-    if withdrawn_id := str(draft.get("from") or ""):
+    st.session_state[f"{key}.is_restored"] = True
+    stored = drafts.load_draft_values(key)
+    draft = {OLD_DRAFT_FIELDS.get(name, name): value for name, value in stored.items()}
+    if withdrawn_id := str(draft.get("withdrawn") or ""):
         with state.open_store() as store:
             correction = store.corrections.get(withdrawn_id)
         if correction is not None:
-            fill_from_correction(target, correction, str(draft.get("seen") or ""))
+            fill_from_correction(target, correction, str(draft.get("newest_seen") or ""))
         return
     if draft.get("label") not in LABEL_WORDS:
         return
     values: dict[str, Any] = {"label": draft["label"], "began": time.time()}
     values |= {
-        name: draft[name] for name in (*TEXT_FIELDS, "seen") if isinstance(draft.get(name), str)
+        name: draft[name]
+        for name in (*TEXT_FIELDS, "newest_seen")
+        if isinstance(draft.get(name), str)
     }
     values |= {name: draft[name] for name in RATING_FIELDS if draft.get(name) in range(1, 6)}
     if draft.get("sure") in SURE_WORDS:
@@ -491,26 +506,28 @@ def restore_draft(target: CorrectionTarget) -> None:
     if draft.get("category") in target.words:  # the field offers only these
         values["category"] = draft["category"]
     places = find_exact_places(target.case.response, values.get("quote", ""))
-    if draft.get("which") in range(len(places)):
-        values["which"] = draft["which"]
-    values["all"] = draft.get("all") is True
+    if draft.get("occurrence") in range(len(places)):
+        values["occurrence"] = draft["occurrence"]
+    values["accepted_all"] = draft.get("accepted_all") is True
     values["marked"] = _restore_marks(draft, target.case.response, target.offered)
     values["evidence"] = parse_evidence_draft(draft.get("evidence"))
     values["boxes"] = decode_boxes(draft.get("boxes"))
     _set_fields(key, values)
 
 
-def fill_from_correction(target: CorrectionTarget, correction: Correction, seen: str) -> None:
-    """Fill the form as it was when the correction was saved; `seen` is the newest entry now."""
+def fill_from_correction(
+    target: CorrectionTarget, correction: Correction, newest_seen: str
+) -> None:
+    """Fill the form as it was when the correction was saved."""
     values = {
         "label": correction.label,
         "began": time.time(),
-        "seen": seen,
+        "newest_seen": newest_seen,
         "reason": correction.reason,
         "answer": correction.corrected_answer,
         "comment": correction.comment,
         "sure": correction.sure,
-        "all": correction.accepted_all,
+        "accepted_all": correction.accepted_all,
         **asdict(correction.ratings),
         "marked": restore_correction_marks(correction, target.offered),
         "evidence": {"": correction.evidence} if correction.evidence else {},
@@ -563,6 +580,6 @@ def find_typed_place(target: CorrectionTarget) -> tuple[int, int, str]:
     key = make_form_key(target.id)
     quote = str(st.session_state.get(f"{key}.quote") or "")
     places = find_exact_places(target.case.response, quote)
-    start = places[min(int(st.session_state.get(f"{key}.which") or 0), len(places) - 1)]
+    start = places[min(int(st.session_state.get(f"{key}.occurrence") or 0), len(places) - 1)]
     category = str(st.session_state.get(f"{key}.category") or next(iter(target.words)))
     return start, start + len(quote), category

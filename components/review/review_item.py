@@ -31,6 +31,8 @@ from components.review.correction_draft import (
 from components.review.review_queue import (
     ADJUDICATION_VIEWS,
     LABEL_PAGE,
+    LEADS_SETTLE,
+    QUEUE_PAGE,
     SETTLE_PAGE,
     build_queue_rules,
     format_item_reason,
@@ -59,6 +61,7 @@ from core.review.adjudication import (
     record_gold,
     reopen_case,
 )
+from core.review.people import can_see_answers
 from core.runtime.errors import ReviewError
 from core.schema.records import Case, Project, Run, Span, new_id
 from core.schema.reviews import (
@@ -101,7 +104,6 @@ ADJUDICATION_KEYS: dict[str, str] = {
 
 HistoryEntry = Correction | GoldAnswer | QueueEvent
 RENEW_SECONDS = 60.0
-QUEUE_PAGE = "pages/review/pending.py"
 VERSIONS_PER_ROW = 4
 FIRST_VERSION_KEY, LAST_VERSION_KEY = 4, 9  # Alt+1 to Alt+3 choose the label
 MAX_WAITING_CASES = 500  # waiting cases searched for the next one
@@ -289,7 +291,7 @@ def _draw_answer(
         suggestions = tuple(store.golds.suggestions(target.case.id))
         golds = store.golds.of_case(target.case.id)
         is_lead = store.projects.role_of(project.id, mine.person) in ("lead", "admin")
-        is_open = is_lead or (bool(own) and not project.is_blind)  # otherwise people answer alone
+        is_open = can_see_answers(store, project.id, mine.person) and (is_lead or bool(own))
         entries = _list_history(store, target.case.id, only="" if is_open else mine.person)
     if not target.is_blind:
         draw_right_answer(golds)
@@ -402,7 +404,7 @@ def _use_version(target: CorrectionTarget, version: AnswerVersion) -> None:
         str(st.session_state.get(f"{key}.{name}") or "") for name in ("reason", "answer")
     )
     with state.open_store() as store:
-        seen = str(st.session_state.get(f"{key}.seen") or get_newest_entry(store, target))
+        seen = str(st.session_state.get(f"{key}.newest_seen") or get_newest_entry(store, target))
     correction = Correction(
         "",
         None,
@@ -426,8 +428,12 @@ def draw_adjudication(case_id: str) -> None:
     with state.open_store() as store:
         project, item = state.get_project(store), store.queue.get(case_id)
         case = store.cases.get(case_id)
+        may_settle = can_see_answers(store, project.id, state.get_person(store), is_settling=True)
     if item is None or case is None or case.project_id != project.id:
         st.info("There is no case at this link in the queue of this project.")
+        return
+    if not may_settle:
+        st.info(LEADS_SETTLE)
         return
     loaded = load_run(item.run_id) if item.run_id else None
     progress = loaded[2] if loaded else RunState()
@@ -514,7 +520,7 @@ def _open_form(target: CorrectionTarget, versions: Sequence[AnswerVersion]) -> N
     if label and f"{key}.label" not in st.session_state:
         st.session_state[f"{key}.label"] = label
         with state.open_store() as store:
-            st.session_state[f"{key}.seen"] = get_newest_entry(store, target)
+            st.session_state[f"{key}.newest_seen"] = get_newest_entry(store, target)
 
 
 def _open_again(case_id: str) -> None:

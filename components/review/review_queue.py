@@ -12,7 +12,7 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
-from components.widgets.controls import draw_choice_table, show_problems
+from components.widgets.controls import draw_choice_table, draw_link, show_problems
 from components.widgets.wording import (
     LABEL_SIGNS,
     LABEL_WORDS,
@@ -22,7 +22,7 @@ from components.widgets.wording import (
     format_protocol,
 )
 from core.review.adjudication import LABELS_DIFFER, MARKS_DIFFER
-from core.review.people import list_drafts
+from core.review.people import can_see_answers, list_drafts
 from core.review.queue_ranking import fill_queue
 from core.runtime.errors import InputError
 from core.schema.records import CATEGORY_WORDS, Project
@@ -54,6 +54,8 @@ MAX_PEOPLE_PER_ITEM = 20
 MAX_HOLD_MINUTES = 480
 MAX_CATEGORY_CHARS = 40  # characters
 LABEL_PAGE = "pages/review/label.py"
+QUEUE_PAGE = "pages/review/pending.py"
+NO_FILTERS = "none"  # in a link that clears them
 MAX_LISTED_PROTOCOLS = 2  # protocols named per item in the list
 DRAFT_KEY_PATTERN = re.compile(
     r"run\.(.+)\.correct"
@@ -75,11 +77,15 @@ ADJUDICATION_VIEWS: dict[str, tuple[ItemFilter, tuple[ItemState, ...]]] = {
     "right answer known": (ItemFilter(has_gold=True), ("open", "flagged")),
     "settled": (NO_ITEM_FILTER, ("adjudicated",)),
 }
+LEADS_SETTLE = "This project is blind: only its leads see what several people answered."
 DIFFER_WORDS = {LABELS_DIFFER: "labels", MARKS_DIFFER: "marked words", 0: "–"}
 
 
 def _draw_filters() -> ItemFilter:
     """Draw the filters and return the chosen one."""
+    if st.query_params.pop("filters", "") == NO_FILTERS:
+        for name in ("age", "language", "source", "label", "p", "apart"):
+            st.session_state.pop(f"review.{name}", None)
     with state.open_store() as store:
         project = state.get_project(store)
         languages = store.queue_lists.languages(project.id)
@@ -159,8 +165,9 @@ def _draw_page(
     if not rows:  # others have answered these items meanwhile
         st.session_state[page] = 1
         st.rerun()
-    claim = {"Claim": st.column_config.TextColumn(width=300)}
-    chosen = draw_choice_table(rows, f"{key}.{first}", column_config=claim)
+    widths = {"Claim": 250, "Why": 200}
+    columns = {name: st.column_config.TextColumn(width=width) for name, width in widths.items()}
+    chosen = draw_choice_table(rows, f"{key}.{first}", column_config=columns)
     if (pages := -(-total // PAGE_SIZE)) > 1:
         st.pagination(pages, key=page)
     if chosen is not None:
@@ -203,7 +210,8 @@ def draw_review_rules(project: Project) -> dict[str, Any]:
         "Hide the machine's verdict until a person has answered",
         value=project.is_blind,
         key=f"{key}.blind",
-        help="On Review. A run's own page shows the verdict to everybody who opens it.",
+        help="On Review. A run's own page shows the verdict to everybody who opens it. Nobody is "
+        "shown what others answered before the case is settled, except leads where they settle.",
     )
     categories = st.multiselect(
         "Error categories",
@@ -283,15 +291,21 @@ def draw_filters_and_next() -> ItemFilter:
     top = st.container()
     wanted = _draw_filters()
     st.session_state["review.wanted"] = wanted
+    with state.open_store() as store:
+        project, person = state.get_project(store), state.get_person(store)
+        rules = build_queue_rules(project)
+        has_next = store.queue.has_next(project.id, person, rules, time.time(), wanted)
     with top:
         if st.button(
             "Next item",
             key="review.next",
-            type="primary",
+            type="primary" if has_next else "secondary",
             icon=":material/arrow_forward:",
             shortcut="Ctrl+Enter",
         ):
             open_next_item(wanted)
+        elif not has_next:
+            draw_nothing_left(wanted)
     return wanted
 
 
@@ -318,13 +332,40 @@ def open_next_item(wanted: ItemFilter) -> None:
                 )
         if claimed is not None:
             st.switch_page(LABEL_PAGE, query_params={"case": claimed.case_id})
-        st.success(
-            "Nothing else that matches these filters is waiting for you.", icon=":material/check:"
+        draw_nothing_left(wanted)
+
+
+def draw_nothing_left(wanted: ItemFilter) -> None:
+    """Say that no item is left for the person, with links to what they can do instead."""
+    is_filtered = wanted != NO_ITEM_FILTER
+    matching = " that matches these filters" if is_filtered else ""
+    with state.open_store() as store:
+        project, person = state.get_project(store), state.get_person(store)
+        skipped = store.queue.counts_of(project.id, person)["skipped"]
+        is_lead = store.projects.role_of(project.id, person) in ("lead", "admin")
+        to_settle = sum(
+            store.queue.count(project.id, *ADJUDICATION_VIEWS[name], time.time())
+            for name in ("people differ", "flagged")
         )
+    st.success(f"Nothing else{matching} is waiting for you.", icon=":material/check:")
+    with st.container(horizontal=True):
+        if is_filtered:
+            draw_link(QUEUE_PAGE, "Clear the filters", "filter_alt_off", filters=NO_FILTERS)
+        if skipped:
+            words = f"Look again at the {format_count(skipped, 'item')} you skipped"
+            draw_link(QUEUE_PAGE, words, "skip_next", show="I skipped")
+        if to_settle and is_lead:
+            words = f"Adjudicate {format_count(to_settle, 'case')}"
+            draw_link("pages/review/adjudicate.py", words, "gavel")
+        if is_lead:
+            draw_link("pages/learn/retrain.py", "Learn from the answers", "model_training")
+        draw_link("pages/check/new.py", "Check something new", "add")
 
 
 def draw_list(wanted: ItemFilter) -> None:
     """Draw the list of waiting, flagged or settled items; a click opens one."""
+    if (linked := st.query_params.pop("show", "")) in LIST_STATES:
+        st.session_state["review.states"] = linked
     shown = st.segmented_control(
         "Show", list(LIST_STATES), default="pending", key="review.states", persist_state="session"
     )
@@ -363,7 +404,7 @@ def _build_cells(project: Project, store: Store, item: QueueItem) -> dict[str, A
     cells: dict[str, Any] = {"Claim": clip_text(case.response if case else "", 200)}
     if not is_blind:
         cells["The machine"] = _format_label(item)
-        cells["p"] = "" if item.p is None else f"{item.p:.2f}"
+        cells["Likely hallucinated"] = "" if item.p is None else f"{item.p:.0%}"
     cells["Reviewed"] = f"{item.given} of {project.people_each}"
     cells["Why"] = format_item_reason(explain_item(item), is_blind)
     if not is_blind:  # the protocols of all runs that reached a label, newest first
@@ -388,10 +429,14 @@ def draw_adjudication_list() -> None:
     now = time.time()
     with state.open_store() as store:
         project = state.get_project(store)
+        may_settle = can_see_answers(store, project.id, state.get_person(store), is_settling=True)
         counts = {
             name: store.queue.count(project.id, wanted, states, now)
             for name, (wanted, states) in ADJUDICATION_VIEWS.items()
         }
+    if not may_settle:
+        st.info(LEADS_SETTLE)
+        return
     chosen = st.segmented_control(
         "Show",
         list(ADJUDICATION_VIEWS),

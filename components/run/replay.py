@@ -218,13 +218,16 @@ def _play(run: Run, case: Case, key: str) -> None:
     with st.container(key="replay-status"):  # stays on screen, so that it is not taken for live
         words = f"Replay · {format_duration(min(position, length))} of {format_duration(length)}"
         st.progress(min(1.0, position / length) if length else 1.0, text=words)
-    draw_html(
-        render_marked_text(case.response, number_spans(progress.spans), list_link_targets(progress))
-    )
+    marked = number_spans(progress.spans)
+    response = render_marked_text(case.response, marked, list_link_targets(progress))
+    if progress.verdict is None:
+        draw_html(response)
     draw_audit_so_far(progress, f"{key}.audit", len(case.response))
     draw_debate_so_far(run, progress, speaking)
-    if progress.verdict is not None:
+    if progress.verdict is not None:  # the end: what all of it was about, marked
         draw_html(render_verdict(progress, load_classifier_card(progress.classifier)))
+        with st.container(key="replay-response"):
+            draw_html(response)
     audited = len(progress.tool_uses) + len(progress.memory) + len(progress.reconsidered)
     words_spoken = sum(len(one.words) for one in speaking.values())
     # Drawn below the debate. `moment` changes whenever there is something new to see; `asked`

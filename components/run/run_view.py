@@ -68,6 +68,7 @@ from core.debate.signals import AgentAccuracy, DebateSignal, find_signals, forma
 from core.llm.call import CallUnderWay
 from core.llm.limits import estimate_tokens
 from core.pipeline.jobs import LiveState, is_debated
+from core.review.people import list_visible_answers
 from core.runtime.errors import ConfigError, ReviewError
 from core.schema.events import MAX_REMARK_CHARACTERS, Event, ProgressMade, Stage
 from core.schema.records import Case, Run, RunStatus
@@ -465,17 +466,13 @@ def load_run(run_id: str) -> tuple[Run, Case, RunState, list[Correction]] | None
         if run is None or case is None or not state.can_see_project(store, run.project_id):
             return None
         progress = fold_events(event for _, event in store.runs.events(run_id))
-        return run, case, progress, _list_visible_corrections(store, run)
-
-
-def _list_visible_corrections(store: Store, run: Run) -> list[Correction]:
-    """Return the run's corrections; in a blind project annotators see only their own."""
-    corrections, project = store.corrections.of_run(run.id), store.projects.get(run.project_id)
-    person = state.get_person(store)
-    role = store.projects.role_of(run.project_id, person)
-    if project is None or not project.is_blind or role in ("lead", "admin"):
-        return corrections
-    return [correction for correction in corrections if correction.author == person]
+        answers = store.corrections.of_run(run_id)
+        return (
+            run,
+            case,
+            progress,
+            list_visible_answers(store, case, state.get_person(store), answers),
+        )
 
 
 def is_timed(progress: RunState) -> bool:

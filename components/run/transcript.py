@@ -33,7 +33,7 @@ from core.schema.roles import LEARNED_WEIGHTS_MARKER
 from core.schema.rosters import ANSWERING_MODES, SPAN_NAMING_MODES, TurnMode
 from core.schema.run_state import RunState
 
-STANCE_WORDS: dict[Stance, str] = {label: word.lower() for label, word in LABEL_WORDS.items()}
+STANCE_LABELS: dict[Stance, str] = {label: word.lower() for label, word in LABEL_WORDS.items()}
 REPLY_WORDS: dict[TurnReply, str] = {"agree": "agrees", "deny": "disagrees"}
 MANNER_WORDS: Mapping[TurnMode, str] = {
     "debate": "",
@@ -86,7 +86,7 @@ def round_heading(turn: AnyTurn) -> str:
 def summarize_round(heading: str, turns: Sequence[Turn]) -> str:
     """Return the heading of a folded round: its number of turns, and each debater's last stance."""
     last = {turn.debater: turn for turn in turns if turn.assigned is None}
-    stances = ", ".join(f"{name} {STANCE_WORDS[turn.stance]}" for name, turn in last.items())
+    stances = ", ".join(f"{name} {STANCE_LABELS[turn.stance]}" for name, turn in last.items())
     parts = [heading, format_count(len(turns), "turn"), stances]
     return " · ".join(part for part in parts if part)
 
@@ -139,7 +139,7 @@ def _stance_words(turn: AnyTurn, stance: Stance) -> tuple[str, str]:
         return "calls it", ""
     if turn.assigned == stance:
         return "argues, as assigned, that it is", ""
-    return "calls it", f"although assigned {STANCE_WORDS[turn.assigned]}"
+    return "calls it", f"although assigned {STANCE_LABELS[turn.assigned]}"
 
 
 def summarize_signals(
@@ -262,7 +262,7 @@ def _split_debates(turns: Sequence[AnyTurn]) -> tuple[list[int], dict[int, str]]
 def _sides_words(debate: int, sides: Mapping[str, Stance]) -> str:
     name = f"{ORDINALS[debate - 1]} debate" if debate <= len(ORDINALS) else f"Debate {debate}"
     change = ", the sides change hands" if debate > 1 else ""
-    clauses = [f"{who} argues that it is {STANCE_WORDS[side]}" for who, side in sides.items()]
+    clauses = [f"{who} argues that it is {STANCE_LABELS[side]}" for who, side in sides.items()]
     return f"{name}{change}: {join_names(clauses)}."
 
 
@@ -423,7 +423,7 @@ def _stance_html(turn: AnyTurn, stance: Stance) -> list[Html]:
     parts: list[Html] = []
     if before_stance:
         parts.append(element("span", f" {before_stance} ", class_="cp-quiet"))
-        parts.append(element("span", STANCE_WORDS[stance], class_=f"cp-tag cp-{stance}"))
+        parts.append(element("span", STANCE_LABELS[stance], class_=f"cp-tag cp-{stance}"))
     if after_stance:
         parts.append(element("span", f" {after_stance}", class_="cp-quiet"))
     return parts

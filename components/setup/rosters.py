@@ -421,7 +421,8 @@ def draw_rosters() -> None:
         book = PromptBook(store.prompt_edits.of_project(project.id))
     st.caption(escape_markdown(roster.words))
     draw_standings(roster)
-    draw_html(render_roster(roster, book))
+    with st.expander("Who plays which role", expanded=name not in SHIPPED_ROSTERS):
+        draw_html(render_roster(roster, book))
     st.caption(_describe_origin(roster, history, book.digest()))
     with st.container(horizontal=True):
         _draw_test_button(roster)

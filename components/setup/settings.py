@@ -153,12 +153,19 @@ def _list_key_users(keys: Keys) -> tuple[dict[str, list[str]], set[str], set[str
 
 def draw_keys() -> None:
     """Draw where each key of any roster is, never its value, and a field for each missing one."""
-    st.subheader("Keys", anchor=False)
     keys = state.get_keys()
     users, missing, optional = _list_key_users(keys)
     if not users:
         st.caption("No model set needs a key.")
         return
+    given = sum(keys.where(name) is not None for name in users)
+    with st.expander(f"Keys ({given} of {len(users)} given)", icon=":material/key:"):
+        _draw_key_table(keys, users, missing, optional)
+
+
+def _draw_key_table(
+    keys: Keys, users: dict[str, list[str]], missing: set[str], optional: set[str]
+) -> None:
     rows, absent = [], []
     for name, rosters in sorted(users.items()):
         if place := keys.where(name):
@@ -403,15 +410,15 @@ def _rename_person() -> None:
 
 def draw_limits() -> None:
     """Draw a field for each limit; a change is saved at once."""
-    st.subheader("Limits", anchor=False)
     with state.open_store() as store:
         values = store.projects.settings().as_dict()
-    columns = st.columns(3)
-    for number, (name, about) in enumerate(SETTINGS.items()):
-        columns[number % 3].number_input(
-            f"{about.label} ({about.unit})", about.low, about.high, values[name], 1,
-            key=f"settings.{name}", help=about.help, on_change=_save_limit, args=(name,),
-        )  # fmt: skip
+    with st.expander("Limits", icon=":material/speed:"):
+        columns = st.columns(3)
+        for number, (name, about) in enumerate(SETTINGS.items()):
+            columns[number % 3].number_input(
+                f"{about.label} ({about.unit})", about.low, about.high, values[name], 1,
+                key=f"settings.{name}", help=about.help, on_change=_save_limit, args=(name,),
+            )  # fmt: skip
     show_problem("settings.problem")
 
 

@@ -24,6 +24,7 @@ ROW_PIXELS = 34  # each row
 HEAD_PIXELS = 88  # the title and up to two lines of legend
 FOOT_PIXELS = 50
 PAIR_COLORSCALE = ((0.0, "#eef2f6"), (1.0, "#0369a1"))
+MIN_POINT_CASES = 10  # a share of fewer cases is not drawn as a point: the page says so instead
 MATRIX_COLORSCALE = (
     (0.0, "#eaf4fb"),
     (1.0, "#7cc3e8"),
@@ -56,7 +57,7 @@ def threshold_figure(
         )
     figure.update_layout(title="IoU with people's marks, by threshold")
     figure.update_xaxes(title="threshold: words are marked from this probability on")
-    figure.update_yaxes(title="mean IoU")
+    figure.update_yaxes(title="mean IoU", range=[0, min(1.02, 1.2 * max(*iou, 0.05))])
     return style_figure(figure)
 
 
@@ -94,7 +95,6 @@ class AccuracyInterval:
     high: float
     n: int
     always: float | None
-    is_thin: bool
 
 
 @dataclass(frozen=True)
@@ -108,16 +108,15 @@ class AgentPairCell:
 
 
 def forest_figure(lines: Sequence[AccuracyInterval], title: str) -> go.Figure:
-    """Plot means with 95% intervals, the first on top; hollow if there are too few cases."""
+    """Plot means with 95% intervals, the first on top."""
     names = [_escape_name(line.name) for line in lines]
-    symbols = ["circle-open" if line.is_thin else "circle" for line in lines]
     figure = go.Figure()
     figure.add_scatter(
         name="right, with 95% interval",
         x=[line.mean for line in lines],
         y=names,
         mode="markers",
-        marker={"color": SUPPORTED_COLOR, "size": 10, "symbol": symbols},
+        marker={"color": SUPPORTED_COLOR, "size": 10, "symbol": "circle"},
         error_x={
             "type": "data",
             "symmetric": False,
@@ -252,14 +251,17 @@ def confusion_matrix_figure(counts: Mapping[str, Any], title: str) -> go.Figure:
 def reliability_figure(
     before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]], names: Sequence[str]
 ) -> go.Figure:
-    """Plot the share of right verdicts by confidence; a point's area shows its cases."""
+    """Plot the share of right verdicts by confidence; a point's area shows its cases.
+
+    Bins of fewer than `MIN_POINT_CASES` are left out.
+    """
     most = max([entry.get("n", 0) for entry in (*before, *after)], default=0) or 1
     figure = go.Figure()
     for name, bins, colour, symbol in (
         (names[0], before, NEUTRAL_COLOR, "diamond"),
         (names[1], after, SUPPORTED_COLOR, "circle"),
     ):
-        filled = [entry for entry in bins if entry.get("n")]
+        filled = [entry for entry in bins if entry.get("n", 0) >= MIN_POINT_CASES]
         sizes = [6 + 16 * (entry["n"] / most) ** 0.5 for entry in filled]
         figure.add_scatter(
             name=name,
@@ -274,7 +276,8 @@ def reliability_figure(
     low = min([entry["low"] for entry in (*before, *after)], default=0.0)
     line = {"color": NEUTRAL_COLOR, "dash": "dot", "width": 1}
     figure.add_shape(type="line", x0=low, y0=low, x1=1, y1=1, line=line)
-    figure.update_layout(title="Confidence against right verdicts (larger: more cases)")
+    words = f"Confidence against right verdicts (from {MIN_POINT_CASES} cases a point)"
+    figure.update_layout(title=words)
     figure.update_xaxes(title="confidence", range=[low - 0.03, 1.03])
     figure.update_yaxes(title="share that was right", range=[-0.08, 1.15])
     return style_figure(figure)

@@ -18,7 +18,12 @@ from typing import TypeVar
 
 import streamlit as st
 
-from components.widgets.wording import break_long_words, clip_text, format_percent
+from components.widgets.wording import (
+    break_long_words,
+    clip_text,
+    format_percent,
+    isolate_right_to_left,
+)
 from core.agents.llm_judge import ARROW_PATTERN, DELETION_WORDS, QUOTE_CHARACTERS
 from core.agents.reply_parser import CONFIDENCE_LINE, CONTESTED_LINE, DOUBT_LINE, strip_marks
 from core.baseline.wording import capitalise, join_quoted
@@ -127,7 +132,7 @@ def strip_verdict_line(text: str) -> str:
 
 def split_rationale(text: str) -> list[str]:
     """Split the rationale; an audit's has a line for each statement it mentions (“…”: why)."""
-    return STATEMENT_BREAK.split(strip_verdict_line(text))
+    return STATEMENT_BREAK.split(isolate_right_to_left(strip_verdict_line(text)))
 
 
 class Html(str):

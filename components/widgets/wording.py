@@ -35,6 +35,10 @@ AUTOLINK_PATTERN = re.compile(
 LONG_WORD = re.compile(r"(?<!\S)[^\s/\u2e80-\U0010ffff]{24,}(?!\S)")
 WORD_BREAK = re.compile(r"(?<=[^\W\d][._-])(?=\w)|(?<=[._-])(?=[^\W\d_])")
 ZERO_WIDTH_SPACE = "\u200b"
+# The inside of a quote that holds right-to-left letters.
+RIGHT_TO_LEFT_QUOTE = re.compile(
+    r"(?<=[“„«])[^“”„«»]*[\u0590-\u08FF\uFB1D-\uFDFF\uFE70-\uFEFC][^“”„«»]*(?=[”»])"
+)
 LABEL_WORDS: dict[Label, str] = {
     "supported": "Supported",
     "hallucinated": "Hallucinated",
@@ -171,6 +175,11 @@ def clip_around(text: str, needle: str, limit: int) -> str:
     return ("…" if start else "") + clip_text(flat[start:], limit)
 
 
+def isolate_right_to_left(text: str) -> str:
+    """Return our sentence with its right-to-left quotes kept in their own order, marks included."""
+    return RIGHT_TO_LEFT_QUOTE.sub("\u2068\\g<0>\u2069", text)
+
+
 def escape_markdown(text: str) -> str:
     """Escape the text so that Streamlit's Markdown shows it literally, on one line.
 
@@ -179,6 +188,7 @@ def escape_markdown(text: str) -> str:
     """
     flat = break_long_words(" ".join(text.split()))
     flat = AUTOLINK_PATTERN.sub(lambda match: match[0] + WORD_JOINER, flat)
+    flat = isolate_right_to_left(flat)
     return "".join("\\" + c if c in "\\`*_{}[]()#+-.!|<>~$:&^=" else c for c in flat)
 
 

@@ -64,7 +64,7 @@ MAX_CANDIDATES_PER_KIND = (
     4 * MAX_EXAMPLES_PER_LANGUAGE
 )  # candidates of a kind; some may share a question
 MAX_TOKENS_PER_EXAMPLE = MAX_EXAMPLE_TOKENS // 2  # tokens of one example
-MIN_SURENESS = 0.5
+MIN_SURENESS = 0.5  # of a guess
 KNOWN_CATEGORY_FACTOR = 0.5  # factor for a case whose category has an example already
 SIMILARITY_PENALTY = (
     0.95  # share of its score that a case loses if an example has the same response
@@ -252,6 +252,8 @@ def list_example_candidates(answers: Iterable[SpanAnswer]) -> list[ExampleCandid
 def _make_candidate(answer: SpanAnswer) -> ExampleCandidate | None:
     run, case = answer.run, answer.case
     is_unsure = answer.sure is not None and answer.sure < MIN_SURENESS
+    if answer.how == "one":  # nobody has confirmed it: who marked it must have said it is no guess
+        is_unsure = (answer.sure or 0.0) <= MIN_SURENESS
     if run is None or not answer.spans or not answer.was_marked_by_machine or is_unsure:
         return None
     machine = merge_ranges((r.span.start, r.span.end) for r in run.rulings if r.kept)

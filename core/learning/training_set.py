@@ -230,11 +230,17 @@ class LabelCounts:
 
 @dataclass(frozen=True)
 class CorrectionOverview:
-    """All corrections in numbers; `unusable` counts those without a lesson, by reason."""
+    """All corrections in numbers; `unusable` counts those without a lesson, by reason.
+
+    Those of `labels` are held out, trained on, used for calibration, or have no side yet (`fresh`).
+    """
 
     labels: Mapping[str, int]
     missing: Mapping[str, int]
     held: int
+    trained: int
+    calibration: int
+    fresh: int
     counts: LabelCounts
     unusable: Mapping[UnusableReason, int]
 
@@ -248,7 +254,14 @@ def summarize_corrections(store: Store) -> CorrectionOverview:
     if unchecked := store.corrections.unchecked():
         unusable["no_run"] = unchecked
     return CorrectionOverview(
-        data.counts(), data.missing(), len(data.held), _count_labels(usable), unusable
+        data.counts(),
+        data.missing(),
+        len(data.held),
+        len(data.train),
+        len(data.calibration),
+        len(data.fresh),
+        _count_labels(usable),
+        unusable,
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from core.documents.segmentation import extract_query_terms, extract_terms
+from core.review.people import list_visible_answers
 from core.schema.records import Case, Label, Span
 from core.schema.reviews import Correction, GoldAnswer, QueueEvent
 from core.store import Store
@@ -57,14 +58,18 @@ def find_similar_cases(
     return same, similar
 
 
-def load_decided_cases(store: Store, cases: Sequence[Case], is_same: bool) -> list[DecidedCase]:
-    """Return the cases that people have decided, with their decisions."""
+def load_decided_cases(
+    store: Store, cases: Sequence[Case], person: str, *, is_same: bool
+) -> list[DecidedCase]:
+    """Return the cases that people have decided, with the decisions that this person may see."""
     reviewed = [
         DecidedCase(
             case,
             is_same,
             store.golds.that_counts(case.id),
-            tuple(store.corrections.newest_of_case(case.id)),
+            tuple(
+                list_visible_answers(store, case, person, store.corrections.newest_of_case(case.id))
+            ),
         )
         for case in cases
     ]

@@ -19,7 +19,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from core.runtime.errors import ConfigError, NotAllowed
-from core.schema.records import Member, Project, new_id
+from core.schema.records import Case, Member, Project, new_id
+from core.schema.reviews import Correction
 from core.store import Store
 
 PERSON_NOTE = "person"
@@ -85,6 +86,30 @@ def ensure_project(store: Store, person: str, now: float) -> Project:
         store.projects.save(project)
         store.projects.set_member(Member(project.id, person, "admin", now))
     return project
+
+
+def can_see_answers(
+    store: Store, project_id: str, person: str, *, is_settling: bool = False
+) -> bool:
+    """Return True if the person may be shown what others answered on cases that are still open.
+
+    In a blind project nobody may, except leads where they settle cases.
+    """
+    project = store.projects.get(project_id)
+    if project is None or not project.is_blind:
+        return True
+    return is_settling and store.projects.role_of(project_id, person) in ("lead", "admin")
+
+
+def list_visible_answers(
+    store: Store, case: Case, person: str, answers: Sequence[Correction]
+) -> list[Correction]:
+    """Return those of a case's answers that the person may be shown; a settled case shows all."""
+    item = store.queue.get(case.id)
+    is_settled = item is not None and item.state == "adjudicated"
+    if is_settled or can_see_answers(store, case.project_id, person):
+        return list(answers)
+    return [answer for answer in answers if answer.author == person]
 
 
 def load_draft(store: Store, person: str, name: str) -> str:

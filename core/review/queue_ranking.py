@@ -354,7 +354,9 @@ def measure_disagreement(progress: RunState) -> float:
 
 
 def enqueue_run(store: Store, run_id: str, now: float) -> bool:
-    """Put a finished run's case into the queue; return False if the run is not finished.
+    """Put a finished run's case into the queue; return False if the run is not to stand there.
+
+    It is not finished, or it decided nothing and an earlier run in the queue did.
 
     Cases that people must decide by the project's policy get the highest rank.
     """
@@ -362,6 +364,8 @@ def enqueue_run(store: Store, run_id: str, now: float) -> bool:
     run = store.runs.get(run_id, now, lease)
     case = store.cases.get(run.case_id) if run else None
     if run is None or case is None or run.status != "finished":
+        return False
+    if store.queue_lists.find_run(case.id) != run_id:
         return False
     progress = fold_events(event for _, event in store.runs.events(run_id))
     item = build_item(run, case, progress)

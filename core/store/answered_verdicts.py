@@ -20,6 +20,10 @@ PRESENT_CLASSIFIER_SQL = f"""coalesce(
     WHERE e.run_id = r.id AND e.kind = 'label_predicted' ORDER BY e.seq DESC LIMIT 1),
     {PLANNED_CLASSIFIER_SQL})"""
 
+# The run that stands for a case in the queue: the newest finished one that decided something, else
+# the newest finished one, so that a later check that came to nothing hides no verdict.
+STANDING_RUN_SQL = """(SELECT n.id FROM runs n WHERE n.case_id = {} AND n.status = 'finished'
+    ORDER BY n.label IN ('supported', 'hallucinated') DESC, n.started_at DESC, n.id DESC LIMIT 1)"""
 AMONG_CASES_SQL = " AND {} IN (SELECT value FROM json_each(:cases))"
 # Matches the JSON of a judgement that a tool decided; quotes within a text would be escaped.
 DECIDED_BY_TOOL_SQL = """EXISTS (SELECT 1 FROM events e
@@ -219,17 +223,20 @@ class QueueLists(Repository):
         return {row["case_id"]: from_json(kind, row["stances"]) for row in rows}
 
     def missing(self, project_id: str, most: int) -> list[str]:
-        """Return cases' newest finished runs that the queue does not know, oldest first."""
+        """Return the runs of cases that stand for them and are not in the queue, oldest first."""
         rows = self._db.query(
             "SELECT r.id FROM runs r LEFT JOIN items i ON i.case_id = r.case_id "
-            "WHERE r.project_id = ? AND r.status = 'finished' "
-            "AND (i.run_id IS NOT r.id OR i.stances = '') "
-            "AND NOT EXISTS (SELECT 1 FROM runs n WHERE n.case_id = r.case_id "
-            "AND n.status = 'finished' AND (n.started_at, n.id) > (r.started_at, r.id)) "
+            "WHERE r.project_id = ? AND (i.run_id IS NOT r.id OR i.stances = '') "
+            f"AND r.id = {STANDING_RUN_SQL.format('r.case_id')} "
             "ORDER BY r.started_at, r.id LIMIT ?",
             [project_id, most],
         )
         return [row["id"] for row in rows]
+
+    def find_run(self, case_id: str) -> str:
+        """Return the run that stands for a case in the queue, or "" if none has finished."""
+        query = f"SELECT {STANDING_RUN_SQL.format('?')} AS id"
+        return next(self._db.query(query, [case_id]))["id"] or ""
 
     def put_first(self, project_id: str, limits: Sequence[tuple[str, str, float]] | None) -> None:
         """Put the items first whose verdicts people must decide; call inside `writing()`.

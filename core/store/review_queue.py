@@ -318,7 +318,7 @@ def explain_item(item: QueueItem) -> str:
     )
     reasons = {
         "not judged by the machine": p is None,
-        f"unsure (p {p or 0.0:.2f})": p is not None and abs(p - 0.5) <= 0.2,
+        f"unsure ({p or 0.0:.0%} likely hallucinated)": p is not None and abs(p - 0.5) <= 0.2,
         "agents disagree": item.disagreement > 0.0,
         "unlike any answered": unlike >= UNLIKE_THRESHOLD,
     }
@@ -386,20 +386,38 @@ class ReviewQueue(Repository):
         held = self.in_hand(project_id, person, now)
         if held is not None:
             return held
-        clauses, values = wanted.clauses(now)
-        order = "lot" if is_random else "teaches DESC, added_at"
-        row = self._first(
-            f"SELECT * FROM items WHERE project_id = :project AND state = 'open' AND {clauses} "
-            f"AND given < :people AND {NOT_ASSIGNED_SQL} AND {TAKEN_COUNT_SQL} < :people ORDER "
-            f"BY {order} LIMIT 1",
-            values | {"project": project_id, "person": person, "now": now, "people": rules.people},
-        )
+        order = "ORDER BY lot" if is_random else "ORDER BY teaches DESC, added_at"
+        row = self._find_claimable(project_id, person, rules, now, wanted, order)
         if row is None:
             return None
         why = RANDOM_REASON if is_random else explain_item(_parse_item(row))
         assignment = Assignment(row["case_id"], person, "claimed", why, now, now + rules.seconds)
         self._save_assignment(assignment)
         return assignment
+
+    def has_next(
+        self, project_id: str, person: str, rules: QueueRules, now: float, wanted: ItemFilter
+    ) -> bool:
+        """Return True if `claim` would give the person an item."""
+        is_held = self.in_hand(project_id, person, now) is not None
+        return is_held or bool(self._find_claimable(project_id, person, rules, now, wanted))
+
+    def _find_claimable(
+        self,
+        project_id: str,
+        person: str,
+        rules: QueueRules,
+        now: float,
+        wanted: ItemFilter,
+        order: str = "",
+    ) -> dict[str, Any] | None:
+        clauses, values = wanted.clauses(now)
+        return self._first(
+            f"SELECT * FROM items WHERE project_id = :project AND state = 'open' AND {clauses} "
+            f"AND given < :people AND {NOT_ASSIGNED_SQL} AND {TAKEN_COUNT_SQL} < :people {order} "
+            "LIMIT 1",
+            values | {"project": project_id, "person": person, "now": now, "people": rules.people},
+        )
 
     def take(
         self, case_id: str, person: str, rules: QueueRules, now: float, why: str = "chosen"

@@ -112,7 +112,7 @@ def test_two_people_work_under_their_identities_and_a_third_is_told_whom_to_ask(
     bo.get_by_label(REASON).fill("two sources differ")
     settle(bo)
     bo.keyboard.press("Control+Enter")
-    bo.get_by_text("Nothing else that matches these filters is waiting for you").wait_for()
+    bo.get_by_text("Nothing else is waiting for you").wait_for()
 
     page.goto(server.url + link)
     page.get_by_text("two sources differ").first.wait_for()

@@ -41,7 +41,7 @@ def opened(page: Page) -> None:
     settle(page)
 
 
-def test_the_speaker_stays_in_view_and_the_verdict_ends_the_play(
+def test_the_speaker_stays_in_view_and_the_marked_response_ends_the_play(
     make_server: MakeServer, open_page: OpenPage
 ) -> None:
     page = open_page(make_server(), viewport={"width": 900, "height": 480})
@@ -59,10 +59,15 @@ def test_the_speaker_stays_in_view_and_the_verdict_ends_the_play(
     page.get_by_role("button", name=re.compile("^Play")).click()
     page.get_by_role("button", name=re.compile("^Pause")).wait_for()
     page.get_by_text("4×", exact=True).click()
+    for name in ("Play", "Pause"):  # keys of the page, though a choice button has the focus
+        page.keyboard.press("Control+Space")
+        page.get_by_role("button", name=re.compile(f"^{name}")).wait_for()
+        settle(page)
     page.locator(".cp-verdict").wait_for(timeout=60_000)
     page.get_by_role("button", name=re.compile("^Play")).wait_for()
     settle(page)
-    assert soon_in_view(page.locator(".cp-verdict-label"))
+    assert soon_in_view(page.locator(".cp-text .cp-mark").first)
+    expect(page.locator(".cp-text")).to_have_count(1)
     last, end = turns.last.bounding_box(), page.locator(".cp-verdict").bounding_box()
     assert last
     assert end

@@ -14,7 +14,8 @@ from core.pipeline.single_check import CaseDraft, store_case
 from core.review.people import ensure_project
 from core.runtime.config import Settings
 from core.schema.records import Plan
-from core.store import open_store
+from core.store import Store, open_store
+from core.store.review_queue import NO_ITEM_FILTER
 from tests.browser.conftest import settle
 from tests.browser.serving import Server
 
@@ -70,7 +71,7 @@ def test_twenty_items_are_labelled_submitted_and_followed_by_the_next_from_the_k
         settle(page)
         page.keyboard.press("Control+Enter")
         expect(page.get_by_text(claim, exact=True)).to_have_count(0)
-    page.get_by_text("Nothing else that matches these filters is waiting for you").wait_for()
+    page.get_by_text("Nothing else is waiting for you").wait_for()
     assert seen == set(claims)
     with open_store(server.home) as store:
         saved = store.corrections.newest_by_run()
@@ -112,7 +113,7 @@ def test_a_blind_first_pass_hides_what_the_machine_found(
     expect(page.locator(".cp-se-list")).to_contain_text("“left”")
     settle(page)
     page.keyboard.press("Control+Enter")
-    page.get_by_text("Nothing else that matches these filters is waiting for you").wait_for()
+    page.get_by_text("Nothing else is waiting for you").wait_for()
     with open_store(server.home) as store:
         (saved,) = store.corrections.newest_by_run()
     assert (saved.label, saved.is_blind, saved.machine_label) == (
@@ -144,3 +145,41 @@ def test_what_is_skipped_or_flagged_is_passed_on(
     page.get_by_text("flagged", exact=True).click()
     settle(page)
     expect(page.locator("canvas td").filter(has_text=re.compile("cats? "))).to_have_count(1)
+
+
+def test_one_wrong_word_on_one_item_takes_six_keys_at_most(
+    make_server: MakeServer, open_page: OpenPage
+) -> None:
+    """Where nothing is suggested: the item is blind. The next item then is there."""
+    server = make_server()
+    checked(server, ["The bridge over the sound is 512 m long.", "Nothing at all."], CATS)
+    with open_store(server.home) as store:
+        project = ensure_project(store, "Mira", 1.0)
+        store.projects.save(replace(project, is_blind=True))
+        (item,) = (
+            item
+            for item in store.queue.page(
+                project.id, NO_ITEM_FILTER, ["open"], limit=9, offset=0, now=9.0
+            )[0]
+            if "512" in claim_of(store, item.case_id)
+        )
+    page = open_page(server, f"/label?case={item.case_id}")
+    page.get_by_text("The bridge over the sound is 512 m long.").first.wait_for()
+    settle(page)
+    keys = ("Alt+2", "Tab", "n", "4", "Control+Enter")
+    assert len(keys) <= 6
+    for key in keys:
+        page.keyboard.press(key)
+        if key == "Alt+2":
+            expect(page.get_by_label("Reason (if you like)")).to_be_focused()
+        settle(page)
+    expect(page.get_by_text("Nothing at all.").first).to_be_visible()
+    with open_store(server.home) as store:
+        (saved,) = store.corrections.newest_by_run()
+    assert [(span.text, span.category) for span in saved.spans] == [("512", "number_or_date")]
+
+
+def claim_of(store: Store, case_id: str) -> str:
+    case = store.cases.get(case_id)
+    assert case is not None
+    return case.response

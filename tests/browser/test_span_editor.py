@@ -331,10 +331,13 @@ def test_a_marks_end_is_dragged(edit: Edit) -> None:
     expect(end).to_be_visible()
     handle = end.bounding_box()
     assert handle is not None
-    (_, _), (x, y) = editor.page.evaluate(ENDS, [editor.box.element_handle(), 8, 12])
-    editor.page.mouse.move(handle["x"] + 3, handle["y"] + 5)
+    (_, (_, own)) = editor.page.evaluate(ENDS, [editor.box.element_handle(), 0, 3])
+    (_, (x, y)) = editor.page.evaluate(ENDS, [editor.box.element_handle(), 8, 12])
+    knob = handle["y"] + handle["height"] / 2
+    assert handle["y"] > own + 6, "it hangs below the letters and covers none"
+    editor.page.mouse.move(handle["x"] + handle["width"] / 2, knob)
     editor.page.mouse.down()
-    editor.page.mouse.move(x, y, steps=4)
+    editor.page.mouse.move(x, y + knob - own, steps=4)
     editor.page.mouse.up()
     assert editor.told(2)["quotes"] == ["One two three"]
     editor.press("Control+z")

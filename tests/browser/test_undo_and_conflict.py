@@ -191,7 +191,7 @@ def test_evidence_is_marked_in_the_sources_and_comes_back_after_a_reload(
     expect(page.get_by_role("textbox", name="Comment")).to_have_value("<b>see the source</b>")
     settle(page)
     page.get_by_role("button", name=SAVE).click()
-    page.get_by_text("Nothing else that matches these filters is waiting for you").wait_for()
+    page.get_by_text("Nothing else is waiting for you").wait_for()
     with open_store(server.home) as store:
         (saved,) = store.corrections.newest_by_run()
         (mark,) = saved.evidence
@@ -298,7 +298,7 @@ def test_a_browser_keeps_its_name_and_the_next_item_begins_at_its_top(
     settle(mira)
     assert main.evaluate("m => m.scrollTop") == 0
     mira.keyboard.press("Control+Space")
-    mira.get_by_text("Nothing else that matches these filters is waiting for you").wait_for()
+    mira.get_by_text("Nothing else is waiting for you").wait_for()
     settle(mira)
     mira.keyboard.press("Alt+z")
     mira.get_by_text("Why this one").wait_for()

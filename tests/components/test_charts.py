@@ -40,13 +40,13 @@ LEAST_CONTRAST = 3.0  # WCAG 2.1, 1.4.11: graphics
 
 EVIL = '<a href="http://evil.example">a</a>'
 LINES = [
-    AccuracyInterval(EVIL, 0.8, 0.7, 0.9, 60, 0.4, is_thin=False),
-    AccuracyInterval("b", 0.5, 0.1, 0.9, 3, None, is_thin=True),
+    AccuracyInterval(EVIL, 0.8, 0.7, 0.9, 60, 0.4),
+    AccuracyInterval("b", 0.5, 0.1, 0.9, 30, None),
 ]
 FOREST = forest_figure(LINES, "How often")
 ADDED = answer_weights_figure([EVIL, "b"], [1.2, 0.1], [-1.0, -0.1])
 PAIRS = pair_heatmap_figure([EVIL, "b"], [AgentPairCell(EVIL, "b", 0.25, "n=9")])
-BINS = [{"low": 0.5, "high": 0.75, "n": 4, "right": 3}, {"low": 0.75, "high": 1.0, "n": 0,
+BINS = [{"low": 0.5, "high": 0.75, "n": 12, "right": 9}, {"low": 0.75, "high": 1.0, "n": 9,
         "right": 0}]  # fmt: skip
 CURVE = LearningCurve(
     (Learned(8, 0.6, 0.5, 0.7, 0.65), Learned(90, 0.8, 0.75, 0.85, 0.9)),
@@ -138,9 +138,9 @@ def test_the_thresholds_stand_on_their_curve_and_equal_ones_share_a_line() -> No
     assert second.line.color != first.line.color
 
 
-def test_what_is_thin_is_hollow_and_the_trivial_answer_has_a_sign_of_its_own() -> None:
+def test_the_trivial_answer_has_a_sign_of_its_own() -> None:
     right, always = FOREST.to_dict()["data"]
-    assert list(right["marker"]["symbol"]) == ["circle", "circle-open"]
+    assert right["marker"]["symbol"] == "circle"
     assert always["marker"]["symbol"] == "x"
     assert right["error_x"]["array"][0] == pytest.approx(0.1)
     bars = ADDED.to_dict()["data"]
@@ -175,9 +175,9 @@ def test_a_matrix_says_its_counts_and_shares() -> None:
     assert words == ["<b>2</b><br>100%", "<b>0</b><br>0%", "<b>1</b><br>50%", "<b>1</b><br>50%"]
 
 
-def test_empty_bins_are_left_out_and_others_say_their_n() -> None:
+def test_bins_of_few_cases_are_left_out_and_others_say_their_n() -> None:
     before, after = reliability_figure(BINS, BINS, ("seed", "v1")).to_dict()["data"]
-    assert (before["x"], before["y"], before["text"]) == ([0.625], [0.75], ["n=4"])
+    assert (before["x"], before["y"], before["text"]) == ([0.625], [0.75], ["n=12"])
     assert after["marker"]["symbol"] != before["marker"]["symbol"]
     assert before["marker"]["size"] == [6 + 16]  # the largest of all
 

@@ -27,6 +27,7 @@ from components.widgets.html import (
     render_marked_text,
     to_html,
 )
+from components.widgets.wording import escape_markdown, isolate_right_to_left
 from core.schema.events import (
     RunStarted,
     SoftLabel,
@@ -198,3 +199,11 @@ def test_who_raised_words_together_has_a_layer_each() -> None:
     both = replace(SPAN, source="Ada, Zoe")
     layers = group_marks_by_agent(fold_events([SpanProposed(1.0, SPAN), SpanProposed(2.0, both)]))
     assert {name: len(marks) for name, marks in layers.items()} == {"Ada": 2, "Zoe": 1}
+
+
+def test_a_right_to_left_quote_keeps_its_order_within_our_sentence() -> None:
+    ours = "The source says: “يبلغ طوله 412 مترا.” (p. 2), not “512 m”."
+    shown = "The source says: “\u2068يبلغ طوله 412 مترا.\u2069” (p. 2), not “512 m”."
+    assert isolate_right_to_left(ours) == shown
+    assert escape_markdown(ours).count("\u2068") == 1
+    assert isolate_right_to_left("“512 m” is wrong") == "“512 m” is wrong"

@@ -83,7 +83,12 @@ def test_the_more_wrong_the_machine_was_the_more_a_case_teaches(store: Store) ->
 
 
 def test_what_is_unsure_unmarked_or_too_long_teaches_nothing(store: Store) -> None:
-    for name, marks, sure in (("unsure", [span(2)], 0.2), ("nothing", [], None)):
+    for name, marks, sure in (
+        ("unsure", [span(2)], 0.2),
+        ("nothing", [], None),
+        ("one person's, who did not say how sure", [span(2)], None),
+        ("one person's guess", [span(2)], 0.5),
+    ):
         case = add_case(store, name)
         add_run(store, case, rulings=[(span(0), True)])
         say(store, case, *marks, sure=sure)

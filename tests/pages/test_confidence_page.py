@@ -113,6 +113,8 @@ def test_of_a_single_verdict_only_the_count_is_shown(site: Site, run_id: str) ->
     assert [metric.value for metric in at.metric] == ["1", "0 of 1", "1 of 1"]
     assert list(at.dataframe[0].value["Right"])[-1] == "0 of 1"
     assert "%" not in at.metric[1].delta
+    assert not at.get("plotly_chart")
+    assert any("Charts are drawn from 10 reviewed verdicts on" in c.value for c in at.caption)
 
 
 def test_only_leads_change_what_is_answered(site: Site, run_id: str) -> None:

@@ -50,6 +50,9 @@ def test_few_answers_are_shown_and_said_to_be_few(site: Site) -> None:
     table = table_with(at, "Agent")
     assert set(table["Agent"]) == {"Reader Ada", "Reader Ben", "Judge", "Classifier seed"}
     assert all("too few" in words for words in table["Right"])
+    assert list(table["Cases"]) == list(table["Left unclear"] + table["Decided"])
+    assert not at.get("plotly_chart"), "six cases make no chart"
+    assert "fewer than 10 decided cases are not drawn: " in told(at)
     assert "Weights can be learned after 34 more decided cases" in told(at)
     assert "Too few cases to say" in told(at)
 
@@ -167,7 +170,7 @@ def test_tools_stand_with_their_usage_and_success(site: Site) -> None:
     assert row["Calls"] == 6
     assert row["Used in"] == "100% (3 of 3)"
     assert row["Found / nothing / off / failed"] == "4 / 0 / 2 / 0"
-    assert row["Its label is right"] == "1.00 (0.34 to 1.00), n=2, too few"
+    assert row["Its label is right"] == "2 of 2, too few"
     assert row["Always hallucinated"] == "0.50"
     assert "3 audits, 2 of them over responses that people answered" in told(at)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -50,8 +51,8 @@ CARD: dict[str, Any] = {
     "packages": {"setfit": "1.2.0"},
     "seconds": 50.0,
 }
-BINS = [{"low": 0.5, "high": 0.75, "n": 3, "right": 2}, {"low": 0.75, "high": 1.0, "n": 1,
-        "right": 1}]  # fmt: skip
+BINS = [{"low": 0.5, "high": 0.75, "n": 30, "right": 20}, {"low": 0.75, "high": 1.0, "n": 10,
+        "right": 9}]  # fmt: skip
 RICH = CARD | {
     "losses": [[5, 0.4], [10, 0.2]],
     "holdout": CARD["holdout"]
@@ -80,6 +81,7 @@ def test_where_labels_come_from_is_counted(site: Site, run_id: str) -> None:
     with open_store(site.home) as store:
         say(store, run_id, "Mira", "hallucinated", 1.0)
     at = site.open(PAGE)
+    assert "Of these 1 correction, 0 are trained on, 0 held out, 1 new" in told(at)
     people = next(table.value for table in at.dataframe if "Person" in table.value)
     assert people.to_dict("records") == [{"Person": "Mira", "Hallucinated": 1, "Supported": 0}]
 
@@ -163,7 +165,11 @@ def test_a_failed_training_says_why_and_all_are_listed(site: Site, project_id: s
     assert "The disk is full" in told(at)
     past = next(table.value for table in at.dataframe if "Outcome" in table.value)
     assert list(past["Outcome"]) == ["failed", "finished"]
-    assert "The last one took 50 s" in told(at)
+    assert "It takes about 50 s on this computer, as the last one took 50 s" in told(at)
+    number = at.number_input(key="retrain.options.steps")
+    number.set_value(4 * int(number.value or 0)).run()
+    words = re.search(r"It takes about (\d+) s on this computer", told(at))
+    assert words is None or int(words[1]) > 50, "more steps take longer"
 
 
 def test_progress_is_told_with_steps_and_time_left(site: Site, project_id: str) -> None:
@@ -212,6 +218,12 @@ def test_a_rich_card_shows_calibration_and_losses(site: Site, project_id: str) -
     add_version(site.home, "v1", RICH)
     at = site.open(PAGE)
     assert len(at.get("plotly_chart")) == 4
+    few = [entry | {"n": 9} for entry in BINS]
+    held = {**RICH["holdout"], "reliability": {"before": few, "after": few}}
+    add_version(site.home, "v2", RICH | {"holdout": held}, 2.0)
+    thin = site.open(PAGE)
+    assert len(thin.get("plotly_chart")) == 3
+    assert "no level has 10 held-out verdicts" in told(thin)
     assert "it may be chance" in told(at)
     assert "this one is beyond that" in told(at)
 

@@ -216,21 +216,110 @@ def test_a_long_queue_is_put_in_order_while_people_work(
     assert state.get_reordering().wait(60)
     listed = site.open("pages/review/pending.py").dataframe[0].value
     assert list(listed["Claim"][:3]) == ["Cats sleep by day.", "Bees make honey.", texts[0]]
-    assert listed["Why"][1] == "unsure (p 0.70), unlike any answered"
-    assert listed["Why"][2] == "unsure (p 0.51), much like another"
+    assert listed["Why"][1] == "unsure (70% likely hallucinated), unlike any answered"
+    assert listed["Why"][2] == "unsure (51% likely hallucinated), much like another"
 
 
 def test_what_waits_is_listed_and_filtered(app: OpenApp, run_id: str) -> None:
     at = app("pages/review/pending.py")
     (table,) = at.dataframe
     assert list(table.value["Reviewed"]) == ["0 of 1"]
+    assert table.value["Likely hallucinated"][0].endswith("%")
+    assert at.button(key="review.next").proto.type == "primary"
     at.selectbox(key="review.label").set_value("supported").run()
     assert any("Nothing matches these filters" in item.value for item in at.caption)
-    press(at, "review.next")
-    assert any(
-        "Nothing else that matches these filters is waiting for you" in item.value
-        for item in at.success
-    )
+    assert "Nothing else that matches these filters is waiting for you" in told(at)
+    assert "Clear the filters" in told(at)
+    assert at.button(key="review.next").proto.type == "secondary"
+    at.query_params["filters"] = "none"  # where that link leads
+    at.run()
+    assert at.selectbox(key="review.label").value == ""
+    assert at.button(key="review.next").proto.type == "primary"
+
+
+def test_who_has_no_item_left_is_told_what_to_do_instead(site: Site, run_id: str) -> None:
+    run = queued(site.home, run_id)
+    differed(site.home, run_id)
+    form = label_page(site.open, run.case_id)
+    press(form.at, "review.skipped")
+    for at in (form.at, site.open("pages/review/pending.py")):
+        assert "Nothing else is waiting for you" in told(at)
+        for words in (
+            "Look again at the 1 item you skipped", "Adjudicate 1 case", "Learn from the answers",
+            "Check something new",
+        ):  # fmt: skip
+            assert words in told(at)
+    listed = site.open("pages/review/pending.py", show="I skipped").dataframe[0].value
+    assert len(listed) == 1
+
+
+def test_answering_again_begins_with_the_answer_that_stands(site: Site, run_id: str) -> None:
+    case_id = queued(site.home, run_id).case_id
+    with open_store(site.home) as store:  # what the machine marked
+        spans = fold_events(event for _, event in store.runs.events(run_id)).spans
+    rejected = replace(make_suggestions(spans)[0], status="rejected")
+    own = SpanEditorState(2, (rejected, SpanMark("a", 0, 6, "reasoning")))
+    form = label_page(site.open, case_id).do("choose.hallucinated").write("reason", "Not female.")
+    form.at.session_state[f"{form.key}.marked"] = own
+    form.do("save")
+    form = label_page(site.open, case_id).do("choose.hallucinated")
+    assert form.holds("reason") == "Not female."
+    form.write("reason", "Not female, it says.").do("save")
+    with open_store(site.home) as store:
+        said = store.corrections.history(case_id)
+    assert [[span.text for span in each.spans] for each in said] == [["Female"]] * 2
+    assert [each.reason for each in said] == ["Not female.", "Not female, it says."]
+
+
+def test_undo_opens_the_form_with_suggestions_as_they_were_left(site: Site, run_id: str) -> None:
+    case_id = queued(site.home, run_id).case_id
+    form = label_page(site.open, case_id).do("choose.hallucinated").write("reason", "So.")
+    form.do("save")
+    press(form.at, "review.undo")
+    assert form.holds("reason") == "So."
+    marks = form.at.session_state[f"{form.key}.marked"]
+    assert marks is None or {mark.status for mark in marks.marks} == {"suggested"}
+    assert "Saving accepts the suggestions that are still open" in told(form.at)
+
+
+def test_a_blind_project_shows_nobody_elses_answer(site: Site, run_id: str) -> None:
+    """Mira is its admin and works on its items like everyone; only where she settles she sees."""
+    run = queued(site.home, run_id)
+    differed(site.home, run_id)
+    with open_store(site.home) as store, store.writing():
+        project = ensure_project(store, "Mira", 1.0)
+        store.projects.save(replace(project, is_blind=True))
+        case = case_of(store, run_id)
+        store_case(store, project, CaseDraft(case.response[:-1] + " mostly."), "Mira", 5.0)
+
+    def shown() -> dict[str, str]:
+        new = site.open("pages/check/new.py")
+        put(new, "new.response", case.response)
+        history = site.open("pages/check/history.py")
+        pages = {
+            "new": new,
+            "run": site.open("pages/check/run.py", run=run_id),
+            "label": site.open("pages/review/label.py", case=run.case_id),
+            "history": history,
+        }
+        tables = history.dataframe[0].value.to_string()
+        return {name: told(at) for name, at in pages.items()} | {"table": tables}
+
+    for name, words in shown().items():
+        assert "Karl" not in words, name
+        assert "Ida" not in words, name
+    assert "supported" not in shown()["new"]
+    assert "People say" not in shown()["table"]
+    assert "Karl" in told(settle_page(site.open, run.case_id).at)
+    with open_store(site.home) as store, store.writing():
+        store.projects.set_member(Member(project.id, "Lena", "admin", 1.0))
+        store.projects.set_member(Member(project.id, "Mira", "annotator", 1.0))
+    assert "only its leads see" in told(settle_page(site.open, run.case_id).at)
+    assert "only its leads see" in told(site.open("pages/review/adjudicate.py"))
+    with open_store(site.home) as store, store.writing():
+        gold = GoldAnswer("g", case.id, "Lena", 7.0, "adjudicated", "hallucinated")
+        record_gold(store, gold, case)
+    assert "Karl" in shown()["run"], "a settled case shows what everybody said"
 
 
 def test_an_item_in_other_hands_is_shown_and_not_given(site: Site, run_id: str) -> None:
@@ -474,7 +563,7 @@ def test_a_draft_older_than_an_answer_can_be_discarded(site: Site, run_id: str) 
     run = run_page(site.open, run_id).do("outdated.drop")
     assert "choose.unclear" in " ".join(keys(run.at))
     run.do("choose.unclear")
-    assert run.holds("reason") == ""
+    assert run.holds("reason") == "So."  # answering again begins with the answer that stands
 
 
 def test_a_draft_outlives_what_another_tab_saved_on_the_same_form(site: Site, run_id: str) -> None:

@@ -63,7 +63,7 @@ def test_what_comes_in_later_does_not_overrule_what_was_settled(store: Store) ->
         store.golds.add(settled, RESPONSE)
         store.golds.add(new, RESPONSE)
     assert store.golds.that_counts("case") == settled
-    (found,) = load_decided_cases(store, [CASE], is_same=True)
+    (found,) = load_decided_cases(store, [CASE], "Mira", is_same=True)
     assert (found.gold, found.label) == (settled, "supported")
     assert list_versions(store, CASE, RunState())[-1].label == "supported"
     assert build_row(store, CASE).answer == settled

@@ -220,7 +220,7 @@ def test_a_newer_run_renews_an_item_and_leaves_its_state(store: Store) -> None:
 @pytest.mark.parametrize(
     ("p", "disagreement", "unlike", "words"),
     [
-        (0.55, 0.5, 0.0, "unsure (p 0.55), agents disagree"),
+        (0.55, 0.5, 0.0, "unsure (55% likely hallucinated), agents disagree"),
         (0.95, 0.5, 0.1, "agents disagree"),
         (0.95, 0.5, 0.7, "agents disagree, unlike any answered"),
         (0.95, 0.0, 0.0, "the machine is sure: little is learned"),
