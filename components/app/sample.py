@@ -118,32 +118,26 @@ def draw_sample_bar() -> None:
 
 
 def _draw_ways_out() -> None:
-    words, leave, remove = st.columns([6, 2, 2], vertical_alignment="center")
+    words, buttons = st.columns([7, 4], vertical_alignment="center")
     words.markdown(
         ":material/science: **Sample project**: made-up documents and reviewers, real checks. "
         "Nothing you do here reaches your own data."
     )
-    with leave:
-        draw_button("Leave", "sample.leave", _leave_sample, icon="logout", width="stretch")
-    with remove:
-        draw_button(
-            "Remove it", "sample.remove", ask_confirmation, ASKED, True,
-            icon="delete", width="stretch",
-        )  # fmt: skip
+    with buttons, st.container(horizontal=True, horizontal_alignment="right"):
+        draw_button("Leave", "sample.leave", _leave_sample, icon="logout")
+        draw_button("Remove it", "sample.remove", ask_confirmation, ASKED, True, icon="delete")
 
 
 def _draw_tour_step(step: int) -> None:
-    words, back, forward, close = st.columns([7, 1.4, 1.4, 1.4], vertical_alignment="center")
+    words, buttons = st.columns([7, 4], vertical_alignment="center")
     words.markdown(f":material/tour: {step + 1} of {len(TOUR)} · {TOUR[step].words}")
-    with back:
-        draw_button("Back", "tour.back", _go_to_step, step - 1, disabled=step == 0, width="stretch")
-    with forward:
+    with buttons, st.container(horizontal=True, horizontal_alignment="right"):
+        draw_button("Back", "tour.back", _go_to_step, step - 1, disabled=step == 0)
         if step + 1 < len(TOUR):
-            draw_button("Next", "tour.next", _go_to_step, step + 1, type="primary", width="stretch")
+            draw_button("Next", "tour.next", _go_to_step, step + 1, type="primary")
         else:
-            draw_button("Stay here", "tour.stay", _end_tour, width="stretch")
-    with close:
-        draw_button("Close", "tour.close", _leave_sample, width="stretch")
+            draw_button("Stay here", "tour.stay", _end_tour)
+        draw_button("Close", "tour.close", _leave_sample)
 
 
 def _draw_progress(folder: str) -> None:
