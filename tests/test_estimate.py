@@ -21,6 +21,7 @@ from core.pipeline.cost_estimate import (
     estimate_seconds,
     estimate_usage,
     load_paces,
+    load_standings,
     measure_checks,
     plan_calls,
 )
@@ -394,11 +395,11 @@ def test_a_checks_size_tells_its_language_its_images_and_what_is_yet_to_be_embed
     )
     asked = [("这座大桥于一九二六年开放。", "何时？"), ("它很长。", "")]
     plan = Plan(sheet=RosterConfig("ours", retriever=embedding), max_turns=3, passages=4)
-    first, second = measure_checks(shelf, "project", entries, asked, plan)
+    first, second = measure_checks(shelf, entries, asked, plan)
     assert first == CheckSize(13, 3, 1, 3, 4, sources=75, language="zh")
     assert second == CheckSize(4, 0, 1, 3, 4, sources=0, language="zh")
     built_in = replace(plan, sheet=RosterConfig("ours"))
-    assert measure_checks(shelf, "project", entries, asked, built_in)[0].sources == 0
+    assert measure_checks(shelf, entries, asked, built_in)[0].sources == 0
 
 
 def test_the_judge_test_of_the_model_in_the_box_counts_for_its_first_check(shelf: Store) -> None:
@@ -406,7 +407,8 @@ def test_the_judge_test_of_the_model_in_the_box_counts_for_its_first_check(shelf
     plan = Plan("single", sheet=sheet_of(box))
 
     def calls(sheet: RosterConfig, plan: Plan) -> list[tuple[int, int]]:
-        sizes = measure_checks(shelf, "project", [], [("It is.", ""), ("It was.", "")], plan)
+        standings = load_standings(shelf, "project", plan)
+        sizes = measure_checks(shelf, [], [("It is.", ""), ("It was.", "")], plan, standings)
         uses = [estimate_usage(sheet, size) for size in sizes]
         return [(use.likely.calls, use.most.calls) for use in uses]
 

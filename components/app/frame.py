@@ -16,6 +16,7 @@ from streamlit.navigation.page import StreamlitPage
 
 from components.app import login, state
 from components.app.login import remember_name
+from components.app.sample import draw_sample_bar, follow_link
 from components.widgets.controls import ASSETS, draw_link, get_component, show_problems
 from components.widgets.wording import clip_text, escape_markdown
 from core.runtime.errors import NotAllowed, ReviewError
@@ -133,6 +134,7 @@ def draw_frame() -> Iterator[None]:
     if not _draw_login_or_sidebar():
         st.stop()
     with show_problems():
+        draw_sample_bar()
         yield
 
 
@@ -142,6 +144,7 @@ def _draw_login_or_sidebar() -> bool:
         if login.is_logged_out():
             login.draw_login()
             return False
+        follow_link()
         with state.open_store() as store:
             person = state.get_person(store)
             project = state.get_project(store)

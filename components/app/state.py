@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from components.app import login
 from components.app.login import read_remembered_name
@@ -20,7 +21,7 @@ from core.llm.keys import Keys, load_keys
 from core.pipeline.jobs import BackgroundReader, JobRunner, warm_up
 from core.review.people import current_person, ensure_project, find_project, resolve_name
 from core.review.queue_ranking import QueueRanker
-from core.runtime.config import PROJECT_ROOT, resolve_home
+from core.runtime.config import PROJECT_ROOT, has_sample, resolve_home
 from core.runtime.errors import ReviewError
 from core.schema.records import PersonRole, Project
 from core.schema.rosters import AgentConfig
@@ -29,6 +30,7 @@ from core.store import open_store as open_store_in
 from core.store.sqlite import ChangeMark
 
 KEY_FIELD_PREFIX = "keys.typed."
+SAMPLE_KEY = "sample.folder"
 HEAVY_MODULES = (
     "litellm numpy pandas pyarrow onnxruntime tokenizers plotly PIL rapidfuzz mapie".split()
 )
@@ -36,9 +38,24 @@ WARM_UP_DELAY_SECONDS = 0.5
 MAX_RESULTS = 20
 
 
-def home_folder() -> Path:
-    """Return the folder that holds all data."""
+def own_home_folder() -> Path:
+    """Return the folder that holds all data of the people who work here."""
     return resolve_home(os.environ)
+
+
+def home_folder() -> Path:
+    """Return the folder that this session works in: the sample project's while that is open."""
+    sample = st.session_state.get(SAMPLE_KEY) if get_script_run_ctx() else ""
+    return Path(sample) if sample and has_sample(Path(sample)) else own_home_folder()
+
+
+def enter_home(sample: str, project_id: str = "") -> None:
+    """Work in the sample project's folder, or with "" in one's own; fields of the other go."""
+    for key in [str(key) for key in st.session_state]:
+        if key != "person" and not key.startswith(KEY_FIELD_PREFIX):
+            st.session_state.pop(key, None)
+    st.session_state[SAMPLE_KEY] = sample
+    st.session_state["project"] = project_id
 
 
 def open_store() -> Store:
@@ -47,10 +64,16 @@ def open_store() -> Store:
     return open_store_in(home_folder())
 
 
-@st.cache_resource
 def get_jobs() -> JobRunner:
-    """Return the runs of this server process."""
-    return JobRunner(home_folder(), keys=load_keys(os.environ, PROJECT_ROOT))
+    """Return the runs of this server process in the session's home."""
+    return make_jobs(str(home_folder()))
+
+
+@st.cache_resource
+def make_jobs(home: str) -> JobRunner:
+    """Return the runs of a home; the server's keys pay for none in a sample project."""
+    is_own = Path(home) == own_home_folder()
+    return JobRunner(Path(home), keys=load_keys(os.environ, PROJECT_ROOT) if is_own else None)
 
 
 def get_typed_keys() -> dict[str, str]:
@@ -67,16 +90,24 @@ def get_keys() -> Keys:
     return replace(get_jobs().keys, typed=get_typed_keys())
 
 
-@st.cache_resource
 def get_prereading() -> BackgroundReader:
     """Return the background reader of this server process."""
-    return BackgroundReader(home_folder())
+    return _make_reader(str(home_folder()))
 
 
 @st.cache_resource
+def _make_reader(home: str) -> BackgroundReader:
+    return BackgroundReader(Path(home))
+
+
 def get_reordering() -> QueueRanker:
     """Return the object that keeps this server's review queues in order."""
-    return QueueRanker(home_folder())
+    return _make_ranker(str(home_folder()))
+
+
+@st.cache_resource
+def _make_ranker(home: str) -> QueueRanker:
+    return QueueRanker(Path(home))
 
 
 def get_person(store: Store) -> str:

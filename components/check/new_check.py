@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import streamlit as st
 
@@ -17,7 +17,10 @@ from components.app import state
 from components.check.roster_choice import (
     build_plan,
     describe_expectation,
+    describe_plan,
     draw_option_fields,
+    draw_protocol_choice,
+    draw_roster_choice,
     forget_options,
     get_default_options,
     get_default_protocol,
@@ -43,6 +46,7 @@ from core.documents.library import store_file
 from core.documents.readers import list_endings
 from core.documents.segmentation import describe_language_gap, detect_prose_language
 from core.pipeline.run_factory import require_keys
+from core.pipeline.sample_project import store_prepared_case
 from core.pipeline.single_check import CaseDraft, store_case
 from core.runtime.config import Settings
 from core.runtime.errors import InputError, ReviewError
@@ -59,8 +63,16 @@ STATUS_ICONS = {
 POLL_SECONDS = 0.5
 MAX_LANGUAGE_SAMPLE = 4000  # characters
 PAGE_KEY = "new"
+PREPARED_CHARACTERS = 48  # of a prepared case's text, so that all of them are seen at once
 TEXT_FIELDS = ("response", "question")
 PROJECT_FIELDS = ("role", "instruction", "roster", "protocol", "checked")
+
+
+class UploadResult(NamedTuple):
+    """The id of a stored file, or why it was refused."""
+
+    source_id: str = ""
+    refusal: str = ""
 
 
 def draw_source_fields(page: str, label: str) -> list[str]:
@@ -131,9 +143,10 @@ def list_held_uploads(key: str) -> list[str]:
     Raises:
         InputError: a file was refused and the person has not seen why.
     """
-    shown = set(st.session_state.get(f"{key}.known", {}).values())
+    known: dict[str, UploadResult] = st.session_state.get(f"{key}.known", {})
+    shown = {result.refusal for result in known.values()}
     ids, refusals = _store_uploads(key)
-    if any(f"!{refusal}" not in shown for refusal in refusals):
+    if any(refusal not in shown for refusal in refusals):
         raise InputError(
             "A file that you just added was refused, so nothing was started; the reason is below "
             "the files. Start again to continue without it."
@@ -154,18 +167,16 @@ def list_unread(page: str) -> list[ProblemMet]:
 
 def _store_uploads(key: str) -> tuple[list[str], list[str]]:
     """Store new uploads; return (ids of the stored files, why the others were refused)."""
-    results_by_upload: dict[str, str] = st.session_state.setdefault(f"{key}.known", {})
-    results: list[str] = []
+    known: dict[str, UploadResult] = st.session_state.setdefault(f"{key}.known", {})
+    results: list[UploadResult] = []
     for upload in st.session_state.get(key) or []:
-        if upload.file_id not in results_by_upload:
-            results_by_upload[upload.file_id] = _store_upload(upload.name, upload.getvalue())
-        results.append(results_by_upload[upload.file_id])
-    refusals = [result[1:] for result in results if result.startswith("!")]
-    return [result for result in results if not result.startswith("!")], refusals
+        if upload.file_id not in known:
+            known[upload.file_id] = _store_upload(upload.name, upload.getvalue())
+        results.append(known[upload.file_id])
+    return [r.source_id for r in results if r.source_id], [r.refusal for r in results if r.refusal]
 
 
-def _store_upload(name: str, data: bytes) -> str:
-    """Store one upload; return its id, or "!" and why it was refused."""
+def _store_upload(name: str, data: bytes) -> UploadResult:
     with state.open_store() as store:
         project = state.get_project(store)
         settings = store.projects.settings()
@@ -175,9 +186,9 @@ def _store_upload(name: str, data: bytes) -> str:
                 store, state.home_folder(), project.id, name, data, person, time.time(), settings
             )
         except ReviewError as error:
-            return f"!{error}"
+            return UploadResult(refusal=str(error))
     state.get_prereading().submit(entry.id, entry.name)
-    return entry.id
+    return UploadResult(entry.id)
 
 
 def draw_sources(ids: Sequence[str]) -> None:
@@ -391,7 +402,23 @@ def draw_library_choice(key: str) -> list[str]:
     )
 
 
-def draw_plan(protocol: str) -> None:
+def draw_way_to_check(default_roster: str) -> tuple[str, str]:
+    """Draw models and protocol, folded into one line that says them; return both."""
+    roster = str(_field_value("roster", default_roster))
+    with state.open_store() as store:
+        usual = get_default_protocol(store, state.get_project(store))
+    line = describe_plan(str(_field_value("protocol", usual)), roster)
+    with st.expander(line, key="new.way"):
+        left, right = st.columns(2)
+        with right:
+            roster = draw_roster_choice("new.roster", default_roster)
+        with left:
+            protocol = draw_protocol_choice("new.protocol", roster)
+        _draw_plan(protocol)
+    return roster, protocol
+
+
+def _draw_plan(protocol: str) -> None:
     """Draw CEDA's Role and Instruction and the protocol's options; `start_check` reads them."""
     with state.open_store() as store:
         settings, project = store.projects.settings(), state.get_project(store)
@@ -495,12 +522,12 @@ def _field_value(name: str, otherwise: Any) -> Any:
 
 def draw_prepared_cases() -> None:
     """Draw the prepared cases, one click each."""
-    st.subheader("Or try a prepared case", anchor=False)
-    columns = st.columns(len(PREPARED_CASES))
+    columns = st.columns(len(PREPARED_CASES), gap="small")
     for column, example in zip(columns, PREPARED_CASES, strict=True):
-        with column, st.container(border=True, height="stretch"):
+        with column, st.container(border=True, height="stretch", gap="small"):
             st.markdown(f"**{escape_markdown(example.title)}**")
-            st.caption(escape_markdown(clip_text(example.response, 110)))
+            words = example.note or clip_text(example.response, PREPARED_CHARACTERS)
+            st.caption(escape_markdown(words))
             key = f"new.example.{example.name}"
             draw_button("Check it", key, _start_example, example, width="stretch")
 
@@ -518,16 +545,7 @@ def _start_example(example: PreparedCase) -> None:
             project = state.get_project(store)
             person = state.require_role(store, project.id, "annotator", "check a claim")
             settings = store.projects.settings()
-            entries = [
-                store_file(
-                    store, state.home_folder(), project.id, *file, person, time.time(), settings
-                )
-                for file in example.files()
-            ]
-            documents = tuple(e.id for e in entries if e.kind != "image")
-            images = tuple(e.id for e in entries if e.kind == "image")
-            draft = CaseDraft(example.response, example.question, documents, images)
-            case = store_case(store, project, draft, person, time.time())
+            case = store_prepared_case(store, state.home_folder(), project, example, person)
             protocol = get_default_protocol(store, project)
         roster = _keyless_roster(project)
         plan = read_plan(project, settings, protocol, roster)

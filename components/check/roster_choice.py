@@ -17,26 +17,25 @@ from components.widgets.wording import (
     format_protocol,
     format_roster,
 )
-from core.agents.qualification import load_standing
+from core.agents.qualification import ModelStanding
 from core.agents.rosters import find_roster, list_rosters
 from core.baseline.wording import capitalise
 from core.debate import protocols
 from core.debate.protocols import (
     DEBATES,
     get_follow_up_debate,
-    list_deciding_agents,
     list_options,
     list_protocols,
 )
 from core.llm.call import is_on_own_server
 from core.llm.limits import NANO_PER_CENT, format_money
-from core.llm.prompting import PromptBook
 from core.pipeline.cost_estimate import (
     CostEstimate,
     ModelUsage,
     estimate_seconds,
     estimate_usage,
     load_paces,
+    load_standings,
     measure_checks,
 )
 from core.pipeline.single_check import CLI_PROTOCOLS
@@ -88,6 +87,11 @@ ABLATION_CHOICES = {
 }
 # Protocols for everyday checks stand above the papers' other ones.
 EVERYDAY_PROTOCOLS = ("ceda", "audit", "single", "adaptive")
+BUILT_IN_SCOPE = (
+    "The built-in engine is good at numbers, names and dates; often unsure, and sometimes wrong, "
+    "where it takes reasoning."
+)
+SLOW_TOKENS_PER_SECOND = 60.0  # of a small model without a graphics card, before it is measured
 MODELS_ONLY_NOTE = (
     "Built-in readers say the same in every round, so more protocols are offered where all "
     "debaters are language models."
@@ -216,8 +220,8 @@ def list_offered_protocols(rosters: Sequence[str], key: str) -> tuple[str, ...]:
     A choice in the widget `key` that is no longer offered is dropped.
     """
     with state.open_store() as store:
-        sheets = {roster_config.name: roster_config for roster_config in list_rosters(store)}
-    runnable = {name for roster in rosters for name in list_protocols(sheets.get(roster))}
+        configs = {config.name: config for config in list_rosters(store)}
+    runnable = {name for roster in rosters for name in list_protocols(configs.get(roster))}
     offered = (
         *EVERYDAY_PROTOCOLS,
         *(name for name in CLI_PROTOCOLS if name not in EVERYDAY_PROTOCOLS),
@@ -294,14 +298,24 @@ def draw_roster_choice(key: str, chosen: str = BUILT_IN_ROSTER) -> str:
 
 
 def describe_roster(key: str, default: str) -> str:
-    """Return the line under a page's title that says which roster will check."""
+    """Return the line under a page's title that says what to expect of the chosen roster."""
     name = str(st.session_state.get(key) or default)
-    if name == BUILT_IN_ROSTER:
-        return f":material/offline_bolt: {escape_markdown(format_roster(name))}"
     roster = load_roster_config(name)
-    words = format_roster(name, roster.words if roster else "")
-    icon = "computer" if roster and uses_own_servers_only(roster) else "cloud"
-    return f":material/{icon}: {escape_markdown(words)}"
+    if roster is None or roster.is_built_in:
+        return f":material/offline_bolt: {BUILT_IN_SCOPE}"
+    icon = "computer" if uses_own_servers_only(roster) else "cloud"
+    return f":material/{icon}: {escape_markdown(format_roster(name, roster.words))}"
+
+
+def describe_plan(protocol: str, name: str) -> str:
+    """Return protocol and models in one line, with where the models run."""
+    roster = load_roster_config(name)
+    if roster is None or roster.is_built_in:
+        where = "built-in, runs on this computer, no language model"
+    else:
+        place = "servers of your own" if uses_own_servers_only(roster) else "a provider"
+        where = f"{format_roster(name, short=True)}, language models of {place}"
+    return escape_markdown(f"{format_protocol(protocol, short=True)} · {where}")
 
 
 def uses_own_servers_only(roster: RosterConfig) -> bool:
@@ -320,15 +334,16 @@ def describe_expectation(
 ) -> str:
     """Return time, calls, cost and cap of checking (response, question) pairs, in Markdown.
 
-    Nothing is said of the time before a local model's pace was measured.
+    Before a local model's pace was measured, the time is a range.
     """
     duration = sum(
         estimate_seconds(store, entries, len(text), protocol=plan.protocol) for text, _ in asked
     )
-    use = estimate_use(store, entries, asked, plan)
-    doubt = "".join(f"**{words}** · " for words in _list_failed_judges(store, plan))
+    standings = load_standings(store, state.get_project(store).id, plan)
+    use = estimate_use(store, entries, asked, plan, standings)
     if use is None:
         return f"expected time: {format_duration(duration)} · no cost"
+    doubt = "".join(f"**{words}** · " for words in _list_failed_judges(standings))
     settings = store.projects.settings()
     caps = []
     if use.most.cost:
@@ -337,32 +352,41 @@ def describe_expectation(
         caps.append(f"{plan.token_cap or settings.run_tokens:,} tokens of unpriced models")
     limit = f" · never more than {' and '.join(caps)} a run" if caps else ""
     words = f"{doubt}{escape_markdown(use.words + limit)}"
-    if not use.is_timed:
-        return words
-    return f"expected time: {format_duration(duration + use.likely.seconds)} · {words}"
+    quick = duration + use.likely.seconds
+    if use.is_timed:
+        return f"expected time: {format_duration(quick)} · {words}"
+    slow = max(quick, duration + use.likely.tokens / SLOW_TOKENS_PER_SECOND)
+    return (
+        f"rough time: {format_duration(quick)} to {format_duration(slow)}, depending on this "
+        f"computer; known after the first check · {words}"
+    )
 
 
-def _list_failed_judges(store: Store, plan: Plan) -> Iterator[str]:
+def _list_failed_judges(standings: Iterable[ModelStanding]) -> Iterator[str]:
     """Yield a clause, in Markdown, for each deciding model whose verdict will not count."""
-    if plan.sheet is None:
-        return
-    project = state.get_project(store)
-    book = PromptBook(store.prompt_edits.of_project(project.id))
-    for agent in list_deciding_agents(plan, plan.sheet):
-        standing = load_standing(store, project.id, agent, book)
+    for standing in standings:
         if standing.has_failed and not standing.waiver:
-            name = escape_markdown(agent.model.split("/", 1)[-1])
+            name = escape_markdown(standing.agent.model.split("/", 1)[-1])
             yield f"{name} failed the judge test, so the verdict will be Unclear"
 
 
 def estimate_use(
-    store: Store, entries: Sequence[LibraryEntry], asked: Sequence[tuple[str, str]], plan: Plan
+    store: Store,
+    entries: Sequence[LibraryEntry],
+    asked: Sequence[tuple[str, str]],
+    plan: Plan,
+    standings: Sequence[ModelStanding] | None = None,
 ) -> CostEstimate | None:
-    """Return what the checks will use of language models; None if the plan has none."""
+    """Return what the checks will use of language models; None if the plan has none.
+
+    `standings` are those of the deciding models, read here if they are None.
+    """
     if plan.sheet is None:
         return None
     project_id = state.get_project(store).id
-    sizes = measure_checks(store, project_id, entries, asked or [("", "")], plan)
+    if standings is None:
+        standings = load_standings(store, project_id, plan)
+    sizes = measure_checks(store, entries, asked or [("", "")], plan, standings)
     choices = store.learned.choices(EXAMPLES_KIND, project_id)
     example_tokens = (
         MAX_EXAMPLE_TOKENS if choices and choices[0].number != NOTHING_LEARNED else 0
@@ -396,20 +420,16 @@ def load_roster_config(name: str) -> RosterConfig | None:
 
 def draw_roster_keys(names: Sequence[str], page: str) -> None:
     """Draw fields for keys that these rosters need and the server lacks, each once."""
-    sheets = [
-        roster_config
-        for roster_config in map(load_roster_config, dict.fromkeys(names))
-        if roster_config is not None
-    ]
-    if sheets:
+    configs = [config for config in map(load_roster_config, dict.fromkeys(names)) if config]
+    if configs:
         models = [
             (agent.model, agent.api_base)
-            for roster_config in sheets
-            for _, agent in roster_config.agents_by_role()
+            for config in configs
+            for _, agent in config.agents_by_role()
             if not agent.is_built_in
         ]
         state.warm_up_models(tuple(dict.fromkeys(models)))
-        draw_keys_of(sheets, page)
+        draw_keys_of(configs, page)
 
 
 def build_plan(

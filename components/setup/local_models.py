@@ -33,6 +33,13 @@ NONE_FOUND = (
     "`make local-model` installs a very small one."
 )
 
+USE_LABEL = "Use and test"
+ABOUT_USE = (
+    "“Use and test” gives new checks of this project that model and tests it at once: each role "
+    "says one word, and the judge decides twelve fixed claims. Nothing leaves this computer; a "
+    "small model takes some minutes without a graphics card, and the test can be stopped."
+)
+
 
 @st.cache_data(ttl=10, show_spinner=False)
 def _servers() -> tuple[FoundServer, ...]:
@@ -45,6 +52,8 @@ def draw_local_models() -> str:
     servers = _servers()
     if not servers and PROVIDER not in SHIPPED_ROSTERS:
         st.caption(NONE_FOUND)
+    else:
+        st.caption(ABOUT_USE)
     used = ""
     for number, server in enumerate(servers):
         used = _draw_server(number, server) or used
@@ -53,7 +62,7 @@ def draw_local_models() -> str:
         left.markdown(
             "**SmolLM2-135M** · runs without a server: a real language model, but very small"
         )
-        if right.button("Use it", key="local_models.use.box", width="stretch"):
+        if right.button(USE_LABEL, key="local_models.use.box", width="stretch"):
             used = _put_in_use(SHIPPED_ROSTERS[PROVIDER]) or used
     show_problem(PROBLEM)
     return used
@@ -71,7 +80,7 @@ def _draw_server(number: int, server: FoundServer) -> str:
         key=f"local_models.model.{number}",
         label_visibility="collapsed",
     )
-    if right.button("Use it", key=f"local_models.use.{number}", width="stretch"):
+    if right.button(USE_LABEL, key=f"local_models.use.{number}", width="stretch"):
         return _put_in_use(served_roster(server, models[str(chosen)]))
     return ""
 

@@ -42,7 +42,13 @@ from components.widgets.controls import (
     store_problem,
 )
 from components.widgets.html import Html, draw_html, element, html_table, join_html, paginate
-from components.widgets.wording import escape_markdown, format_count, format_roster, format_time
+from components.widgets.wording import (
+    ROSTER_TITLES,
+    escape_markdown,
+    format_count,
+    format_roster,
+    format_time,
+)
 from core.agents import roster_files as files
 from core.agents.qualification import MIN_RIGHT_ANSWERS
 from core.agents.rosters import SHIPPED_ROSTERS, find_roster, list_rosters, require_model_names
@@ -51,7 +57,7 @@ from core.llm.prompting import PromptBook
 from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ConflictError, InputError, ReviewError, Stopped
 from core.schema.records import new_id
-from core.schema.rosters import BUILT_IN_ROSTER, RosterConfig
+from core.schema.rosters import RosterConfig
 from core.schema.run_state import sum_costs
 from core.store import Store
 from core.store.projects import SavedRoster
@@ -273,9 +279,7 @@ def _save_roster(store: Store, roster: RosterConfig, *, fixed: str = "", seen: i
     knows. Raises InputError: the name is taken, or belongs to a roster of ours.
     """
     _require_lead(store)
-    ours = {
-        name.casefold() for name in (*SHIPPED_ROSTERS, format_roster(BUILT_IN_ROSTER, short=True))
-    }
+    ours = {name.casefold() for name in (*SHIPPED_ROSTERS, *ROSTER_TITLES.values())}
     if roster.name.casefold() in ours:
         raise InputError(
             f"Roster, name: expected one of your own, found “{roster.name}”, which comes with "

@@ -44,6 +44,11 @@ def restore_page_draft(page: str) -> dict[str, Any] | None:
     return values
 
 
+def is_page_open(page: str) -> bool:
+    """Return True if this session has opened the page, so that its fields are in force."""
+    return f"{page}.draft" in st.session_state
+
+
 def list_draft_texts(draft: Mapping[str, Any], field: str) -> list[str]:
     """Return the texts that a draft lists in `field`; none if it holds something else."""
     items = draft.get(field)

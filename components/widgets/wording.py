@@ -64,16 +64,32 @@ ROLE_WORDS: dict[PersonRole, str] = {
     "lead": "Lead: also retrains and activates",
     "admin": "Admin: also sets up the project",
 }
+ROSTER_TITLES = {
+    BUILT_IN_ROSTER: "Built-in engine",
+    "ceda": "Mistral and Claude (CEDA)",
+    "ceda-mistral": "Mistral twice (CEDA)",
+    "ceda-haiku": "Claude Haiku twice (CEDA)",
+    "ollama": "Ollama",
+    "address": "An address of yours",
+    "mixed": "Value checker and Claude",
+    "mixed-ollama": "Value checker and Ollama",
+    "builtin-panel": "Built-in panel",
+    "msa": "Panel of four models (MSA)",
+    "local": "SmolLM2, very small",
+}
 PROTOCOL_WORDS = {info.name: info.words for info in PROTOCOL_INFOS}
 PROTOCOL_USES = {info.name: info.fits for info in PROTOCOL_INFOS}
 
 
 def format_roster(name: str, words: str = "", *, short: bool = False) -> str:
     """Return a roster's display name; `words` are its own description if it is not built in."""
+    title = ROSTER_TITLES.get(name, name)
     description = ROSTER_DESCRIPTIONS.get(name, words)
+    if short or not description:
+        return title
     if name == BUILT_IN_ROSTER:
-        return description.split(":")[0] if short else description
-    return name if short or not description else f"{name}: {description}"
+        return description
+    return f"{title}: {description}" if title == name else f"{title} ({name}): {description}"
 
 
 def format_status(run: Run) -> str:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from statistics import median
 
-from core.agents.qualification import AT_ONCE, CASES, PROMPT, load_standing
+from core.agents.qualification import AT_ONCE, CASES, PROMPT, ModelStanding, load_standing
 from core.debate.protocols import (
     assign_judge,
     get_follow_up_debate,
@@ -373,15 +373,15 @@ class CostEstimate:
 
 def measure_checks(
     store: Store,
-    project_id: str,
     entries: Sequence[LibraryEntry],
     asked: Sequence[tuple[str, str]],
     plan: Plan,
+    standings: Sequence[ModelStanding] = (),
 ) -> list[CheckSize]:
     """Return the size of each check of a (response, question) over the same sources.
 
-    Text that must be embedded anew, and a judge test, count for the first check; a source counts
-    once it has been read.
+    `standings` are those of the models that decide. Text that must be embedded anew, and a judge
+    test, count for the first check; a source counts once it has been read.
     """
     size = CheckSize(
         0,
@@ -396,17 +396,16 @@ def measure_checks(
     sizes[0] = replace(
         sizes[0],
         sources=_count_unembedded(store, entries, plan),
-        untested=tuple(_list_untested(store, project_id, plan)),
+        untested=tuple(one.agent for one in standings if one.is_tested_in_runs),
     )
     return sizes
 
 
-def _list_untested(store: Store, project_id: str, plan: Plan) -> Iterator[AgentConfig]:
-    """Yield the models that decide by the plan and take the judge test in its first run."""
+def load_standings(store: Store, project_id: str, plan: Plan) -> list[ModelStanding]:
+    """Return how each language model that decides by the plan stands in the project."""
     book = PromptBook(store.prompt_edits.of_project(project_id))
-    for agent in list_deciding_agents(plan, plan.sheet) if plan.sheet else ():
-        if load_standing(store, project_id, agent, book).is_tested_in_runs:
-            yield agent
+    agents = list_deciding_agents(plan, plan.sheet) if plan.sheet else ()
+    return [load_standing(store, project_id, agent, book) for agent in agents]
 
 
 def _count_unembedded(store: Store, entries: Sequence[LibraryEntry], plan: Plan) -> int:

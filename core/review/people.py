@@ -320,9 +320,14 @@ def resolve_name(store: Store, identity: ProviderIdentity, now: float) -> str:
         name = _choose_name(store, identity)
         ensure_project(store, name, now)
         if store.projects.of(name):
-            store.projects.save_note(name_note, name)
+            save_name(store, identity, name)
             store.projects.save_note(HOLDER_NOTE.format(name), identity.key)
     return name
+
+
+def save_name(store: Store, identity: ProviderIdentity, name: str) -> None:
+    """Let an identity act under a name that it has in another home; within `writing()`."""
+    store.projects.save_note(f"login.name.{identity.key}", name)
 
 
 def _choose_name(store: Store, identity: ProviderIdentity) -> str:

@@ -16,6 +16,8 @@ from core.runtime.errors import ConfigError
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
 ENCODER_DIR = PROJECT_ROOT / ".models" / "encoder"
 E5_DIR = PROJECT_ROOT / ".models" / "e5"
+SAMPLE_FOLDER = "sample"  # in a home, of a sample project or of one for each login
+SAMPLE_MARK = "sample"  # a file in it; without it, a removed folder was made anew by a late write
 HOME_VARIABLE = "COUNTERPOINT_HOME"
 MEGABYTE = 1024 * 1024
 
@@ -110,6 +112,11 @@ def resolve_home(environment: Mapping[str, str], given: str | None = None) -> Pa
             f"Expected a folder's path for the home, found “{replace_invalid_bytes(path)}”: "
             f"{error}."
         ) from error
+
+
+def has_sample(folder: Path) -> bool:
+    """Return True if the folder holds a sample project, whole or in part."""
+    return (folder / SAMPLE_MARK).exists()
 
 
 def replace_invalid_bytes(text: str) -> str:

@@ -3,23 +3,19 @@
 import streamlit as st
 
 from components.app.frame import draw_page_title
+from components.app.sample import draw_sample_button, draw_tour_button
 from components.check.history import draw_earlier_checks
 from components.check.new_check import (
     describe_expected_cost,
-    draw_plan,
     draw_prepared_cases,
     draw_source_fields,
+    draw_way_to_check,
     get_project_roster,
     keep_draft,
     restore_draft,
     start_check,
 )
-from components.check.roster_choice import (
-    describe_roster,
-    draw_protocol_choice,
-    draw_roster_choice,
-    draw_roster_keys,
-)
+from components.check.roster_choice import describe_roster, draw_roster_keys
 from components.widgets.controls import draw_button, show_problem
 
 started = st.session_state.pop("new.started", "")
@@ -33,7 +29,7 @@ with left:
     response = st.text_area(
         "Text to check",
         key="new.response",
-        height=150,
+        height=120,
         placeholder="Paste a claim, an answer, or a whole response of a language model.",
         persist_state="session",
     )
@@ -44,13 +40,9 @@ with left:
 with right:
     sources = draw_source_fields("new", "Sources: documents and images")
 keep_draft(sources)
-protocol = draw_protocol_choice(
-    "new.protocol", str(st.session_state.get("new.roster") or get_project_roster())
-)
-with st.expander("Role, instruction and options", icon=":material/tune:"):
-    draw_plan(protocol)
-# Columns stack on a phone: roster and cost then come before the button.
-choice, expected, start = st.columns([6, 6, 4], vertical_alignment="bottom")
+roster, protocol = draw_way_to_check(get_project_roster())
+# Columns stack on a phone: the cost then comes before the button.
+expected, start = st.columns([12, 4], vertical_alignment="center")
 with start:
     draw_button(
         "Check",
@@ -61,10 +53,12 @@ with start:
         shortcut="Ctrl+Enter",
         width="stretch",
     )
-with choice:
-    roster = draw_roster_choice("new.roster", get_project_roster())
 with expected:
     st.caption(describe_expected_cost(roster, sources))
 draw_roster_keys([roster], "new")
 show_problem("new.problem")
+with st.container(horizontal=True, vertical_alignment="center"):
+    st.subheader("Or try a prepared case", anchor=False, width="content")
+    draw_tour_button()
+    draw_sample_button("pages/review/pending.py", type="tertiary")
 draw_prepared_cases()

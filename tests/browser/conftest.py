@@ -136,6 +136,13 @@ def check_prepared(page: Page, place: int = 0) -> None:
     page.get_by_role("button", name="Check it").nth(place).press("Enter")
 
 
+def open_way(page: Page) -> None:
+    """Open New check's line with protocol and models."""
+    way = page.locator(".st-key-new-way summary")
+    way.click()
+    page.get_by_role("combobox", name="Models").wait_for()
+
+
 def verdict(page: Page) -> str:
     """The verdict's label once it is there."""
     shown = page.locator(".cp-verdict-label").first

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import settle, verdict
+from tests.browser.conftest import open_way, settle, verdict
 from tests.browser.serving import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -30,6 +30,7 @@ def audit(page: Page, tmp_path: Path) -> None:
     """Choose to audit, type the response, give a source, press Check, wait for the verdict."""
     path = tmp_path / "bridge.txt"
     path.write_text(FACTS)
+    open_way(page)
     page.get_by_role("combobox", name=re.compile("How to check")).click()
     page.get_by_role("option", name=re.compile("^Audit")).click()
     expect(page.get_by_text(re.compile("fits a long response"))).to_be_visible()

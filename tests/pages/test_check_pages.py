@@ -56,8 +56,13 @@ def test_new_check_is_usable_at_once(app: OpenApp) -> None:
     assert at.title[0].value == "New check"
     assert at.text_area(key="new.response").value == ""
     assert at.button(key="new.check")
-    assert said(at.caption, "No key, network")
-    assert len([b for b in at.button if str(b.key).startswith("new.example.")]) == 5
+    assert said(at.caption, "good at numbers, names and dates")
+    (way,) = [one for one in at.expander if "no language model" in one.label]
+    assert way.label.startswith("Debate in turn"), "protocol and models in one line"
+    assert not way.proto.expanded
+    assert at.selectbox(key="new.roster").options[1] == "Mistral and Claude (CEDA)", "no bare id"
+    assert len([b for b in at.button if str(b.key).startswith("new.example.")]) == 6
+    assert said(at.caption, "The engine supports this, wrongly")
 
 
 def test_a_claim_with_a_file_is_checked(app: OpenApp) -> None:

@@ -66,7 +66,9 @@ def test_one_click_puts_a_model_in_use_tests_it_and_new_check_begins_with_it(
 ) -> None:
     with loopback(obliging) as server:
         found(monkeypatch, served(server))
-        at = until_tested(press(app(PAGE), "local_models.use.0"))
+        at = app(PAGE)
+        assert any("tests it at once" in caption.value for caption in at.caption), "said before"
+        at = until_tested(press(at, "local_models.use.0"))
         assert not at.error
     with open_store(home) as store:
         (project,) = store.projects.all()

@@ -12,9 +12,10 @@ from streamlit.testing.v1 import AppTest
 
 from core.agents.rosters import SHIPPED_ROSTERS
 from core.documents.library import store_file
+from core.pipeline import sample_project
 from core.pipeline.single_check import CaseDraft, store_case
 from core.review.people import ProviderIdentity, ensure_project
-from core.runtime.config import Settings
+from core.runtime.config import SAMPLE_FOLDER, Settings
 from core.schema.events import RunStopped
 from core.schema.records import Plan, Project, Run
 from core.store import open_store
@@ -413,6 +414,33 @@ def test_who_has_no_role_checks_nothing(app: OpenApp, home: Path, stranger: str)
     press(at, "many.start")
     assert refused(at, "check a table")
     assert dump(home) == before
+
+
+def test_who_has_no_role_opens_no_sample(app: OpenApp, home: Path, stranger: str) -> None:
+    before = dump(home)
+    at = press(app("pages/review/pending.py"), "sample.open")
+    assert refused(at, "open the sample project")
+    assert dump(home) == before
+    assert not (home / SAMPLE_FOLDER).exists()
+
+
+def test_each_who_logs_in_has_a_sample_of_their_own_and_sets_no_limits_in_it(
+    door: Door, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = sample_project.SAMPLE_DOCUMENTS[:1]
+    monkeypatch.setattr(sample_project, "SAMPLE_DOCUMENTS", few)
+    project_id = begun(home)
+    member(home, project_id, HIS, "annotator")
+    for user, name in ((ANNA, HERS), (BO, HIS)):
+        at = press(door(user, "pages/review/pending.py"), "sample.open")
+        assert at.title[0].value == "Review"
+        assert f"Sample project · {name}" in told(at)
+        with open_store(Path(at.session_state["sample.folder"])) as store:
+            (sample,) = store.projects.all()
+            roles = {m.person: m.role for m in store.projects.members(sample.id)}
+        assert roles.pop(name) == "lead"
+        assert not {HERS, HIS} & roles.keys(), "nobody else is in it"
+    assert len(list((home / SAMPLE_FOLDER).iterdir())) == 2
 
 
 def test_who_has_no_role_stops_and_resumes_nothing(app: OpenApp, home: Path, stranger: str) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from components.app import state
+from components.widgets.wording import ROSTER_TITLES
 from core.agents.rosters import SHIPPED_ROSTERS
 from core.documents.library import store_file
 from core.review.people import ensure_project, list_drafts, save_draft
@@ -114,7 +115,7 @@ def test_every_roster_can_be_a_projects_own(site: Site, project_id: str) -> None
     at = site.open("pages/setup/project.py")
     key = f"project.{project_id}"
     roster = at.selectbox(key=f"{key}.roster")
-    assert roster.options == ["Built-in engine", *list(SHIPPED_ROSTERS)[1:], "our-lab"]
+    assert roster.options == [*(ROSTER_TITLES[name] for name in SHIPPED_ROSTERS), "our-lab"]
     assert "](http" not in roster.help
     roster.set_value("our-lab")
     press(at, f"{key}.save")
