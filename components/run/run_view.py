@@ -28,6 +28,7 @@ from components.run.debate import (
     render_state,
 )
 from components.run.evidence import draw_evidence, draw_response
+from components.run.response_reader import draw_reader
 from components.run.transcript import (
     SIGNALS_HELP,
     OpenTurn,
@@ -375,7 +376,10 @@ def draw_run(run: Run, case: Case, progress: RunState, corrections: list[Correct
             progress, load_classifier_card(progress.classifier), load_past_verdicts(run, progress)
         )
         draw_consensus_line(run.project_id, progress)
-    draw_response(case, progress, f"run.{run.id}")
+    if len(progress.statements) > 1:
+        draw_reader(run, case, progress, is_over=is_over)
+    else:
+        draw_response(case, progress, f"run.{run.id}")
     if is_over:
         draw_corrected_text(run, case, progress)
     draw_audit(case, progress, f"run.{run.id}.audit")
