@@ -320,7 +320,10 @@ class StatementEditor extends Editor {
     const lines = row.lines.map((words) => this.line(words));
     const marks = row.marks.filter((number) => this.isShown(number) && this.data.marks[number].title);
     lines.push(...marks.slice(0, SHOWN_AT_ONCE).map((number) => {
-      const line = this.line(this.data.marks[number].words);
+      const { words, title } = this.data.marks[number];
+      const line = made("div");
+      made("bdi", "", line).textContent = `“${words}”`;
+      line.append(`: ${title}`);
       if (number === this.mark) line.style.fontWeight = "600";
       return line;
     }));

@@ -50,7 +50,6 @@ from components.widgets.wording import (
     format_label,
     format_percent,
     format_place,
-    format_time,
 )
 from core.runtime.errors import InputError
 from core.schema.events import SoftLabel
@@ -301,15 +300,15 @@ def _load_text(
                 "p": mark.p,
                 "kind": mark.kind,
                 "title": mark.title,
-                "words": f"“{clip_text(response[mark.start : mark.end], 60)}”: {mark.title}",
+                "words": clip_text(response[mark.start : mark.end], 60),
                 "isWeak": mark.is_weak,
                 "place": _find_mark_place(mark, rows, number),
             }
             for number, mark in enumerate(marks)
         ],
         "kinds": [
-            {"id": kind, "words": format_category(kind) or "kind not given"}
-            for kind in dict.fromkeys(mark.kind for mark in marks)
+            {"id": kind, "words": format_category(kind)}
+            for kind in dict.fromkeys(mark.kind for mark in marks if mark.kind)
         ],
         "words": LABEL_WORDS,
         "signs": LABEL_SIGNS,
@@ -336,14 +335,13 @@ def draw_reader(run: Run, case: Case, progress: RunState, *, is_over: bool) -> N
     reader = _load_state(key, rows, own)
     saved = own.statements if own is not None and is_standing else ()
     is_saved = bool(saved) and saved == list_statement_labels(rows, reader.labels)
-    unsaved = "not saved yet" if reader.labels else ""
     get_component("statement_editor")(
         key=f"{key}.editor",
         data=text
         | to_plain(reader)
         | {
             "source": _load_source(rows, reader, key),
-            "saved": f"saved {format_time(own.at)}" if own is not None and is_saved else unsaved,
+            "saved": "saved" if is_saved else "not saved yet" if reader.labels else "",
             "categories": [],
             "locked": not is_over,
         },
