@@ -19,9 +19,10 @@ class StatementEditor extends Editor {
     };
     this.root.onkeydown = (event) => this.onKey(event);
     this.text.onclick = (event) => this.onClick(event);
-    // Keys count as soon as the page is open, unless they are meant for a field or a button.
+    // Letters count as soon as the page is open, unless they are meant for a field or a button.
     this.elsewhere = (event) => {
-      if (event.target === document.body && event.key !== "?" && !event.key.startsWith("Arrow")) this.onKey(event);
+      const isLetter = event.key.length === 1 && !event.ctrlKey && !event.metaKey && event.key !== "?";
+      if (event.target === document.body && isLetter) this.onKey(event);
     };
   }
 
