@@ -161,8 +161,9 @@ def test_weak_marks_order_and_kinds_are_chosen_by_key_and_slider(
     server = make_server()
     page = open_page(server, f"/run?run={told_run(server.home)}")
     marks, card = page.locator(".cp-st-mark"), page.locator(".cp-st-card")
-    expect(marks).to_have_text(["Monday"])
+    marks.first.wait_for()
     settle(page)
+    expect(marks).to_have_text(["Monday"])
     slider = page.get_by_role("slider", name="Show weaker marks")
     for least, shown in ((50, ["412 m", "Monday"]), (30, ["The", "412 m", "Monday"])):
         slider.fill(str(least))
