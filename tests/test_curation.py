@@ -16,7 +16,7 @@ from core.review.adjudication import (
     request_new_answers,
 )
 from core.schema.records import Project, Span
-from core.schema.reviews import Correction, GoldAnswer, QueueItem
+from core.schema.reviews import Correction, GoldAnswer, QueueItem, StatementLabel
 from core.store import open_store
 from core.store.review_queue import QueueRules
 from tests.fakes import make_case
@@ -72,6 +72,16 @@ def test_people_differ_in_labels_or_in_marks_or_not() -> None:
     assert rate_difference([one, said("B", "hallucinated", replace(LENGTH, source="B"))]) == 0
     assert rate_difference([one, said("B", "hallucinated")]) == 1
     assert rate_difference([one, said("B", "supported")]) == 2
+    right, wrong, other = (
+        replace(one, statements=(label,))
+        for label in (
+            StatementLabel(0, 29, "supported"),
+            StatementLabel(0, 29, "hallucinated"),
+            StatementLabel(0, 44, "hallucinated"),
+        )
+    )
+    assert rate_difference([right, wrong]) == 1
+    assert rate_difference([right, right]) == rate_difference([right, other]) == 0
 
 
 def test_the_queue_knows_at_once_whether_people_differ_and_what_is_settled() -> None:

@@ -5,8 +5,9 @@ Answers are only ever appended.
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import streamlit as st
@@ -27,8 +28,16 @@ from components.widgets.wording import LABEL_WORDS, clip_text, escape_markdown, 
 from core.review.adjudication import record_correction
 from core.review.people import can_see_answers
 from core.runtime.errors import InputError, ReviewError
-from core.schema.records import Case, Label, PersonRole, Run, new_id
-from core.schema.reviews import Correction, GoldAnswer, Ratings, format_category
+from core.schema.records import Case, Label, PersonRole, Project, Run, new_id
+from core.schema.reviews import (
+    Correction,
+    GoldAnswer,
+    Ratings,
+    StatementLabel,
+    Suggestion,
+    combine_statement_labels,
+    format_category,
+)
 from core.schema.run_state import RunState
 from core.store import Store
 
@@ -158,32 +167,71 @@ def get_newest_entry(store: Store, target: form.CorrectionTarget) -> str:
 def save_correction(target: form.CorrectionTarget, chosen: Label) -> None:
     """Append the correction; on a problem or conflict the form keeps what was typed."""
     key = form.make_form_key(target.id)
+
+    def build(store: Store, person: str) -> Correction:
+        correction = _build_correction(target, chosen, person)
+        return replace(correction, statements=_carry_statements(store, correction))
+
     try:
-        with state.open_store() as store:
-            correction = _build_correction(target, chosen, state.get_person(store))
-            with store.writing():
-                role: PersonRole = "lead" if target.settles else "annotator"
-                action = "settle a case" if target.settles else "correct a verdict"
-                store.projects.require(target.case.project_id, correction.author, role, action)
-                newest = get_newest_entry(store, target)
-                if newest != st.session_state.get(f"{key}.newest_seen", newest):
-                    st.session_state[f"{key}.conflict"] = newest
-                    return
-                target.record(store, correction, target.case)
-                target.after(store, correction)
+        correction = append_answer(target, key, build)
     except ReviewError as error:
         st.session_state[f"{key}.problem"] = str(error)
         st.session_state[f"{key}.stamp"] = time.time()  # moves the cursor to the reason
         return
-    form.save_draft(target.id)
-    st.session_state[f"{key}.saved"] = correction.id, drafts.load_draft_values(key)
-    form.discard_draft(target.id)
-    st.toast(f"Saved. {_describe_use(correction, target)}", icon=":material/check:")
+    if correction is not None:
+        form.save_draft(target.id)
+        st.session_state[f"{key}.saved"] = correction.id, drafts.load_draft_values(key)
+        form.discard_draft(target.id)
+        st.toast(f"Saved. {_describe_use(correction, target)}", icon=":material/check:")
 
 
-def _draw_conflict(target: form.CorrectionTarget) -> None:
+def _carry_statements(store: Store, correction: Correction) -> tuple[StatementLabel, ...]:
+    """Return the labels that the person gave the statements before, if they imply this label."""
+    given = find_own_answer(store, correction.case_id, correction.run_id, correction.author)
+    statements = given.statements if given else ()
+    is_same = combine_statement_labels(one.label for one in statements) == correction.label
+    return statements if is_same else ()
+
+
+def find_own_answer(
+    store: Store, case_id: str, run_id: str | None, person: str
+) -> Correction | None:
+    """Return the person's newest answer on this run over the case, taken back or not."""
+    entries = [
+        entry
+        for entry in store.corrections.history(case_id)
+        if (entry.author, entry.run_id) == (person, run_id) and not entry.withdraws
+    ]
+    return entries[-1] if entries else None
+
+
+def append_answer(
+    target: form.CorrectionTarget, key: str, build: Callable[[Store, str], Correction]
+) -> Correction | None:
+    """Append what `build` makes for the person, unless somebody saved since they began.
+
+    Then it is None, and the newer entry is kept for `draw_conflict`. Raises ReviewError: nothing
+    was saved.
+    """
+    with state.open_store() as store:
+        correction = build(store, state.get_person(store))
+        with store.writing():
+            role: PersonRole = "lead" if target.settles else "annotator"
+            action = "settle a case" if target.settles else "correct a verdict"
+            store.projects.require(target.case.project_id, correction.author, role, action)
+            newest = get_newest_entry(store, target)
+            if newest != st.session_state.get(f"{key}.newest_seen", newest):
+                st.session_state[f"{key}.conflict"] = newest
+                return None
+            target.record(store, correction, target.case)
+            target.after(store, correction)
+    return correction
+
+
+def draw_conflict(
+    case_id: str, key: str, save_after: Callable[[str], None], discard: Callable[[], None]
+) -> None:
     """Draw what others saved while the form was open, with the two ways to go on."""
-    key = form.make_form_key(target.id)
     newest = st.session_state.get(f"{key}.conflict")
     if not newest:
         return
@@ -194,7 +242,7 @@ def _draw_conflict(target: form.CorrectionTarget) -> None:
             gold
             and gold != str(st.session_state[f"{key}.newest_seen"]).rpartition(ENTRY_SEPARATOR)[0]
         ):
-            theirs = store.golds.of_case(target.case.id)[-1]
+            theirs = store.golds.of_case(case_id)[-1]
         else:
             theirs = store.corrections.get(correction_id)
         person = state.get_person(store)
@@ -215,10 +263,8 @@ def _draw_conflict(target: form.CorrectionTarget) -> None:
         icon=":material/call_split:",
     )
     with st.container(horizontal=True):
-        draw_button("Save mine after it", f"{key}.conflict.save", _save_after, target, newest)
-        draw_button(
-            "Keep that, discard mine", f"{key}.conflict.drop", form.discard_draft, target.id
-        )
+        draw_button("Save mine after it", f"{key}.conflict.save", save_after, newest)
+        draw_button("Keep that, discard mine", f"{key}.conflict.drop", discard)
 
 
 def _save_after(target: form.CorrectionTarget, newest: str) -> None:
@@ -338,12 +384,23 @@ def draw_corrections(
         golds = store.golds.of_case(case.id)
     form.draw_right_answer(golds)
     draw_answers(corrections, person, run.id)
+    draw_judgement(build_run_target(run, case, progress, project, suggestions))
+
+
+def build_run_target(
+    run: Run,
+    case: Case,
+    progress: RunState,
+    project: Project | None,
+    suggestions: tuple[Suggestion, ...] = (),
+) -> form.CorrectionTarget:
+    """Return what a person who sees a run's verdict answers about."""
     target = form.CorrectionTarget(run, case, progress, suggestions=suggestions)
-    if project is not None:
-        # An answer given in sight of the verdict is not blind, so blind review still asks for one.
-        after = target.after if project.is_blind else _end_assignment
-        target = replace(target, categories=project.categories, after=after)
-    draw_judgement(target)
+    if project is None:
+        return target
+    # An answer given in sight of the verdict is not blind, so blind review still asks for one.
+    after = target.after if project.is_blind else _end_assignment
+    return replace(target, categories=project.categories, after=after)
 
 
 def _end_assignment(store: Store, correction: Correction) -> None:
@@ -484,7 +541,12 @@ def _draw_form(target: form.CorrectionTarget, chosen: Label) -> None:
         )
         if not target.settles:
             _draw_more(target)
-        _draw_conflict(target)
+        draw_conflict(
+            target.case.id,
+            key,
+            functools.partial(_save_after, target),
+            functools.partial(form.discard_draft, target.id),
+        )
         keys = {"type": "primary", "shortcut": "Ctrl+Enter"}
         with st.container(horizontal=True):
             draw_button("Save", f"{key}.save", save_correction, target, chosen, **keys)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
@@ -153,6 +154,8 @@ def format_correction(correction: Correction, clip: int = 60) -> str:
         parts.append(f"Wrong words: {marked}")
     if correction.is_unmarked:
         parts.append("No single word is wrong")
+    if counts := Counter(one.label for one in correction.statements):
+        parts.append(f"Statements: {', '.join(f'{n} {name}' for name, n in counts.items())}")
     if correction.corrected_answer:
         parts.append(f"Right: {correction.corrected_answer}")
     for mark in correction.evidence:

@@ -54,7 +54,6 @@ MAX_PASSAGES = 5
 LABELS_BY_GRAVITY: tuple[Label, ...] = ("hallucinated", "unclear", "supported")
 NOTHING_TO_CHECK = "Nothing to check"
 COLUMN_TITLES = ("", "Verdict", "Statement", "Tools", "Evidence")
-WRONG_FIRST, IN_ORDER = "Wrong ones first", "In their order"
 ANCHOR_PREFIX = "cp-statement"
 
 
@@ -140,14 +139,6 @@ class StatementRow:
             f"{name} ({failures[name]})" if name in failures and name not in answered else name
             for name in dict.fromkeys(called)
         ]
-
-    @property
-    def gravity(self) -> tuple[int, int]:
-        """Sort key: wrong statements first; those with nothing to check or no result last."""
-        if self.memory is None:
-            return len(LABELS_BY_GRAVITY) + 1, self.number
-        rank = LABELS_BY_GRAVITY.index(self.memory.label)
-        return rank if self.memory.is_checkable else len(LABELS_BY_GRAVITY), self.number
 
 
 def has_audit(progress: RunState) -> bool:
@@ -364,27 +355,13 @@ def _titled_block(name: str, *children: str | Html) -> Html:
 
 
 def draw_audit(case: Case, progress: RunState, key: str) -> None:
-    """Draw an ended run's audit as a table in either order; nothing without an audit."""
+    """Draw what an ended run's audit did for each statement, folded; nothing without an audit."""
     if not has_audit(progress):
         return
     rows = build_statement_rows(progress)
-    left, right = st.columns([3, 2], vertical_alignment="bottom")
-    left.subheader("Statement by statement", anchor=False)
-    order = IN_ORDER
-    if len(rows) > 1:
-        order = right.segmented_control(
-            "Order",
-            (WRONG_FIRST, IN_ORDER),
-            default=WRONG_FIRST,
-            required=True,
-            label_visibility="collapsed",
-            key=f"{key}.order",
-        )
-    st.caption(summarize_statements(rows))
-    if order == WRONG_FIRST:
-        rows.sort(key=lambda row: row.gravity)
-    shown = len(case.response)
-    _draw_rows(progress, paginate(rows, f"{key}.statements"), is_over=True, shown=shown)
+    with st.expander(f"How each statement was checked: {summarize_statements(rows)}"):
+        page = paginate(rows, f"{key}.statements")
+        _draw_rows(progress, page, is_over=True, shown=len(case.response))
 
 
 def draw_audit_so_far(progress: RunState, key: str, shown: int) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import streamlit as st
 
 from components.app import state
 from components.run.audit import list_link_targets, list_statement_labels
+from components.widgets.annotation_editors import load_picture
 from components.widgets.html import (
     Html,
     HtmlMark,
@@ -41,7 +42,7 @@ from core.documents.rendering import (
 from core.documents.retrieval import DESCRIPTION_SUFFIX
 from core.runtime.config import Settings
 from core.runtime.errors import InputError
-from core.schema.records import Case, Passage, Quote, Source, Span
+from core.schema.records import BoundingBox, Case, Passage, Quote, Source, Span
 from core.schema.reviews import format_category, introduce_correction
 from core.schema.run_state import RunState
 
@@ -80,11 +81,12 @@ def draw_evidence(progress: RunState, key: str) -> None:
             quotes = [quote for turn in progress.turns for quote in turn.quotes]
             if not passages:
                 st.caption("No passage was found for this.")
-            for passage in sorted(passages, key=lambda p: not _is_quoted(p, quotes)):
-                _draw_passage(passage, f"{key}.{index}", _is_quoted(passage, quotes), in_context)
+            for passage in sorted(passages, key=lambda p: not is_quoted(p, quotes)):
+                _draw_passage(passage, f"{key}.{index}", is_quoted(passage, quotes), in_context)
 
 
-def _is_quoted(passage: Passage, quotes: Sequence[Quote]) -> bool:
+def is_quoted(passage: Passage, quotes: Sequence[Quote]) -> bool:
+    """Return True if one of the quotes begins in the passage."""
     return any(
         quote.source_id == passage.source_id
         and quote.start is not None
@@ -129,73 +131,73 @@ def draw_place_button(
         _show_source(place)
 
 
-@st.dialog("Source", width="large")
-def _show_source(place: SourcePlace) -> None:
-    """Show the page with the passage boxed; for plain sources the text around it."""
-    st.markdown(f"**{escape_markdown(format_place(place))}**")
+@dataclass(frozen=True)
+class SourceView:
+    """A place as its source shows it: on a picture of its page, and with the text around it.
+
+    `boxes` are drawn in the picture. `note` says what to know about it, or why nothing is shown.
+    """
+
+    words: str
+    note: str = ""
+    picture: bytes = b""
+    media_type: str = "image/png"
+    boxes: tuple[BoundingBox, ...] = ()
+    before: str = ""
+    text: str = ""
+    after: str = ""
+
+
+def load_source_view(place: SourcePlace) -> SourceView:
+    """Return how the place is shown in its source, if the signed-in person may see that."""
+    view = SourceView(format_place(place))
     with state.open_store() as store:
         may_see = state.can_see_source(store, place.source_id.removesuffix(DESCRIPTION_SUFFIX))
         source = store.readings.get(place.source_id, place.source) if may_see else None
     if may_see and place.source_id.endswith(DESCRIPTION_SUFFIX):
-        _show_image(place)
-        return
+        return _view_described_image(place, view)
     if source is None:
-        st.info("This source is not in the library; the passage itself is kept in the run.")
-        return
+        words = "This source is not in the library; the passage itself is kept in the run."
+        return replace(view, note=words, text=place.text)
     start = place.start or 0
     offsets = relocate_words(source.text, start, place.end or start, place.text)
     if offsets is None:
-        st.info("The source was read again since, and these words no longer appear in it.")
-        return
-    page = next((p.number for p in reversed(source.pages) if p.start <= offsets[0]), None)
-    words = format_place(replace(place, page=page))
-    pictures = _render_page(source, page or 1, *offsets)
-    if not pictures:
-        _draw_source_text(source, *offsets)
-        return
-    whole, strip = pictures
-    st.image(strip or whole, width="stretch", alt=f"{words} with the passage boxed")
-    if strip:
-        with st.expander("The whole page"):
-            st.image(whole, width="stretch", alt=words)
-    with st.expander("As text"):
-        _draw_source_text(source, *offsets)
-
-
-def _show_image(place: SourcePlace) -> None:
-    """Show the image that a model described, for people to compare with their own eyes."""
-    words = "A language model said this of the image; the words do not stand in it."
-    st.caption(f"{words} Look for yourself.")
-    if place.text:
-        st.markdown(f"“{escape_markdown(place.text)}”")
-    try:
-        data = load_file_bytes(
-            state.home_folder(), place.source_id.removesuffix(DESCRIPTION_SUFFIX)
-        )
-    except InputError as error:
-        st.info(escape_markdown(str(error)))
-        return
-    st.image(data, width="stretch", alt=format_place(place))
-
-
-def _render_page(
-    source: Source, page: int, start: int, end: int
-) -> tuple[bytes, bytes | None] | None:
-    """Return PNGs of the page with the passage boxed and of the strip around it, or None."""
+        words = "The source was read again since, and these words no longer appear in it."
+        return replace(view, note=words, text=place.text)
+    start, end = offsets
+    page = next((p.number for p in reversed(source.pages) if p.start <= start), None)
+    view = replace(
+        view,
+        words=format_place(replace(place, page=page)),
+        before=source.text[max(0, start - CONTEXT_CHARS) : start],
+        text=source.text[start:end],
+        after=source.text[end : end + CONTEXT_CHARS],
+    )
     if source.kind not in ("pdf", "image"):
-        return None
+        return view
     try:
         data = load_file_bytes(state.home_folder(), source.id)
         with state.open_store() as store:
             settings = store.projects.settings()
-        return _render_page_cached(source.id, page, start, end, source, data, settings)
+        picture, boxes = _render_page(source.id, page or 1, start, end, source, data, settings)
     except (InputError, OSError) as error:
-        st.warning(f"The page cannot be shown as a picture: {escape_markdown(str(error))}")
-        return None
+        return replace(view, note=f"The page cannot be shown as a picture: {error}")
+    return replace(view, picture=picture, boxes=boxes)
 
 
-@st.cache_data(max_entries=64, show_spinner="Drawing the page…")
-def _render_page_cached(
+def _view_described_image(place: SourcePlace, view: SourceView) -> SourceView:
+    """Return the image that a model described, for people to compare with their own eyes."""
+    words = "A language model said this of the image; the words do not stand in it."
+    view = replace(view, note=f"{words} Look for yourself.", text=place.text)
+    try:
+        image = load_picture(place.source_id.removesuffix(DESCRIPTION_SUFFIX), place.source)
+    except InputError as error:
+        return replace(view, note=str(error))
+    return replace(view, picture=image.data, media_type=image.media_type)
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _render_page(
     source_id: str,
     page: int,
     start: int,
@@ -203,19 +205,39 @@ def _render_page_cached(
     _source: Source,
     _data: bytes,
     _settings: Settings,
-) -> tuple[bytes, bytes | None]:
+) -> tuple[bytes, tuple[BoundingBox, ...]]:
+    """Return a PNG of the page with the passage boxed, and the boxes."""
     boxes = [box for number, box in find_source_boxes(_source, start, end) if number == page]
     if not boxes and _source.kind == "pdf":
         ends = next((p.end for p in _source.pages if p.number == page), end)
         boxes = find_quote_boxes(_data, page, _source.text[start : min(end, ends)])
-    picture = render_page(_data, _source.kind, page, boxes, name=_source.name, settings=_settings)
-    return picture, crop_around_boxes(picture, boxes)
+    name, kind = _source.name, _source.kind
+    return render_page(_data, kind, page, boxes, name=name, settings=_settings), tuple(boxes)
 
 
-def _draw_source_text(source: Source, start: int, end: int) -> None:
-    first = max(0, start - CONTEXT_CHARS)
-    mark = HtmlMark(start - first, end - first, kind="evidence")
-    draw_html(render_marked_text(source.text[first : end + CONTEXT_CHARS], [mark]))
+@st.dialog("Source", width="large")
+def _show_source(place: SourcePlace) -> None:
+    """Show the page with the passage boxed; for plain sources the text around it."""
+    view = load_source_view(place)
+    st.markdown(f"**{escape_markdown(view.words)}**")
+    if view.note:
+        st.info(escape_markdown(view.note))
+    if not view.picture:
+        _draw_excerpt(view)
+        return
+    strip = crop_around_boxes(view.picture, view.boxes)
+    st.image(strip or view.picture, width="stretch", alt=f"{view.words} with the passage boxed")
+    if strip:
+        with st.expander("The whole page"):
+            st.image(view.picture, width="stretch", alt=view.words)
+    with st.expander("As text", expanded=not view.boxes):
+        _draw_excerpt(view)
+
+
+def _draw_excerpt(view: SourceView) -> None:
+    start = len(view.before)
+    mark = HtmlMark(start, start + len(view.text), kind="evidence")
+    draw_html(render_marked_text(view.before + view.text + view.after, [mark]))
 
 
 def draw_response(case: Case, progress: RunState, key: str) -> None:
@@ -244,6 +266,14 @@ def draw_response(case: Case, progress: RunState, key: str) -> None:
         if (quote := span.quote) is not None and quote.start is not None:
             with right:
                 draw_place_button(quote, f"{key}.span.{number}", is_quoted=False)
+
+
+def draw_agent_marks(case: Case, progress: RunState, key: str) -> None:
+    """Draw a choice of agents, and the text as each of those chosen marks it."""
+    layers = group_marks_by_agent(progress)
+    if chosen := _choose_layers(list(layers), key):
+        draw_html(render_marked_text(case.response, build_heat_marks(layers, chosen, progress)))
+        st.caption(_legend_words(progress))
 
 
 def _choose_layers(names: list[str], key: str) -> list[str]:
@@ -277,10 +307,14 @@ def _legend_words(progress: RunState) -> str:
 
 def build_span_marks(spans: tuple[Span, ...]) -> list[HtmlMark]:
     """Return the spans as numbered marks that say what is wrong with each."""
-    marks = []
-    for number, span in enumerate(spans, start=1):
-        lead = introduce_correction(in_evidence=span.in_evidence)
-        instead = f"; {lead} “{span.instead}”" if span.instead else ""
-        title = f"{format_category(span.category)} ({format_percent(span.p)}){instead}"
-        marks.append(HtmlMark(span.start, span.end, str(number), title))
-    return marks
+    return [
+        HtmlMark(span.start, span.end, str(number), describe_span(span))
+        for number, span in enumerate(spans, start=1)
+    ]
+
+
+def describe_span(span: Span) -> str:
+    """Say what is wrong with a span, how likely, and what it should say."""
+    lead = introduce_correction(in_evidence=span.in_evidence)
+    instead = f"; {lead} “{span.instead}”" if span.instead else ""
+    return f"{format_category(span.category)} ({format_percent(span.p)}){instead}"

@@ -29,6 +29,7 @@ from components.run.debate import (
     render_state,
 )
 from components.run.evidence import draw_evidence, draw_response
+from components.run.response_reader import draw_reader
 from components.run.transcript import (
     SIGNALS_HELP,
     OpenTurn,
@@ -386,7 +387,10 @@ def draw_run(run: Run, case: Case, progress: RunState, corrections: list[Correct
         draw_verdict(progress, card, past, person)
         draw_consensus_line(run.project_id, progress)
     shown = apply_person_marks(progress, person)
-    draw_response(case, shown, f"run.{run.id}")
+    if len(progress.statements) > 1:
+        draw_reader(run, case, progress, shown, is_over=is_over)
+    else:
+        draw_response(case, shown, f"run.{run.id}")
     if is_over:
         draw_corrected_text(run, case, progress, person)
     draw_audit(case, shown, f"run.{run.id}.audit")

@@ -172,12 +172,12 @@ def _upright(
     return load_upright_image(_data, name=_name, settings=_settings)
 
 
-def serve_picture(picture: UprightImage, key: str) -> str:
+def serve_picture(data: bytes, media_type: str, key: str) -> str:
     """Return the URL from which the browser fetches the picture once, not at every rerun."""
     if not runtime.exists():  # a script run without a server
         return ""
     files = runtime.get_instance().media_file_mgr
-    path = files.add(picture.data, picture.media_type, f"box_editor.{key}")
+    path = files.add(data, media_type, key)
     base = str(st.get_option("server.baseUrlPath") or "").strip("/")
     return f"/{base}{path}" if base else path
 
@@ -280,7 +280,7 @@ def draw_box_editor(
 ) -> None:
     """Draw the image with its boxes (shares of width and height); use it in a fragment."""
     data = asdict(drawn) | {
-        "address": serve_picture(picture, key),
+        "address": serve_picture(picture.data, picture.media_type, key),
         "width": picture.width,
         "height": picture.height,
         "name": name,

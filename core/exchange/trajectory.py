@@ -353,9 +353,14 @@ def derive_statement_labels(
 ) -> dict[int, Label]:
     """Return the label that people's answer implies for each statement, where it implies one.
 
-    All statements of a supported response are supported. In a hallucinated one a statement with
-    marked words, or the only statement, is hallucinated; without marks several remain unknown.
+    Statements that a person labelled one by one have these labels. Otherwise all statements of a
+    supported response are supported; in a hallucinated one a statement with marked words, or the
+    only statement, is hallucinated, and without marks several remain unknown.
     """
+    if isinstance(answer, Correction) and answer.statements:
+        by_place = {(one.start, one.end): one.label for one in answer.statements}
+        places = {number: (one.start, one.end) for number, one in statements.items()}
+        return {n: by_place[place] for n, place in places.items() if place in by_place}
     if answer.label == "supported":
         return dict.fromkeys(statements, "supported")
     if answer.label != "hallucinated":

@@ -116,11 +116,18 @@ def build_answer_version(correction: Correction) -> AnswerVersion:
 
 
 def rate_difference(said: Sequence[Correction]) -> int:
-    """Return how people's newest answers differ: 0 not at all, 1 in marked words, 2 in labels."""
+    """Return how people's newest answers differ: 0 not at all, 2 in labels.
+
+    1 is a difference in marked words, or in the label of a statement that several labelled.
+    """
     if len({correction.label for correction in said}) > 1:
         return LABELS_DIFFER
     marked_spans = {frozenset((s.start, s.end, s.category) for s in c.spans) for c in said}
-    return MARKS_DIFFER if len(marked_spans) > 1 else 0
+    labels_by_place: dict[tuple[int, int], set[Label]] = {}
+    for one in (one for correction in said for one in correction.statements):
+        labels_by_place.setdefault((one.start, one.end), set()).add(one.label)
+    is_split = any(len(labels) > 1 for labels in labels_by_place.values())
+    return MARKS_DIFFER if len(marked_spans) > 1 or is_split else 0
 
 
 def merge_answers(versions: Sequence[AnswerVersion]) -> MergedAnswers:

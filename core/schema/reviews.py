@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -40,6 +41,15 @@ class ImageBox:
 
 
 @dataclass(frozen=True)
+class StatementLabel:
+    """What a person says of one statement: `[start, end)` in `Case.response`."""
+
+    start: int
+    end: int
+    label: Label
+
+
+@dataclass(frozen=True)
 class Ratings:
     """Ratings from 1 (poor) to 5 (good), None where not given (SC-MAKS 4.6)."""
 
@@ -58,7 +68,8 @@ class Correction:
     the person said are not wrong. `is_blind`: they answered before they saw the machine's verdict,
     which is recorded all the same. `is_unmarked`: they said explicitly that no single word is
     wrong, which an empty `spans` alone does not mean. `accepted_all`: they accepted all of the
-    machine's spans at once.
+    machine's spans at once. `statements` are the labels of the statements that they labelled one by
+    one.
     """
 
     id: str
@@ -82,6 +93,7 @@ class Correction:
     sure: float | None = None
     accepted_all: bool = False
     withdraws: str = ""
+    statements: tuple[StatementLabel, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -166,6 +178,13 @@ class Assignment:
     claimed_at: float
     until: float
     ended_at: float | None = None
+
+
+def combine_statement_labels(labels: Iterable[Label]) -> Label:
+    """Return the label of a response whose statements have these labels."""
+    given = set(labels)
+    order: tuple[Label, ...] = ("hallucinated", "unclear", "supported")
+    return next((label for label in order if label in given), "unclear")
 
 
 def format_category(category: str) -> str:

@@ -35,12 +35,14 @@ class Corrections(Repository):
         `is_read_elsewhere`: its evidence was marked in texts that another home read from the
         sources, perhaps with another version of a reader; those texts are not compared then. Raises
         InputError, and saves nothing, if it overturns the machine without a reason, a rating is not
-        from 1 to 5, a box lies outside of its image, a comment is too long, or the quote of a span
-        or of evidence is not the text at its offsets. Raises ConflictError if the correction it
-        withdraws does not exist, is another person's, or was withdrawn before.
+        from 1 to 5, a box lies outside of its image, a statement outside of the response, a comment
+        is too long, or the quote of a span or of evidence is not the text at its offsets. Raises
+        ConflictError if the correction it withdraws does not exist, is another person's, or was
+        withdrawn before.
         """
         require_author_and_time(correction.author, correction.at)
         require_quotes(correction.spans, response)
+        _require_statements_within(correction, response)
         _require_valid_places(correction)
         if not is_read_elsewhere:
             for mark in correction.evidence:
@@ -149,6 +151,15 @@ def require_quotes(spans: Sequence[Span], text: str) -> None:
             raise InputError(
                 f"The marked words “{span.text}” are not at characters {span.start} to "
                 f"{span.end} of the response; mark them again."
+            )
+
+
+def _require_statements_within(correction: Correction, response: str) -> None:
+    for one in correction.statements:
+        if not 0 <= one.start < one.end <= len(response):
+            raise InputError(
+                f"Expected statements within the {len(response):,} characters of the response, "
+                f"found one from {one.start} to {one.end}; label it again."
             )
 
 

@@ -207,7 +207,7 @@ def one_image() -> None:
         name="lamp.png",
         is_locked=st.session_state.get("is_locked", False),
     )
-    st.text(serve_picture(picture, "boxes"))
+    st.text(serve_picture(picture.data, picture.media_type, "boxes"))
 
 
 def test_python_holds_what_fits_and_says_why_it_does_not_hold_the_rest(

@@ -28,10 +28,13 @@ from core.exchange.trajectory import (
     Trajectory,
     balance_labels,
     build_trajectory,
+    derive_statement_labels,
 )
 from core.llm.prompting import PromptBook
 from core.review.people import ensure_project
-from core.schema.records import Label
+from core.schema.records import Label, Span
+from core.schema.reviews import Correction, StatementLabel
+from core.schema.run_state import fold_events
 from core.store import open_store
 from core.tools.registry import get_tool, read_input
 from tests.exchange.audits_told import Audit, case_of, events_of, own_tools, read_action, tell
@@ -234,6 +237,22 @@ def test_everything_that_speaks_against_an_audit_is_said(audit: Audit, expected:
 def test_what_could_not_be_found_out_denies_nothing_that_people_left_unmarked() -> None:
     assert reasons(Audit(("unclear", "hallucinated"), marks=(1,))) == []
     assert reasons(Audit(("unclear", "hallucinated"), marks=(0, 1))) == [["wrong_statement"]]
+
+
+def test_labels_that_a_person_gave_statements_count_before_marked_words() -> None:
+    case = case_of(Audit())
+    statements = fold_events(events_of(Audit(), case)).statements
+    (_, first), (_, second) = sorted(statements.items())
+    span = Span(second.start, second.end, second.text, 1.0, "number_or_date", "Mira")
+    answer = Correction("c", None, case.id, "Mira", 1.0, "hallucinated", (span,))
+    assert derive_statement_labels(statements, answer) == {0: "supported", 1: "hallucinated"}
+    given = (
+        StatementLabel(first.start, first.end, "hallucinated"),
+        StatementLabel(0, 1, "unclear"),
+    )
+    assert derive_statement_labels(statements, replace(answer, statements=given)) == {
+        0: "hallucinated"
+    }
 
 
 def test_runs_by_another_protocol_and_undecided_ones_are_left_out_when_asked() -> None:

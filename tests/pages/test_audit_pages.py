@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from components.run import response_reader
 from core.pipeline.single_check import CaseDraft, store_case
 from core.review.people import ensure_project
 from core.schema.events import Event
 from core.schema.records import Case, Plan, Run
+from core.schema.reviews import Correction, StatementLabel
 from core.store import open_store
 from core.store.traces import export_trace
 from tests.audits_told import CASE, RESPONSE, STEPS, begun, told
@@ -42,23 +46,108 @@ def numbers(at: AppTest) -> list[str]:
     return [row.split('class="cp-row-number">')[1].split("<")[0] for row in rows]
 
 
-def test_a_run_shows_its_statements_wrong_ones_first_or_in_order(app: OpenApp, home: Path) -> None:
+def test_a_run_shows_how_each_statement_was_checked(app: OpenApp, home: Path) -> None:
     tell(home)
     at = app(RUN, run=ID)
-    assert numbers(at) == ["2", "3", "4", "1", "5"]
-    assert said(at.caption, "3 hallucinated · 0 unclear · 1 supported")
+    assert numbers(at) == ["1", "2", "3", "4", "5"]
+    assert any("3 hallucinated · 0 unclear · 1 supported" in own.label for own in at.expander)
     assert "The whole response" in drawn(at)
     assert 'href="#cp-statement-4"' in drawn(at)
-    assert 'id="cp-statement-4"' in drawn(at)
-    at.segmented_control(key=f"run.{ID}.audit.order").set_value("In their order").run()
+
+
+@pytest.fixture
+def browser(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What the page gives the reader each time; `edit` in the session is what the browser sends."""
+    given: list[dict[str, Any]] = []
+
+    def mount(
+        *, key: str, data: dict[str, Any], on_edit_change: Callable[[], None], **_: Any
+    ) -> None:
+        given.append(data)
+        if key in st.session_state:
+            on_edit_change()  # which AppTest never does
+
+    monkeypatch.setattr(response_reader, "get_component", lambda name: mount)
+    return given
+
+
+def labelled(at: AppTest, labels: str, saves: int = 1) -> None:
+    """Send labels of the five statements by their first letters, "-" for none, and save them."""
+    words = {"s": "supported", "h": "hallucinated", "u": "unclear", "-": ""}
+    statements = [{"id": str(n), "label": words[letter]} for n, letter in enumerate(labels)]
+    edit = {"revision": saves, "statements": statements, "shown": "0", "saves": saves}
+    at.session_state[f"run.{ID}.reader.editor"] = {"edit": edit}
+    at.run()
     assert not at.exception
-    assert numbers(at) == ["1", "2", "3", "4", "5"]
+
+
+def test_labels_of_statements_are_saved_as_one_correction(
+    app: OpenApp, home: Path, browser: list[dict[str, Any]]
+) -> None:
+    tell(home)
+    at = app(RUN, run=ID)
+    assert browser[-1]["source"]["statement"] == "1"  # the gravest
+    assert browser[-1]["saved"] == ""
+    labelled(at, "s----")
+    assert said(at.error, "found 3 without a label")
+    labelled(at, "shuu-", saves=2)
+    at.run()  # a browser's edit comes before the page is drawn
+    assert browser[-1]["saved"] == "saved"
+    assert said(at.markdown, "Statements: 1 supported, 1 hallucinated, 2 unclear")
+    labelled(at, "shuu-", saves=3)  # nothing new
+    labelled(at, "ssss-", saves=4)
+    at.run()
+    with open_store(home) as store:
+        corrections = store.corrections.of_run(ID)
+    assert [(one.label, one.machine_label) for one in corrections] == [
+        ("hallucinated", "hallucinated"),
+        ("supported", "hallucinated"),
+    ]
+    assert [span.text for span in corrections[0].spans] == ["Monday"]
+    assert [span.text for span in corrections[1].rejected] == ["Monday"]
+    assert corrections[1].reason == "Statements 2, 3, 4: supported"
+    # The form keeps them as long as it says the same of the whole.
+    at.button(key=f"run.{ID}.correct.choose.supported").click().run()
+    at.text_area(key=f"run.{ID}.correct.reason").set_value("read again").run()
+    at.button(key=f"run.{ID}.correct.save").click().run()
+    with open_store(home) as store:
+        newest = store.corrections.of_run(ID)[-1]
+    assert (newest.reason, newest.statements) == ("read again", corrections[1].statements)
+
+
+@pytest.mark.parametrize("is_blind", [False, True])
+def test_what_another_person_saved_meanwhile_is_a_conflict_unless_they_answer_blind(
+    app: OpenApp, home: Path, browser: list[dict[str, Any]], is_blind: bool
+) -> None:
+    case = tell(home)
+    with open_store(home) as store, store.writing():
+        store.projects.save(replace(ours(store), is_blind=is_blind))
+    at = app(RUN, run=ID)
+    labelled(at, "shhh-", saves=0)
+    theirs = Correction("k" * 32, ID, case.id, "Karl", 2.0, "unclear", reason="cannot tell",
+                        statements=(StatementLabel(0, 29, "unclear"),))  # fmt: skip
+    with open_store(home) as store, store.writing():
+        store.corrections.add(theirs, case.response)
+    labelled(at, "shhh-")
+    key = f"run.{ID}.reader.conflict.save"
+    if not is_blind:
+        assert said(at.warning, "Karl** said unclear")
+        with open_store(home) as store:
+            assert store.corrections.of_run(ID) == [theirs]
+        at.button(key=key).click().run()
+    at.run()
+    assert not at.exception
+    assert not at.warning
+    assert browser[-1]["statements"][0] == {"id": "0", "label": "supported"}
+    with open_store(home) as store:
+        saved = store.corrections.of_run(ID)
+    assert [one.author for one in saved] == ["Karl", "Mira"]
 
 
 def test_a_run_of_debate_alone_has_no_statements_table(app: OpenApp, run_id: str) -> None:
     at = app(RUN, run=run_id)
     assert numbers(at) == []
-    assert "Statement by statement" not in [own.value for own in at.subheader]
+    assert not any("How each statement was checked" in own.label for own in at.expander)
 
 
 def test_an_imported_trace_shows_the_same(app: OpenApp, home: Path) -> None:

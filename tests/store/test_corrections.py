@@ -8,7 +8,7 @@ import pytest
 
 from core.runtime.errors import InputError
 from core.schema.records import BoundingBox, Label, Plan, Project, Run, Source, Span
-from core.schema.reviews import Correction, EvidenceMark, ImageBox
+from core.schema.reviews import Correction, EvidenceMark, ImageBox, StatementLabel
 from core.store import Store
 from tests.fakes import make_case
 
@@ -99,6 +99,8 @@ def drawn(*sides: float, comment: str = "") -> dict[str, Any]:
         (drawn(0, float("nan"), 1, 1), "within its image"),
         (drawn(0, 0, 1, 1, comment="x" * 4001), "4,000 characters"),
         ({"comment": "x" * 4001}, "4,000 characters"),
+        ({"statements": (StatementLabel(0, 999, "supported"),)}, "found one from 0 to 999"),
+        ({"statements": (StatementLabel(4, 4, "supported"),)}, "found one from 4 to 4"),
     ],
 )
 def test_evidence_and_boxes_lie_where_they_can_and_comments_end(
