@@ -52,6 +52,8 @@ from components.run.transcript import (
 from components.run.verdict import (
     NO_PAST_VERDICTS,
     PastVerdicts,
+    PersonVerdict,
+    apply_person_marks,
     describe_judge_dissent,
     describe_overruling,
     describe_readers,
@@ -87,7 +89,7 @@ from core.review.people import list_visible_answers
 from core.review.queue_ranking import load_policy
 from core.schema.events import ToolUse
 from core.schema.records import Case, Run, Span
-from core.schema.reviews import Correction, format_category
+from core.schema.reviews import Correction, GoldAnswer, format_category
 from core.schema.run_state import RunState, fold_events
 from core.store import Store
 from core.store import open_store as open_store_in
@@ -107,25 +109,25 @@ def build_report(
     corrections: Sequence[Correction],
     card: dict[str, Any] | None,
     past: PastVerdicts = NO_PAST_VERDICTS,
+    golds: Sequence[GoldAnswer] = (),
 ) -> Report:
     """Return a run's report: what a person decided, the verdict, the marked response; details."""
-    last = max(corrections, key=lambda correction: correction.at, default=None)
-    has_marks = last is not None and (last.spans or last.is_unmarked or last.label == "supported")
-    spans = last.spans if last and has_marks else progress.spans
+    person = find_person_verdict(corrections, golds)
+    spans = apply_person_marks(progress, person).spans
     summary: list[Block] = [Paragraph([Words(_describe_origin(run, progress), "quiet")])]
-    summary += _list_person_blocks(last, progress) if last else []
-    summary += _list_verdict_blocks(progress, card, past, is_overruled=last is not None)
+    summary += _list_person_blocks(person, progress) if person else []
+    summary += _list_verdict_blocks(progress, card, past, is_overruled=person is not None)
     summary += [Paragraph([Words("Question: ", "quiet"), Words(case.question)])] * bool(
         case.question
     )
     if has_audit(progress):
         rows = build_statement_rows(progress)
-        heads = ("", "Statement", "Machine" if last else "Verdict", "What was found")
+        heads = ("", "Statement", "Machine" if person else "Verdict", "What was found")
         cells = _list_statement_cells(case, rows, spans)
         summary.append(ReportTable(heads, (4, 39, 16, 41), cells))
     else:
         summary.append(Paragraph(_mark_words(case.response, 0, spans), "text"))
-    if spans and (last or not has_audit(progress)):
+    if spans and (person or not has_audit(progress)):
         summary.append(_make_span_table(spans))
     summary.append(Paragraph(_describe_sources(progress)))
     return Report(
@@ -145,14 +147,12 @@ def _describe_origin(run: Run, progress: RunState) -> str:
     )
 
 
-def _list_person_blocks(correction: Correction, progress: RunState) -> list[Block]:
-    person = find_person_verdict([correction])
-    done = describe_overruling(person, progress.verdict) if person else correction.author
-    lead = Words(f"{done}: {LABEL_WORDS[correction.label]}", "strong")
-    blocks: list[Block] = [Paragraph([lead], "lead")]
-    blocks += [Paragraph([Words(correction.reason)])] * bool(correction.reason)
-    if correction.corrected_answer:
-        right = Words(correction.corrected_answer, "strong")
+def _list_person_blocks(person: PersonVerdict, progress: RunState) -> list[Block]:
+    lead = f"{describe_overruling(person, progress.verdict)}: {LABEL_WORDS[person.label]}"
+    blocks: list[Block] = [Paragraph([Words(lead, "strong")], "lead")]
+    blocks += [Paragraph([Words(person.reason)])] * bool(person.reason)
+    if person.corrected_answer:
+        right = Words(person.corrected_answer, "strong")
         blocks.append(Paragraph([Words("It should say: "), right]))
     return blocks
 
@@ -363,24 +363,24 @@ def _describe_correction(correction: Correction) -> str:
     return f"{correction.author}, {format_time(correction.at)}: {words}"
 
 
-def build_html_report(*run: Any) -> str:
+def build_html_report(*run: Any, **more: Any) -> str:
     """Return a run's report as one HTML file; the arguments are those of `build_report`."""
-    return write_html(build_report(*run))
+    return write_html(build_report(*run, **more))
 
 
-def build_markdown_report(*run: Any) -> str:
+def build_markdown_report(*run: Any, **more: Any) -> str:
     """Return a run's report as Markdown; the arguments are those of `build_report`."""
-    return write_markdown(build_report(*run))
+    return write_markdown(build_report(*run, **more))
 
 
-def build_docx_report(*run: Any) -> bytes:
+def build_docx_report(*run: Any, **more: Any) -> bytes:
     """Return a run's report as a Word file; the arguments are those of `build_report`."""
-    return write_docx(build_report(*run))
+    return write_docx(build_report(*run, **more))
 
 
-def build_pdf_report(*run: Any) -> bytes:
+def build_pdf_report(*run: Any, **more: Any) -> bytes:
     """Return a run's report as a PDF; the arguments are those of `build_report`."""
-    return write_pdf(build_report(*run))
+    return write_pdf(build_report(*run, **more))
 
 
 # By the ending of the file: what the button says, its icon, and what makes the file.
@@ -394,12 +394,13 @@ REPORT_FORMATS: Mapping[str, tuple[str, str, Callable[..., str | bytes]]] = {
 
 @dataclass(frozen=True)
 class ReportedRun:
-    """A run with its case, state and corrections."""
+    """A run with its case, state, corrections, and the case's right answers."""
 
     run: Run
     case: Case
     progress: RunState
     corrections: tuple[Correction, ...]
+    golds: tuple[GoldAnswer, ...] = ()
     is_for_people: bool = False
 
 
@@ -413,7 +414,7 @@ def draw_report_button(wanted: RunFilter) -> None:
         with open_store_in(home) as store:
             if members_only:
                 store.projects.require(project_id, person, "annotator", "read these runs")
-            return build_runs_report(*load_reported_runs(store, project_id, wanted))
+            return build_runs_report(*load_reported_runs(store, project_id, person, wanted))
 
     draw_download(
         "Report of these runs",
@@ -426,9 +427,9 @@ def draw_report_button(wanted: RunFilter) -> None:
 
 
 def load_reported_runs(
-    store: Store, project_id: str, wanted: RunFilter
+    store: Store, project_id: str, person: str, wanted: RunFilter
 ) -> tuple[list[ReportedRun], int]:
-    """Return (the newest matching runs, how many match in all)."""
+    """Return (the newest matching runs as the person may see them, how many match in all)."""
     lease = store.projects.settings().lease_seconds
     rows, total = store.runs.page(
         project_id, wanted, limit=MAX_REPORTED_RUNS, offset=0, now=time.time(), lease=lease
@@ -440,11 +441,12 @@ def load_reported_runs(
         if case is not None:
             progress = fold_events(event for _, event in store.runs.events(row.run.id))
             answers = store.corrections.of_run(row.run.id)
-            corrections = tuple(list_visible_answers(store, case, state.get_person(store), answers))
+            corrections = tuple(list_visible_answers(store, case, person, answers))
             is_for_people = policy is not None and policy.is_for_people(
                 row.run, progress.classifier
             )
-            runs.append(ReportedRun(row.run, case, progress, corrections, is_for_people))
+            golds = tuple(store.golds.of_case(case.id))
+            runs.append(ReportedRun(row.run, case, progress, corrections, golds, is_for_people))
     return runs, total
 
 
@@ -465,8 +467,8 @@ def _label_counts(runs: Iterable[ReportedRun]) -> Html:
     for reported in runs:
         verdict = LABEL_WORDS[reported.run.label] if reported.run.label else "No verdict"
         verdicts[verdict] += 1
-        if reported.corrections:
-            people[verdict, LABEL_WORDS[reported.corrections[-1].label]] += 1
+        if person := find_person_verdict(reported.corrections, reported.golds):
+            people[verdict, LABEL_WORDS[person.label]] += 1
     labels = list(LABEL_WORDS.values())
     rows = (
         (verdict, str(count), *(str(people[verdict, label]) for label in labels))
@@ -478,7 +480,9 @@ def _label_counts(runs: Iterable[ReportedRun]) -> Html:
 
 def _run_section(number: int, reported: ReportedRun) -> Html:
     run, progress = reported.run, reported.progress
-    report = build_report(run, reported.case, progress, reported.corrections, None)
+    report = build_report(
+        run, reported.case, progress, reported.corrections, None, golds=reported.golds
+    )
     parts: list[str | Html] = [
         element("h2", f"{number}. {report.title}", dir="auto"),
         *([] if run.label else [element("p", format_status(run))]),

@@ -35,10 +35,8 @@ HTML_CLASSES: dict[ParagraphKind, str | None] = {
 MARKDOWN_SIGNS: dict[TextStyle, str] = {
     "strong": "**", "wrong": "**", "added": "**", "removed": "~~",
 }  # fmt: skip
-MARKDOWN_SPECIAL = re.compile(
-    r"[\\`*_\[\]<>|~$&]|(?<=[A-Za-z]):(?=//)|(?<=www)\.|^[#+=-]|(?<=^\d)[.)]|(?<=^\d\d)[.)]",
-    re.MULTILINE | re.IGNORECASE,
-)
+MARKDOWN_SPECIAL = re.compile(r"[\\`*_\[\]<>|~$&]|(?<=[A-Za-z]):(?=//)|(?<=www)\.", re.IGNORECASE)
+MARKDOWN_LINE_START = re.compile(r"^(\s*)(?:([#+=-])|(\d{1,9})([.)])(?=\s|$))")
 # What XML, and with it DOCX, cannot hold; private characters are our marks in a PDF.
 UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ue000-\uf8ff\ufffe\uffff]")
 _RIGHT_TO_LEFT = "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]"
@@ -187,15 +185,14 @@ def _write_block(block: Block) -> str:
 
 def _write_words(words: Words) -> str:
     text = "\n".join(map(_escape_markdown_line, UNPRINTABLE.sub("", words.text).split("\n")))
-    sign, bare = MARKDOWN_SIGNS.get(words.style, ""), text.strip()
-    if not sign or not bare or "\n" in bare:
-        return text
-    lead, end = text.split(bare, 1)  # signs beside spaces are no emphasis
-    return f"{lead}{sign}{bare}{sign}{end}"
+    sign = MARKDOWN_SIGNS.get(words.style, "")
+    # Signs beside spaces are no emphasis, nor are those around several lines.
+    return re.sub(r"\S(?:.*\S)?", rf"{sign}\g<0>{sign}", text) if sign else text
 
 
 def _escape_markdown_line(line: str) -> str:
-    return MARKDOWN_SPECIAL.sub(lambda match: f"\\{match[0]}", line)
+    line = MARKDOWN_SPECIAL.sub(lambda match: f"\\{match[0]}", line)
+    return MARKDOWN_LINE_START.sub(r"\1\3\\\2\4", line)
 
 
 def is_right_to_left(text: str) -> bool:
@@ -274,7 +271,7 @@ def write_pdf(report: Report) -> bytes:
     pdf = _open_pdf()
     pdf.set_title(report.title)
     missing = _find_missing(pdf, report)
-    _write_pdf_block(pdf, Paragraph([Words(report.title, "strong")], "lead"))
+    _write_pdf_block(pdf, Paragraph([Words(report.title, "strong")], "lead"), missing)
     if missing:
         shown = f"{len(missing)} characters" if len(missing) > 1 else "1 character"
         codes = ", ".join(f"U+{ord(c):04X}" for c in missing[:MAX_SHOWN_MISSING])
@@ -334,10 +331,7 @@ def _find_missing(pdf: FPDF, report: Report) -> list[str]:
     blocks = [*report.summary, *(b for section in report.details for b in section.blocks)]
     texts = [report.title, *(section.title for section in report.details)]
     for block in blocks:
-        lines = (
-            [block.words] if isinstance(block, Paragraph) else [c for r in block.rows for c in r]
-        )
-        texts += map(_join_words, lines)
+        texts += map(_join_words, _list_lines(block))
     known = {code for font in pdf.fonts.values() for code in font.cmap}
     found = dict.fromkeys(UNPRINTABLE.sub("", "".join(texts)))
     return [c for c in found if ord(c) not in known and not _is_invisible(c)]

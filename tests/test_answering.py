@@ -143,7 +143,7 @@ def test_a_verdict_scored_again_goes_by_the_limit_of_who_scored_it(store: Store)
         item = store.queue.get(f"c-{name}")
         assert item is not None
         assert (item.teaches >= PRIORITY_BONUS) == first[f"c-{name}"]
-    told, _ = load_reported_runs(store, OURS.id, RunFilter())
+    told, _ = load_reported_runs(store, OURS.id, "Mira", RunFilter())
     assert {one.run.id: one.is_for_people for one in told} == {"r-known": False, "r-unknown": True}
 
 

@@ -22,7 +22,7 @@ from core.pipeline.jobs import BackgroundReader, JobRunner, warm_up
 from core.review.people import current_person, ensure_project, find_project, resolve_name
 from core.review.queue_ranking import QueueRanker
 from core.runtime.config import PROJECT_ROOT, has_sample, resolve_home
-from core.runtime.errors import ReviewError
+from core.runtime.errors import NotAllowed, ReviewError
 from core.schema.records import PersonRole, Project
 from core.schema.rosters import AgentConfig
 from core.store import Store
@@ -44,9 +44,15 @@ def own_home_folder() -> Path:
 
 
 def home_folder() -> Path:
-    """Return the folder that this session works in: the sample project's while that is open."""
+    """Return the folder that this session works in: the sample project's while that is open.
+
+    Raises NotAllowed: the sample was removed in another tab, and what is clicked here was not meant
+    for one's own data.
+    """
     sample = st.session_state.get(SAMPLE_KEY) if get_script_run_ctx() else ""
-    return Path(sample) if sample and has_sample(Path(sample)) else own_home_folder()
+    if sample and not has_sample(Path(sample)):
+        raise NotAllowed("The sample project was removed; reload the page to go on in your own.")
+    return Path(sample) if sample else own_home_folder()
 
 
 def enter_home(sample: str, project_id: str = "") -> None:

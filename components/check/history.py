@@ -150,7 +150,10 @@ def draw_filters() -> RunFilter:
         project = state.get_project(store)
         documents = {entry.id: entry.name for entry in store.library.all(project.id)}
         people = {name: name for name in store.runs.people(project.id)}
+        is_open = can_see_answers(store, project.id, state.get_person(store))
     choices = FILTER_CHOICES | {"document": ANY_CHOICE | documents, "person": ANY_CHOICE | people}
+    if not is_open:  # who answered what stays unseen
+        choices |= {"person": ANY_CHOICE, "people": ANY_CHOICE}
     _read_address(choices)
     with st.container(key="cp-filters"):
         first, second = st.columns([3, 2, 3, 2]), st.columns([3, 2, 3, 2])

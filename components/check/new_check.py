@@ -160,8 +160,8 @@ def list_unread(page: str) -> list[ProblemMet]:
     ids = [*_store_uploads(key)[0], *(st.session_state.get(f"{page}.library") or [])]
     refused = {e.name: e.problem for e in _load_entries(ids) if e.status == "refused"}
     for upload in st.session_state.get(key) or []:
-        result: str = st.session_state[f"{key}.known"][upload.file_id]
-        refused |= {upload.name: result[1:]} if result.startswith("!") else {}
+        result: UploadResult = st.session_state[f"{key}.known"][upload.file_id]
+        refused |= {upload.name: result.refusal} if result.refusal else {}
     return [ProblemMet(time.time(), "reading", problem, name) for name, problem in refused.items()]
 
 

@@ -313,8 +313,8 @@ def describe_plan(protocol: str, name: str) -> str:
     if roster is None or roster.is_built_in:
         where = "built-in, runs on this computer, no language model"
     else:
-        place = "servers of your own" if uses_own_servers_only(roster) else "a provider"
-        where = f"{format_roster(name, short=True)}, language models of {place}"
+        place = "at addresses that you gave" if uses_own_servers_only(roster) else "of a provider"
+        where = f"{format_roster(name, short=True)}, language models {place}"
     return escape_markdown(f"{format_protocol(protocol, short=True)} · {where}")
 
 

@@ -158,10 +158,11 @@ def list_statement_labels(progress: RunState) -> list[Label]:
     if not given:
         return []
     labels: list[Label] = [given.get(index, "unclear") for index in sorted(progress.statements)]
-    return ["unclear"] * len(labels) if _is_judge_unfit(progress) else labels
+    return ["unclear"] * len(labels) if is_judge_unfit(progress) else labels
 
 
-def _is_judge_unfit(progress: RunState) -> bool:
+def is_judge_unfit(progress: RunState) -> bool:
+    """Return True if a model judged that failed its test, so that its labels do not count."""
     return progress.verdict is not None and progress.verdict.cause == "model_not_fit"
 
 
@@ -182,7 +183,7 @@ def build_statement_rows(progress: RunState) -> list[StatementRow]:
         changes[change.statement].append(change)
     for index, statement in sorted(progress.statements.items()):
         memory = progress.memory.get(index)
-        if memory is not None and _is_judge_unfit(progress):
+        if memory is not None and is_judge_unfit(progress):
             memory = replace(memory, label="unclear", p=None)
         rows.append(
             StatementRow(

@@ -63,11 +63,12 @@ def list_changes(
             return [], ""
         if answer := person.corrected_answer.strip():
             return find_text_edits(case.response, answer), person.author
-        return [
-            TextEdit(span.start, span.end, span.instead, span.p)
-            for span in person.spans
+        edits = {
+            (span.start, span.end): TextEdit(span.start, span.end, span.instead, span.p)
+            for span in reversed(person.spans)  # of two kinds of mistake in one place, the first
             if span.instead and case.response[span.start : span.end] == span.text
-        ], person.author
+        }
+        return [edits[place] for place in sorted(edits)], person.author
     text, by = propose_correction(case, progress)
     if not text:
         return [], ""

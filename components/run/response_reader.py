@@ -29,6 +29,7 @@ from components.run.audit import (
     StatementRow,
     build_statement_rows,
     format_label_probability,
+    is_judge_unfit,
 )
 from components.run.evidence import (
     SourcePlace,
@@ -168,6 +169,7 @@ def build_reader_rows(progress: RunState, marks: Sequence[ReaderMark]) -> list[R
     """Return a row for each statement, in the order of the response."""
     judgement = progress.judgement
     labels = dict(enumerate(judgement.statement_labels if judgement else ()))
+    is_unfit = is_judge_unfit(progress)
     rows = []
     for row in build_statement_rows(progress):
         index, statement = row.statement.index, row.statement
@@ -189,7 +191,7 @@ def build_reader_rows(progress: RunState, marks: Sequence[ReaderMark]) -> list[R
         rows.append(
             ReaderRow(
                 row,
-                row.memory.label if row.memory else labels.get(index),
+                None if is_unfit else row.memory.label if row.memory else labels.get(index),
                 _list_places(progress, row, [mark for _, mark in inside]),
                 tuple(number for number, _ in inside),
                 tuple(clip_text(line, MAX_LINE_CHARS) for line in lines if line),
@@ -335,11 +337,9 @@ def draw_reader(
         own = find_own_answer(store, case.id, run.id, person)
         is_standing = own in store.corrections.of_run(run.id)
     target = build_run_target(run, case, progress, project)
-    if project is not None and project.is_blind:
-        target = replace(target, is_alone=True)  # what others save stays unseen, and is no conflict
     reader = _load_state(key, rows, own)
     saved = own.statements if own is not None and is_standing else ()
-    is_saved = bool(saved) and saved == list_statement_labels(rows, reader.labels)
+    is_saved = bool(saved) and saved == place_statement_labels(rows, reader.labels)
     get_component("statement_editor")(
         key=f"{key}.editor",
         data=text
@@ -427,7 +427,7 @@ def _take_edit(
             _save_draft(target, key, reader)
         if reader.saves > st.session_state.get(f"{key}.saves", 0):
             st.session_state[f"{key}.saves"] = reader.saves
-            if list_statement_labels(rows, reader.labels) != saved:
+            if place_statement_labels(rows, reader.labels) != saved:
                 _save_labels(target, key, rows)
 
 
@@ -488,7 +488,7 @@ def _discard_labels(key: str) -> None:
     st.session_state[f"{key}.revision"] = current.revision + 1
 
 
-def list_statement_labels(
+def place_statement_labels(
     rows: Sequence[ReaderRow], labels: Mapping[str, Label]
 ) -> tuple[StatementLabel, ...]:
     """Return the labels with the places of their statements."""
@@ -535,7 +535,13 @@ def build_statement_correction(
         for span in offered
         if any(row.overlaps(span) for row in right) and not any(row.overlaps(span) for row in wrong)
     ]
-    is_own_reason = bool(base.reason) and not base.statements
+    before = {
+        row.id: one.label
+        for row in rows
+        for one in base.statements
+        if (one.start, one.end) == (row.row.statement.start, row.row.statement.end)
+    }
+    is_own_reason = bool(base.reason) and base.reason != describe_corrected_statements(rows, before)
     return replace(
         base,
         id=new_id(),
@@ -546,9 +552,10 @@ def build_statement_correction(
         rejected=tuple(rejected),
         reason=base.reason if is_own_reason else describe_corrected_statements(rows, labels),
         machine_label=target.machine,
+        is_blind=False,
         is_unmarked=base.is_unmarked and label == "hallucinated" and not spans,
         accepted_all=bool(offered) and all(span in spans for span in offered),
-        statements=list_statement_labels(rows, labels),
+        statements=place_statement_labels(rows, labels),
     )
 
 

@@ -513,14 +513,16 @@ def draw_downloads(
 ) -> None:
     """Draw download buttons in one row; files are built when they are pressed."""
     card, past = load_classifier_card(progress.classifier), load_past_verdicts(run, progress)
+    with state.open_store() as store:
+        golds = store.golds.of_case(case.id)
     name = f"counterpoint-{run.id[:8]}"
     st.subheader("Download", anchor=False)
     with st.container(horizontal=True, vertical_alignment="center"):
         for file, (words, icon, make) in REPORT_FORMATS.items():
-            report = functools.partial(make, run, case, progress, corrections, card, past)
+            report = functools.partial(make, run, case, progress, corrections, card, past, golds)
             draw_download(words, report, f"{name}.{file}", f"run.report.{file}", icon)
         if progress.began_at:  # a run that never started has no trace
-            trace = functools.partial(_export_trace, run.id)
+            trace = functools.partial(_export_trace, state.home_folder(), run.id)
             draw_download("Trace file", trace, f"{name}.trace.json", "run.trace", "movie")
         if can_replay(progress):
             words = "Replay the debate" if progress.turns else "Replay the check"
@@ -529,6 +531,7 @@ def draw_downloads(
         st.caption(escape_markdown(f"There is nothing to replay. {explain_silence(progress)}"))
 
 
-def _export_trace(run_id: str) -> bytes:
-    with state.open_store() as store:
+def _export_trace(home: Path, run_id: str) -> bytes:
+    """Return the trace; Streamlit calls this in a thread without a session."""
+    with open_store(home) as store:
         return export_trace(store, run_id, time.time(), store.projects.settings().lease_seconds)

@@ -362,7 +362,7 @@ def _finding_html(verdict: Verdict, progress: RunState) -> list[Html]:
     worst = _find_strongest_span(progress.spans) if verdict.label == "hallucinated" else None
     quote, finding = _find_strongest_quote(verdict, progress, worst), _count_statements(progress)
     if worst is not None:
-        several = len({span.instead for span in progress.spans}) > 1
+        several = len(progress.spans) > 1
         lead = f"{finding}{'. The surest: ' if several else ': '}" if finding else ""
         finding = lead + _word_span(worst)
     elif quote is None or (not finding and verdict.label == "hallucinated"):

@@ -93,7 +93,7 @@ def _window(row: Any, path: tuple[str, ...]) -> int:
 
 OLLAMA_SLOTS = 1  # prompts that Ollama answers at once unless OLLAMA_NUM_PARALLEL is set
 SLOTS_KEPT = 300.0  # seconds; a server that was restarted may have others
-_known_slots: dict[str, _KnownSlots] = {}
+_known_slots: dict[tuple[str, int], _KnownSlots] = {}  # by address and what a person stated
 _slots_lock = threading.Lock()
 
 
@@ -138,17 +138,16 @@ class _KnownSlots:
 
 
 def _slots_at(address: str, usual: int, stated: int) -> threading.Semaphore:
-    now = time.monotonic()
-    known = _known_slots.get(address)
-    is_fresh = known is not None and now - known.asked_at < SLOTS_KEPT
-    if known is not None and (known.count == stated if stated else is_fresh):
+    now, key = time.monotonic(), (address, stated)
+    known = _known_slots.get(key)
+    if known is not None and (stated or now - known.asked_at < SLOTS_KEPT):
         return known.free
     told = stated or find_slots(address)  # outside the lock: a slow server keeps nobody else
     with _slots_lock:
-        known = _known_slots.get(address)
+        known = _known_slots.get(key)
         count = told or (known.count if known else usual)  # a busy server may not answer in time
         if known is None or known.count != count:
-            known = _known_slots[address] = _KnownSlots(count, now, threading.Semaphore(count))
+            known = _known_slots[key] = _KnownSlots(count, now, threading.Semaphore(count))
         known.asked_at = now
         return known.free
 
@@ -160,8 +159,7 @@ def turn_at(
     """Hold one of the server's slots, so that no call queues there and seems stuck.
 
     `usual` is how many it has where it does not tell; `stated`, unless 0, is what a person says.
-    Raises Stopped: `stop` was set while all
-    were taken.
+    Raises Stopped: `stop` was set while all were taken.
     """
     free = _slots_at(address, usual, stated)
     while not free.acquire(timeout=0.1):
@@ -169,7 +167,7 @@ def turn_at(
     try:
         yield
     except ModelError:  # it may be another server that answers the next call
-        if known := _known_slots.get(address):
+        if known := _known_slots.get((address, stated)):
             known.asked_at = -math.inf
         raise
     finally:

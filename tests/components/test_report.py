@@ -83,7 +83,7 @@ from core.schema.records import (
     Turn,
     Verdict,
 )
-from core.schema.reviews import Correction, EvidenceMark, ImageBox, Ratings
+from core.schema.reviews import Correction, EvidenceMark, GoldAnswer, ImageBox, Ratings
 from core.schema.run_state import RunState, fold_events
 from tests import audits_told
 from tests.fakes import make_case
@@ -155,6 +155,17 @@ def test_the_markdown_report_has_no_walls_of_code_and_keeps_texts_texts() -> Non
     assert "<strong>The machine: Hallucinated</strong>, 83% likely" in html
 
 
+def test_neither_spaces_nor_line_breaks_change_how_markdown_reads() -> None:
+    removed = Words("one\ntwo", "removed")
+    for text in (" # x", " - x", "1999. x"):
+        report = Report("t", [Paragraph([Words(text)]), Paragraph([removed])], [])
+        tokens = read_markdown(write_markdown(report))
+        assert [t.type for t in tokens].count("heading_open") == 1, "the title's"
+        assert not {t.type for t in tokens} & {"bullet_list_open", "ordered_list_open"}
+        parts = [part.type for token in tokens for part in token.children or ()]
+        assert parts.count("s_open") == 2
+
+
 @given(st.text(max_size=200))
 def test_no_text_is_markup_in_any_format(text: str) -> None:
     """Whatever somebody wrote, a Markdown reader shows as text, and Word's XML can hold."""
@@ -173,18 +184,19 @@ def test_no_text_is_markup_in_any_format(text: str) -> None:
 
 def test_a_person_s_decision_and_marks_come_before_the_machine_s_verdict() -> None:
     marked = replace(SPAN, start=4, end=9, text=CLAIM[4:9], source="Mira", quote=None, instead="x")
-    said = replace(SAID[0], spans=(marked,))
+    said = replace(SAID[0], spans=(marked,), label="hallucinated")
     text = build_markdown_report(RUN, CASE, progress(), [said], CARD)
-    order = ["**Overruled by Mira: Supported**", "p. 3", "**The machine: Hallucinated**"]
+    order = ["**Confirmed by Mira: Hallucinated**", "p. 3", "**The machine: Hallucinated**"]
     places = [text.index(words) for words in order]
     assert places == sorted(places)
     assert f"**{CLAIM[4:9]}**" in text, "the person's mark"
     assert text.index(f"**{CLAIM[4:9]}**") < text.index("## Words that the machine marked")
     assert text.index("512 m") < text.index("**512 m**"), "the machine's mark is in the details"
-    agreed = build_markdown_report(
-        RUN, CASE, progress(), [replace(said, label="hallucinated")], None
-    )
-    assert "**Confirmed by Mira: Hallucinated**" in agreed
+    other = build_markdown_report(RUN, CASE, progress(), SAID, None)
+    assert "**Overruled by Mira: Supported**" in other
+    gold = GoldAnswer("g", CASE.id, "Karl", 300.0, "adjudicated", "supported")
+    settled = build_markdown_report(RUN, CASE, progress(), [said], CARD, golds=[gold])
+    assert "**Settled by Karl: Supported**" in settled
 
 
 def test_a_report_begins_with_the_run_s_name_or_the_claim_s_first_words() -> None:

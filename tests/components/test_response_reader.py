@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -139,6 +141,11 @@ def test_what_the_person_had_said_otherwise_stays() -> None:
     assert (correction.reason, correction.corrected_answer) == ("sums", "5 years")
     assert correction.comment == "see p. 2"
     assert correction.id != own.id
+    assert corrected(AS_MACHINE, replace(own, is_blind=True)).is_blind is False
+    labelled = corrected(AS_MACHINE, replace(own, reason=""))
+    assert corrected(AS_MACHINE | {"0": "unclear"}, labelled).reason != labelled.reason
+    typed = corrected(AS_MACHINE | {"0": "unclear"}, replace(labelled, reason="typed"))
+    assert typed.reason == "typed"
 
 
 def test_what_does_not_fit_the_statements_is_refused() -> None:

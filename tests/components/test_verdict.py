@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -289,6 +290,8 @@ def test_the_corrected_text_follows_the_person_else_the_machine() -> None:
     )
     assert corrected(said("Mira", "hallucinated", corrected_answer=answer)) == answer
     assert corrected(said("Mira", "supported", spans=(own,))) == TEXT
+    twice = (own, replace(own, category="number_or_date", instead="1932"))
+    assert "opened in the year after" in corrected(said("Mira", "hallucinated", spans=twice))
 
 
 def test_each_change_of_a_written_answer_can_be_left() -> None:

@@ -124,7 +124,9 @@ def test_in_a_blind_project_history_keeps_to_itself_what_others_said(
         project = store.projects.all()[0]
         store.projects.save(replace(project, is_blind=True))
         store.projects.save_note("person", "Ben")
-    assert "Ana" not in rows(app("pages/check/history.py"))[0]
+    at = app("pages/check/history.py")
+    assert "Ana" not in rows(at)[0]
+    assert at.selectbox(key="history.person").options == ["any"], "nor who answered"
 
 
 def test_a_root_address_with_a_run_leads_there(app: OpenApp, run_id: str) -> None:
@@ -178,7 +180,7 @@ def test_a_page_of_history_that_is_not_there_is_the_first(
 def report(home: Path, wanted: RunFilter) -> str:
     with open_store(home) as store:
         return build_runs_report(
-            *load_reported_runs(store, ensure_project(store, "Mira", 1.0).id, wanted)
+            *load_reported_runs(store, ensure_project(store, "Mira", 1.0).id, "Mira", wanted)
         )
 
 
