@@ -34,7 +34,6 @@ from components.run.audit import (
     OUTCOME_WORDS,
     StatementRow,
     build_statement_rows,
-    format_label_probability,
     has_audit,
     list_whole_response_calls,
     summarize_statements,
@@ -75,7 +74,7 @@ from components.widgets.wording import (
     LABEL_WORDS,
     QUOTE_WORDS,
     clip_text,
-    format_percent,
+    format_label_probability,
     format_place,
     format_protocol,
     format_roster,
@@ -164,13 +163,16 @@ def _list_verdict_blocks(
     verdict = progress.verdict
     if verdict is None:
         return []
-    p, label = verdict.p_hallucinated, LABEL_WORDS[verdict.label]
+    label = LABEL_WORDS[verdict.label]
+    sure = format_label_probability(verdict.label, verdict.p_hallucinated)
     words = [Words(f"The machine: {label}" if is_overruled else label, "strong")]
-    if p is not None and verdict.label != "unclear":
-        side = p if verdict.label == "hallucinated" else 1.0 - p
-        words.append(Words(f", {format_percent(side)} likely"))
+    words += [Words(f", {sure} likely")] * bool(sure)
     blocks: list[Block] = [Paragraph(words, "" if is_overruled else "lead")]
-    worth = "" if p is None else describe_reliability(verdict, card, progress, past)
+    worth = (
+        ""
+        if verdict.p_hallucinated is None
+        else describe_reliability(verdict, card, progress, past)
+    )
     notes = [worth, describe_rescoring(progress), describe_judge_dissent(progress)]
     blocks += [Paragraph([Words(note, "quiet")]) for note in notes if note]
     blocks += [Paragraph([Words(past.for_people, "strong")])] * bool(past.for_people)
@@ -209,7 +211,7 @@ def _describe_statement(row: StatementRow) -> list[Line]:
     for change in row.changes:
         why = clip_text(change.reason, MAX_FINDING_CHARS)
         words.append(Words(f"\nReconsidered, {change.before} → {change.after}: {why}", "quiet"))
-    sure = format_label_probability(memory)
+    sure = format_label_probability(memory.label, memory.p)
     style: TextStyle = "wrong" if memory.label == "hallucinated" else ""
     return [
         [Words(LABEL_WORDS[memory.label], style), Words(f", {sure}" if sure else "", "quiet")],

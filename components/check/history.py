@@ -20,7 +20,7 @@ from components.widgets.wording import (
     escape_markdown,
     format_count,
     format_label,
-    format_percent,
+    format_label_probability,
     format_protocol,
     format_roster,
     format_status,
@@ -286,10 +286,8 @@ def _draw_row(
 
 def format_likelihood(run: Run) -> str:
     """Return how likely the machine holds its label to be; empty if the label is none."""
-    if run.p_hallucinated is None or run.label in (None, "unclear"):
-        return ""
-    p = run.p_hallucinated if run.label == "hallucinated" else 1.0 - run.p_hallucinated
-    return f"{format_percent(p)} likely"
+    sure = format_label_probability(run.label, run.p_hallucinated)
+    return f"{sure} likely" if sure else ""
 
 
 def draw_rename(run: Run, case: Case) -> None:

@@ -34,7 +34,7 @@ from components.widgets.wording import (
     format_count,
     format_duration,
     format_label,
-    format_percent,
+    format_label_probability,
     format_place,
 )
 from core.pipeline.audit_steps import READING_TOOLS, SEARCH_TOOL
@@ -286,7 +286,7 @@ def _verdict_cell(row: StatementRow, is_over: bool) -> Html:
     return element(
         "span",
         label_tag(memory.label),
-        element("span", format_label_probability(memory), class_="cp-quiet"),
+        element("span", format_label_probability(memory.label, memory.p), class_="cp-quiet"),
         *([element("span", "contested", class_="cp-reply")] if memory.is_contested else []),
         class_="cp-row-verdict",
     )
@@ -299,16 +299,10 @@ def memory_tag(memory: MemoryEntry) -> Html:
     return element("span", NOTHING_TO_CHECK, class_="cp-tag")
 
 
-def format_label_probability(memory: MemoryEntry) -> str:
-    """Return the probability of the label itself; empty if there is none."""
-    if memory.p is None or memory.label == "unclear":
-        return ""
-    return format_percent(memory.p if memory.label == "hallucinated" else 1.0 - memory.p)
-
-
 def render_memory(memory: MemoryEntry, passages: Sequence[Passage], shown: Sequence[str]) -> Html:
     """Render the memory; of passages already in `shown` only the place is given."""
-    sure = f" ({format_label_probability(memory)})" if format_label_probability(memory) else ""
+    p = format_label_probability(memory.label, memory.p)
+    sure = f" ({p})" if p else ""
     words = clip_text(memory.evidence, MAX_TEXT_CHARS)
     parts = [
         _titled_block(

@@ -95,8 +95,16 @@ def is_quoted(passage: Passage, quotes: Sequence[Quote]) -> bool:
     )
 
 
-def _draw_passage(passage: Passage, key: str, is_quoted: bool, in_context: bool) -> None:
+def describe_origin(passage: Passage, is_quoted: bool) -> str:
+    """Say how the passage was found, and that a model wrote it where it describes an image."""
     similarity = "" if passage.similarity is None else f" · similarity {passage.similarity:.2f}"
+    origin = "quoted in the debate" if is_quoted else "found"
+    if passage.source_id.endswith(DESCRIPTION_SUFFIX):
+        origin = f"✎ {WRITTEN_BY_MODEL} about the image, not found in it; {origin}"
+    return origin + similarity
+
+
+def _draw_passage(passage: Passage, key: str, is_quoted: bool, in_context: bool) -> None:
     words: list[str | Html] = [passage.text]
     if in_context:
         words = [
@@ -104,10 +112,7 @@ def _draw_passage(passage: Passage, key: str, is_quoted: bool, in_context: bool)
             element("mark", passage.text, class_="cp-mark cp-mark-evidence"),
             element("span", " " + passage.after, class_="cp-around"),
         ]
-    origin = "quoted in the debate" if is_quoted else "found"
-    if passage.source_id.endswith(DESCRIPTION_SUFFIX):
-        origin = f"✎ {WRITTEN_BY_MODEL} about the image, not found in it; {origin}"
-    origin += similarity
+    origin = describe_origin(passage, is_quoted)
     with st.container(border=True, key=f"{key}.{passage.id}"):
         left, right = st.columns([4, 1.4], vertical_alignment="center")
         with left:

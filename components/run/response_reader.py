@@ -28,11 +28,11 @@ from components.run.audit import (
     LABELS_BY_GRAVITY,
     StatementRow,
     build_statement_rows,
-    format_label_probability,
     is_judge_unfit,
 )
 from components.run.evidence import (
     SourcePlace,
+    describe_origin,
     describe_span,
     draw_agent_marks,
     is_quoted,
@@ -49,6 +49,7 @@ from components.widgets.wording import (
     clip_text,
     escape_markdown,
     format_label,
+    format_label_probability,
     format_percent,
     format_place,
 )
@@ -218,9 +219,8 @@ def _list_places(
         key=lambda p: (p.text not in evidence, not is_quoted(p, quotes), p.id not in read),
     )
     for passage in passages:
-        similarity = "" if passage.similarity is None else f" · similarity {passage.similarity:.2f}"
-        how = "quoted in the debate" if is_quoted(passage, quotes) else "found"
-        places.setdefault((passage.source_id, passage.start), (passage, how + similarity))
+        how = describe_origin(passage, is_quoted(passage, quotes))
+        places.setdefault((passage.source_id, passage.start), (passage, how))
     return tuple(places.values())[:MAX_PLACES]
 
 
@@ -251,7 +251,7 @@ def _find_mark_place(mark: ReaderMark, rows: Sequence[ReaderRow], number: int) -
 def _dump_row(row: ReaderRow, before: str, gravity: int, marks: Sequence[ReaderMark]) -> Any:
     memory = row.row.memory
     verdict = format_label(row.machine) if row.machine else "No label by the machine"
-    notes = [format_label_probability(memory) if memory else ""]
+    notes = [format_label_probability(memory.label, memory.p) if memory else ""]
     notes += ["contested"] if memory and memory.is_contested else []
     if not row.is_checkable:
         verdict, notes = "Nothing to check", []

@@ -115,6 +115,13 @@ def format_protocol(name: str, *, short: bool = False) -> str:
     return words.split(":")[0] if short else words
 
 
+def format_label_probability(label: Label | None, p_hallucinated: float | None) -> str:
+    """Return the probability of the label itself, in percent; empty if there is none."""
+    if p_hallucinated is None or label in (None, "unclear"):
+        return ""
+    return format_percent(p_hallucinated if label == "hallucinated" else 1.0 - p_hallucinated)
+
+
 def format_place(place: Passage | Quote) -> str:
     """Return the source with its page; an image has none."""
     return format_source(place)

@@ -198,7 +198,7 @@ def _build_reflection_schema(numbers: Sequence[int]) -> Mapping[str, Any]:
 
 
 def _check_changes(changes: Sequence[_Change], known: set[int]) -> None:
-    """Raise Unusable for changes that the schema cannot rule out.
+    """Raise UnusableReply for changes that the schema cannot rule out.
 
     A global change concerns a statement that rests on other, wrong ones; it never makes the
     statement supported (HaluAgent 2.3).
@@ -306,7 +306,7 @@ class LlmToolPicker(LlmAgent):
 
 
 def _check_step(reply: _Reply) -> None:
-    """Raise Unusable unless the reply is a known tool with a valid input, or a conclusion.
+    """Raise UnusableReply unless the reply is a known tool with a valid input, or a conclusion.
 
     The error's text is written for the model.
     """

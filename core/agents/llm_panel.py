@@ -215,7 +215,7 @@ class LlmSpanExtractor(SpanMarkingAgent):
 def _list_quotable(case: Case) -> tuple[str, ...]:
     """Return what of the response may be quoted: its sentences and up to so many of its words.
 
-    None if the response is too long for that.
+    Empty if the response is too long for that.
     """
     text = case.response
     words = [match.span() for match in QUOTABLE_WORD.finditer(text)]
