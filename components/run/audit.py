@@ -40,6 +40,7 @@ from components.widgets.wording import (
 from core.pipeline.audit_steps import READING_TOOLS, SEARCH_TOOL
 from core.schema.events import LabelRevision, MemoryEntry, ToolOutcome, ToolUse
 from core.schema.records import Case, Label, Passage, Statement
+from core.schema.reviews import LABELS_BY_GRAVITY
 from core.schema.run_state import RunState
 
 OUTCOME_WORDS: dict[ToolOutcome, str] = {
@@ -51,7 +52,6 @@ OUTCOME_WORDS: dict[ToolOutcome, str] = {
 MAX_TEXT_CHARS = 600
 MAX_STEPS = 40
 MAX_PASSAGES = 5
-LABELS_BY_GRAVITY: tuple[Label, ...] = ("hallucinated", "unclear", "supported")
 NOTHING_TO_CHECK = "Nothing to check"
 COLUMN_TITLES = ("", "Verdict", "Statement", "Tools", "Evidence")
 ANCHOR_PREFIX = "cp-statement"

@@ -43,7 +43,7 @@ from core.documents.retrieval import DESCRIPTION_SUFFIX
 from core.runtime.config import Settings
 from core.runtime.errors import InputError
 from core.schema.records import BoundingBox, Case, Passage, Quote, Source, Span
-from core.schema.reviews import format_category, introduce_correction
+from core.schema.reviews import LABELS_BY_GRAVITY, format_category, introduce_correction
 from core.schema.run_state import RunState
 
 CONTEXT_CHARS = 900
@@ -65,7 +65,7 @@ def draw_evidence(progress: RunState, key: str) -> None:
 
     def gravest(item: tuple[int, tuple[Passage, ...]]) -> tuple[int, int]:
         label = labels[item[0]] if item[0] < len(labels) else "unclear"
-        return ("hallucinated", "unclear", "supported").index(label), item[0]
+        return LABELS_BY_GRAVITY.index(label), item[0]
 
     for index, passages in paginate(sorted(progress.passages.items(), key=gravest), key):
         label = labels[index] if index < len(labels) else "unclear"

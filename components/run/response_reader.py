@@ -25,7 +25,6 @@ from components.review.correction import (
 )
 from components.review.correction_draft import CorrectionTarget
 from components.run.audit import (
-    LABELS_BY_GRAVITY,
     StatementRow,
     build_statement_rows,
     is_judge_unfit,
@@ -57,6 +56,7 @@ from core.runtime.errors import InputError
 from core.schema.events import SoftLabel
 from core.schema.records import Case, Label, Quote, Run, Span, WordScore, new_id
 from core.schema.reviews import (
+    LABELS_BY_GRAVITY,
     Correction,
     StatementLabel,
     combine_statement_labels,

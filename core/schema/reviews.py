@@ -13,6 +13,7 @@ AssignmentState = Literal["claimed", "submitted", "skipped", "flagged"]
 ItemState = Literal["open", "flagged", "adjudicated"]
 EvidenceStance = Literal["supports", "contradicts"]
 QueueEventKind = Literal["skipped", "flagged", "adjudicated", "opened", "imported"]
+LABELS_BY_GRAVITY: tuple[Label, ...] = ("hallucinated", "unclear", "supported")
 GoldOrigin = Literal["imported", "adjudicated", "corrected"]
 
 
@@ -183,8 +184,7 @@ class Assignment:
 def combine_statement_labels(labels: Iterable[Label]) -> Label:
     """Return the label of a response whose statements have these labels."""
     given = set(labels)
-    order: tuple[Label, ...] = ("hallucinated", "unclear", "supported")
-    return next((label for label in order if label in given), "unclear")
+    return next((label for label in LABELS_BY_GRAVITY if label in given), "unclear")
 
 
 def format_category(category: str) -> str:

@@ -1,4 +1,4 @@
-"""History: all runs, filtered by words, label, status, protocol and corrections."""
+"""History: all runs, filtered by words, document, person, dates, verdict and protocol."""
 
 from components.app.frame import draw_page_title
 from components.check.history import draw_filters, draw_runs_page

@@ -33,6 +33,7 @@ from core.exchange.rows import (
     parse_set_label,
 )
 from core.schema.records import Label
+from core.schema.reviews import LABELS_BY_GRAVITY
 
 CLAIM_FILES = {
     "sentence_math": "sentence/math*.jsonl",
@@ -74,7 +75,6 @@ FACTSCORE_LABELS, TRIPLET_LABELS = (
     load_label_meanings("factscore"),
     load_label_meanings("refchecker", "triplets"),
 )
-LABELS_WORST_FIRST: tuple[Label, ...] = ("hallucinated", "unclear", "supported")
 REFCHECKER_FILES = (
     "accurate_context/*.json",
     "noisy_context/*.json",
@@ -465,7 +465,7 @@ def load_triplets(folder: Path, task: str, split: str | None) -> Iterator[GoldRo
         group = record.text("id")
         if task == "responses":
             if labels:
-                worst = next(label for label in LABELS_WORST_FIRST if label in labels)
+                worst = next(label for label in LABELS_BY_GRAVITY if label in labels)
                 yield GoldRow(key, record.place, record.text("response"), worst, group)
             continue
         for number, (triplet, label) in enumerate(zip(triplets, labels, strict=True), start=1):
