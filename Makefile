@@ -9,7 +9,7 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 TORCH_INDEX ?=
 TORCH := $(shell sed -n 's/^\(torch==[0-9.]*\).*/\1/p' requirements.txt)
 
-.PHONY: help run test lint soak bench doctor local-model setup clean
+.PHONY: help run test test-newest lint soak bench doctor local-model setup clean
 
 help:
 	@echo "make run [PORT=8501]   serve Counterpoint on this computer"
@@ -27,6 +27,13 @@ test: setup $(VENV)/.dev
 	@$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m mypy
 	@# a worker for each of two cores: threads of libraries beside them would only wait for each other
 	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadgroup
+
+# Calls of models, with the newest litellm that is known to work beside the pinned one.
+test-newest: setup $(VENV)/.dev $(VENV)/newest
+	@PYTHONPATH=$(VENV)/newest $(PY) -c "import importlib.metadata as m; print('litellm', m.version('litellm'))"
+	@PYTHONPATH=$(VENV)/newest $(PY) -m pytest -n 2 --dist loadgroup tests/llm/test_desk_wire.py \
+	  tests/llm/test_stream_end.py tests/llm/test_limits.py tests/agents/test_rosters.py \
+	  tests/test_with_models.py
 
 lint: setup $(VENV)/.dev
 	@$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m mypy
@@ -63,6 +70,9 @@ $(VENV)/.local: $(VENV)/.packages requirements-local.txt
 $(VENV)/.dev: $(VENV)/.packages $(VENV)/.local requirements-dev.txt
 	@$(PIP) -r requirements-dev.txt
 	@touch $@
+
+$(VENV)/newest: $(VENV)/.packages requirements-newest.txt
+	@rm -rf $@ && $(PIP) --no-deps --target $@ -r requirements-newest.txt && touch $@
 
 clean:
 	rm -rf $(VENV) .models .pytest_cache .mypy_cache .ruff_cache .hypothesis
