@@ -35,6 +35,7 @@ from components.run.audit import (
     StatementRow,
     build_statement_rows,
     has_audit,
+    list_statement_labels,
     list_whole_response_calls,
     summarize_statements,
 )
@@ -87,7 +88,7 @@ from core.pipeline.audit_steps import SEARCH_TOOL
 from core.review.people import list_visible_answers
 from core.review.queue_ranking import load_policy
 from core.schema.events import ToolUse
-from core.schema.records import Case, Run, Span
+from core.schema.records import Case, Label, Run, Span
 from core.schema.reviews import Correction, GoldAnswer, format_category
 from core.schema.run_state import RunState, fold_events
 from core.store import Store
@@ -119,10 +120,9 @@ def build_report(
     summary += [Paragraph([Words("Question: ", "quiet"), Words(case.question)])] * bool(
         case.question
     )
-    if has_audit(progress):
-        rows = build_statement_rows(progress)
-        heads = ("", "Statement", "Machine" if person else "Verdict", "What was found")
-        cells = _list_statement_cells(case, rows, spans)
+    if len(progress.statements) > 1 or has_audit(progress):
+        heads = ("", "Statement", "Verdict", "What was found")
+        cells = _list_statement_cells(case, progress, spans, person)
         summary.append(ReportTable(heads, (4, 39, 16, 41), cells))
     else:
         summary.append(Paragraph(_mark_words(case.response, 0, spans), "text"))
@@ -132,7 +132,7 @@ def build_report(
     return Report(
         clip_text(run.name or case.response, MAX_SUMMARY_CHARS),
         summary,
-        _list_sections(run, case, progress, corrections),
+        _list_sections(run, case, progress, corrections, spans),
     )
 
 
@@ -184,25 +184,43 @@ def _list_verdict_blocks(
 
 
 def _list_statement_cells(
-    case: Case, rows: Sequence[StatementRow], spans: Sequence[Span]
+    case: Case, progress: RunState, spans: Sequence[Span], person: PersonVerdict | None
 ) -> list[list[Line]]:
-    """Return the whole response as rows: each statement, its label, what sources say of it."""
+    """Return the whole response as rows: each statement, its label, what sources say of it.
+
+    A label that the person gave stands before the machine's.
+    """
     cells: list[list[Line]] = []
     place = 0
-    for row in sorted(rows, key=lambda row: row.statement.start):
+    labels = dict(zip(sorted(progress.statements), list_statement_labels(progress), strict=False))
+    given = {(one.start, one.end): one.label for one in person.statements} if person else {}
+    for row in sorted(build_statement_rows(progress), key=lambda row: row.statement.start):
         start, end = row.statement.start, row.statement.end
         if between := case.response[place:start].strip():
             cells.append([[], [Words(between)], [], []])
         marked = _mark_words(case.response[start:end], start, spans)
-        cells.append([[Words(str(row.number))], marked, *_describe_statement(row)])
+        verdict, found = _describe_statement(row, labels.get(row.statement.index), spans)
+        if label := given.get((start, end)):
+            style: TextStyle = "wrong" if label == "hallucinated" else "strong"
+            machine = Words("\nMachine: ", "quiet")
+            verdict = [Words(LABEL_WORDS[label], style), machine, *verdict]
+        cells.append([[Words(str(row.number))], marked, verdict, found])
         place = max(place, end)
     if rest := case.response[place:].strip():
         cells.append([[], [Words(rest)], [], []])
     return cells
 
 
-def _describe_statement(row: StatementRow) -> list[Line]:
+def _describe_statement(
+    row: StatementRow, label: Label | None, spans: Sequence[Span]
+) -> list[Line]:
+    """Return the machine's label of the statement, and what was found."""
     memory = row.memory
+    if memory is None and label is not None:
+        start, end = row.statement.start, row.statement.end
+        quotes = [s.quote for s in spans if s.start < end and start < s.end and s.quote]
+        said = [Words(f"“{clip_text(q.text, MAX_FINDING_CHARS)}”\n") for q in quotes[:1]]
+        return [[Words(LABEL_WORDS[label], "wrong" if label == "hallucinated" else "")], said]
     if memory is None:
         return [[Words("Not checked", "quiet")], []]
     if not memory.is_checkable:
@@ -262,13 +280,19 @@ def _describe_sources(progress: RunState) -> Line:
 
 
 def _list_sections(
-    run: Run, case: Case, progress: RunState, corrections: Sequence[Correction]
+    run: Run,
+    case: Case,
+    progress: RunState,
+    corrections: Sequence[Correction],
+    shown: Sequence[Span],
 ) -> list[ReportSection]:
+    """Return the details; the spans `shown` are in the summary already."""
     sections = []
     if corrections:
         said = [Paragraph([Words(_describe_correction(one))]) for one in corrections]
         sections.append(ReportSection("What people said", said))
-        if progress.spans and not has_audit(progress):
+        is_shown = has_audit(progress) or progress.spans == shown
+        if progress.spans and not is_shown:
             machine = _make_span_table(progress.spans)
             sections.append(ReportSection("Words that the machine marked", [machine]))
     if corrected := _list_corrected_blocks(case, progress):
@@ -349,7 +373,7 @@ def _make_state_section(run: Run, case: Case, progress: RunState) -> ReportSecti
     problems = [p.message for p in progress.problems if p.message != cause and not p.source]
     judgement = progress.judgement
     has_views = judgement is not None and judgement.readers and not has_audit(progress)
-    views = describe_readers(judgement) if judgement and has_views else ""
+    views = describe_readers(judgement).replace("; ", "\n") if judgement and has_views else ""
     agents = [f"{role.role}: {role.agent}" for role in progress.roles]
     built_in = bool(progress.roles) and all(role.built_in for role in progress.roles)
     own = ["By the built-in engine: no language model was asked."] if built_in else []

@@ -1,6 +1,7 @@
 // A response beside its sources: statements that are read, agreed with or corrected with one key.
 
 const LABELS = ["supported", "hallucinated", "unclear"];
+const CARD_SEEN = 120; // pixels of the card that must be in view
 const PAUSE = 120; // milliseconds: a key held down goes over statements without asking for each source
 
 class StatementEditor extends Editor {
@@ -149,6 +150,10 @@ class StatementEditor extends Editor {
     const numbers = event.target.closest(".cp-st-mark")?.dataset.marks.split(" ").map(Number) || [];
     const mark = numbers.find((number) => this.isShown(number)) ?? null;
     this.choose(one.dataset.id, mark === null ? 0 : (this.data.marks[mark].place ?? 0), mark);
+    // On a phone the card stands below the response.
+    if (this.card.getBoundingClientRect().top > innerHeight - CARD_SEEN) {
+      this.card.scrollIntoView({ block: "center", behavior: "smooth" });
+    }
   }
 
   onKey(event) {

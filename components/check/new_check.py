@@ -469,7 +469,8 @@ def describe_expected_cost(roster: str, sources: Sequence[str]) -> str:
         expected = describe_expectation(
             store, entries, [(texts["response"], texts["question"])], plan
         )
-        return f"{format_count(len(entries), 'source')} · {expected}"
+        usable = sum(entry.status != "refused" for entry in entries)
+        return f"{format_count(usable, 'source')} · {expected}"
 
 
 def start_check() -> None:

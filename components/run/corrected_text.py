@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import streamlit as st
+from rapidfuzz import fuzz
 
 from components.review.correction import choose_label
 from components.review.correction_draft import CorrectionTarget, make_form_key, save_draft
@@ -25,6 +26,7 @@ from core.schema.records import Case, Run, Span
 from core.schema.run_state import RunState
 
 MAX_CHANGE_CHARS = 120
+MIN_TEXT_SIMILARITY = 50  # from which a right answer is the whole text anew, no phrase about it
 MAX_SUMMARY_CHARS = 80  # characters of a line that is read at a glance
 MARKED_VALUES_AUTHOR = "the values beside the marked words"
 
@@ -61,7 +63,8 @@ def list_changes(
     if person is not None:
         if person.label != "hallucinated":
             return [], ""
-        if answer := person.corrected_answer.strip():
+        answer = person.corrected_answer.strip()
+        if fuzz.ratio(answer, case.response) >= MIN_TEXT_SIMILARITY:
             return find_text_edits(case.response, answer), person.author
         edits = {
             (span.start, span.end): TextEdit(span.start, span.end, span.instead, span.p)

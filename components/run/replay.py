@@ -21,12 +21,13 @@ from components.run.transcript import OpenTurn, split_rounds
 from components.run.verdict import render_verdict
 from components.widgets.controls import draw_button, draw_link, get_component
 from components.widgets.html import draw_html, number_spans, render_marked_text
-from components.widgets.wording import escape_markdown, format_duration
+from components.widgets.wording import clip_text, escape_markdown, format_duration
 from core.schema.events import Event, TurnStarted
 from core.schema.records import Case, Run, Turn
 from core.schema.run_state import RunState, fold_events
 
 TICK_SECONDS = 0.25
+MAX_TITLE_CHARS = 40
 PACES = ("recorded", "reading")
 SPEEDS = (0.5, 1.0, 2.0, 4.0)
 WORDS_PER_SECOND = 3.5
@@ -130,7 +131,9 @@ def draw_replay(run: Run, case: Case) -> None:
     st.session_state.setdefault(f"{key}.position", 0.0)
     with st.container(key="replay-head"):
         left, right = st.columns([4, 1], vertical_alignment="center")
-        left.title("Replay", anchor=False)
+        title = f"{clip_text(run.name or case.response, MAX_TITLE_CHARS)} · Replay"
+        st.set_page_config(page_title=f"{title} · Counterpoint")
+        left.title(escape_markdown(title), anchor=False)
         left.caption("Plays back a stored debate; nothing is computed again.")
         with right:
             draw_link("pages/check/run.py", "Back to the run", "arrow_back", run=run.id)

@@ -560,11 +560,12 @@ def build_statement_correction(
 
 
 def describe_corrected_statements(rows: Sequence[ReaderRow], labels: Mapping[str, Label]) -> str:
-    """Say which statements got another label than the machine's: “Statements 4, 9: supported”."""
+    """Say which statements got another label: “Changed: statements 4, 9: supported”."""
     parts = []
     for label in LABELS_BY_GRAVITY:
         changed = [r for r in rows if labels.get(r.id) == label and label != r.machine]
         if changed:
             numbers = ", ".join(str(row.row.number) for row in changed)
             parts.append(f"{'statements' if len(changed) > 1 else 'statement'} {numbers}: {label}")
-    return "; ".join(parts).capitalize() or "Every statement keeps the label it had"
+    words = "; ".join(parts)
+    return f"Changed: {words}" if words else "Every statement keeps the label it had"

@@ -40,11 +40,12 @@ from components.widgets.wording import (
     format_time,
 )
 from core.baseline.wording import shorten
+from core.documents.segmentation import is_ended
 from core.learning.agent_answers import name_agents
 from core.learning.learned_consensus import CONSENSUS_RECORD_KIND, ConsensusOpinion, form_opinion
 from core.runtime.errors import ConfigError
 from core.schema.records import Judgement, Label, Quote, ReaderStance, Span, Verdict
-from core.schema.reviews import Correction, GoldAnswer, format_category
+from core.schema.reviews import Correction, GoldAnswer, StatementLabel, format_category
 from core.schema.run_state import RunState
 from core.store import open_store
 from core.store.sqlite import ChangeMark
@@ -237,6 +238,7 @@ class PersonVerdict:
     reason: str = ""
     corrected_answer: str = ""
     spans: tuple[Span, ...] = ()
+    statements: tuple[StatementLabel, ...] = ()
     is_settled: bool = False
     others: tuple[tuple[str, Label], ...] = ()
 
@@ -257,6 +259,7 @@ def find_person_verdict(
         leading.reason,
         leading.corrected_answer,
         leading.spans if leading.label == "hallucinated" else (),
+        leading.statements if isinstance(leading, Correction) else (),
         is_settled=bool(settled),
         others=tuple((author, newest[author]) for author in newest if author != leading.author),
     )
@@ -298,7 +301,8 @@ def render_verdict(
 
 def _render_person_verdict(person: PersonVerdict, verdict: Verdict | None) -> Html:
     sign = element("span", format_label(person.label), class_="cp-verdict-sign")
-    why = [f"{person.reason.strip()} "] if person.reason.strip() else []
+    reason = person.reason.strip()
+    why = [f"{reason} " if is_ended(reason) else f"{reason}. "] if reason else []
     if worst := _find_strongest_span(person.spans):
         why.append(f"{_word_span(worst)}.")
     others = [f"{author} says {LABEL_WORDS[label].lower()}" for author, label in person.others]
@@ -371,7 +375,7 @@ def _finding_html(verdict: Verdict, progress: RunState) -> list[Html]:
     if quote is not None:
         words = clip_around(quote.text, worst.instead if worst else "", MAX_QUOTE_CHARS)
         lead = "The source: " if worst else "The source says so: "
-        said = element("span", f"“{words}”", title=quote.text if words != quote.text else None)
+        said = element("bdi", f"“{words}”", title=quote.text if words != quote.text else None)
         parts.append(element("span", lead, said, f" ({format_place(quote)})"))
     return parts
 

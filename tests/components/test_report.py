@@ -73,6 +73,7 @@ from core.schema.events import (
 from core.schema.records import (
     BoundingBox,
     Judgement,
+    Label,
     Passage,
     Plan,
     Quote,
@@ -83,7 +84,14 @@ from core.schema.records import (
     Turn,
     Verdict,
 )
-from core.schema.reviews import Correction, EvidenceMark, GoldAnswer, ImageBox, Ratings
+from core.schema.reviews import (
+    Correction,
+    EvidenceMark,
+    GoldAnswer,
+    ImageBox,
+    Ratings,
+    StatementLabel,
+)
 from core.schema.run_state import RunState, fold_events
 from tests import audits_told
 from tests.fakes import make_case
@@ -197,6 +205,32 @@ def test_a_person_s_decision_and_marks_come_before_the_machine_s_verdict() -> No
     gold = GoldAnswer("g", CASE.id, "Karl", 300.0, "adjudicated", "supported")
     settled = build_markdown_report(RUN, CASE, progress(), [said], CARD, golds=[gold])
     assert "**Settled by Karl: Supported**" in settled
+
+
+def test_a_debate_on_several_statements_has_their_table_with_the_person_s_labels() -> None:
+    case = make_case("The tower is 512 m tall. It is red.")
+    labels: tuple[Label, ...] = ("hallucinated", "supported")
+    made = fold_events(
+        [
+            RunStarted(100.0, case, Plan(), ()),
+            StatementFound(100.1, Statement(0, 0, 24, case.response[:24], case.response[:24])),
+            StatementFound(100.1, Statement(1, 25, 35, case.response[25:], case.response[25:])),
+            JudgementReached(
+                109.0, Judgement("J", "hallucinated", "wrong", statement_labels=labels), 1.0
+            ),
+            LabelPredicted(109.5, VERDICT),
+            SpanAdjudicated(109.6, SPAN, True, "kept"),
+            RunFinished(110.0, VERDICT, 10.0),
+        ]
+    )
+    given = StatementLabel(25, 35, "unclear")
+    said = replace(SAID[0], label="hallucinated", spans=(SPAN,), statements=(given,))
+    text = build_markdown_report(RUN, case, made, [said], None)
+    first, second = (line for line in text.splitlines() if re.match(r"\| [12] \| (The|It)", line))
+    assert "**512 m**" in first
+    assert "**Hallucinated** | “The tower is 412 m tall.”" in first
+    assert "**Unclear**<br>Machine: Supported" in second
+    assert "Words that the machine marked" not in text, "they are the person's, told above"
 
 
 def test_a_report_begins_with_the_run_s_name_or_the_claim_s_first_words() -> None:

@@ -117,14 +117,14 @@ def test_marks_are_accepted_where_every_wrong_statement_has_one() -> None:
     correction = corrected({**AS_MACHINE, "2": "supported", "3": "unclear"})
     assert [span.text for span in correction.spans] == ["Monday"]
     assert correction.accepted_all
-    assert correction.reason == "Statement 4: unclear; statement 3: supported"
+    assert correction.reason == "Changed: statement 4: unclear; statement 3: supported"
 
 
 def test_marks_in_a_statement_that_is_right_are_rejected() -> None:
     correction = corrected(dict.fromkeys(map(str, range(4)), "supported"))
     assert correction.label == "supported"
     assert [span.text for span in correction.rejected] == ["Monday"]
-    assert correction.reason == "Statements 2, 3, 4: supported"
+    assert correction.reason == "Changed: statements 2, 3, 4: supported"
 
 
 def test_some_labels_are_enough_only_if_one_is_hallucinated() -> None:

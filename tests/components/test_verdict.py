@@ -290,6 +290,8 @@ def test_the_corrected_text_follows_the_person_else_the_machine() -> None:
     )
     assert corrected(said("Mira", "hallucinated", corrected_answer=answer)) == answer
     assert corrected(said("Mira", "supported", spans=(own,))) == TEXT
+    phrase = said("Mira", "hallucinated", spans=(own,), corrected_answer="1932")
+    assert "opened in the year after" in corrected(phrase), "a phrase is not the whole text"
     twice = (own, replace(own, category="number_or_date", instead="1932"))
     assert "opened in the year after" in corrected(said("Mira", "hallucinated", spans=twice))
 

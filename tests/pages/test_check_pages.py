@@ -438,7 +438,7 @@ def test_checking_again_with_another_source_makes_a_new_case(
 
 def test_a_replay_is_marked_and_steps(app: OpenApp, run_id: str) -> None:
     at = app("pages/check/replay.py", run=run_id)
-    assert at.title[0].value == "Replay"
+    assert at.title[0].value.endswith("· Replay")
     key = f"replay.{run_id}"
     assert "disagrees" not in drawn(at)
     at.button(key=f"{key}.step").click().run()

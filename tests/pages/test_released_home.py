@@ -48,7 +48,7 @@ def test_every_run_of_an_earlier_home_is_drawn_and_replayed(app: OpenApp, releas
     for run_id in first.values():
         assert len(app("pages/check/run.py", run=run_id).get("tab")) >= 2
         replay = app("pages/check/replay.py", run=run_id)
-        assert replay.title[0].value == "Replay"
+        assert replay.title[0].value.endswith("· Replay")
     retrain = app("pages/learn/retrain.py")
     assert any(version in frame.value.to_string() for frame in retrain.dataframe)
     folder = released / "models" / version
