@@ -52,7 +52,7 @@ def test_a_run_says_how_often_verdicts_at_its_level_were_right(
     assert "past verdict" not in shown(at)
     project_id = fill(site.home, near, 3, 1)
     at.run()
-    assert "Only 4 past verdicts at this level were looked at: too few to say" in shown(at)
+    assert "past verdicts" not in shown(at), "four say less than what was measured on public data"
     with open_store(site.home) as store:
         for n in range(4, 30):
             add_run(store, f"{near}-{n}", near, project=project_id)
@@ -101,8 +101,9 @@ def test_a_lead_fits_the_limit_and_the_run_says_who_decides(site: Site, run_id: 
     assert "nothing is answered by itself" in " ".join(m.value for m in at.markdown)
     run = site.open("pages/check/run.py", run=run_id)
     assert "answers nothing by itself yet" in shown(run)
-    history = site.open("pages/check/history.py")
-    assert set(history.dataframe[0].value["People say"]) >= {"⚑ to decide", "Hallucinated"}
+    history = shown(site.open("pages/check/history.py"))
+    assert "⚑ to decide" in history
+    assert "says hallucinated" in history
     queue = site.open("pages/review/pending.py")
     assert all(why.endswith("for people to decide") for why in queue.dataframe[0].value["Why"])
 
