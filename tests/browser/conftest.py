@@ -138,9 +138,11 @@ def check_prepared(page: Page, place: int = 0) -> None:
 
 def open_way(page: Page) -> None:
     """Open New check's line with protocol and models."""
+    settle(page)  # a rerun under way would close a list that is opened meanwhile
     way = page.locator(".st-key-new-way summary")
     way.click()
     page.get_by_role("combobox", name="Models").wait_for()
+    settle(page)
 
 
 def verdict(page: Page) -> str:
