@@ -105,7 +105,7 @@ def test_labels_of_statements_are_saved_as_one_correction(
     ]
     assert [span.text for span in corrections[0].spans] == ["Monday"]
     assert [span.text for span in corrections[1].rejected] == ["Monday"]
-    assert corrections[1].reason == "Statements 2, 3, 4: supported"
+    assert corrections[1].reason == "Changed: statements 2, 3, 4: supported"
     # The form keeps them as long as it says the same of the whole.
     at.button(key=f"run.{ID}.correct.choose.supported").click().run()
     at.text_area(key=f"run.{ID}.correct.reason").set_value("read again").run()
