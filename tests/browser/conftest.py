@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -10,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, sync_playwright
+from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 from tests.browser.serving import FLAGS, ROOT, Server, free_port
 from tests.needs import chromium, need
@@ -143,6 +145,22 @@ def open_way(page: Page) -> None:
     way.click()
     page.get_by_role("combobox", name="Models").wait_for()
     settle(page)
+
+
+def choose(page: Page, box: Locator, option: str | re.Pattern[str]) -> None:
+    """Choose from a list, which a redraw of the page may close while it is being opened."""
+    wanted = page.get_by_role("option", name=option)
+    for _ in range(10):
+        settle(page)
+        box.click()
+        try:
+            wanted.click(timeout=3000)
+        except PlaywrightTimeoutError:
+            page.keyboard.press("Escape")
+        else:
+            settle(page)
+            return
+    raise AssertionError(f"the list never showed {option!r}")
 
 
 def verdict(page: Page) -> str:

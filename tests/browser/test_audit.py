@@ -18,7 +18,7 @@ from core.schema.events import SpanProposed, WordsScored
 from core.schema.records import Plan, Run, Span, WordScore
 from core.store import open_store
 from tests.audits_told import CASE, told
-from tests.browser.conftest import open_way, settle, verdict
+from tests.browser.conftest import choose, open_way, settle, verdict
 from tests.browser.serving import Server
 from tests.documents.builders import pdf
 
@@ -57,8 +57,8 @@ def written(folder: Path, name: str, content: str | bytes) -> Path:
 def audit(page: Page, response: str, *files: Path) -> None:
     """Choose to audit, type the response, give sources, press Check, wait for the verdict."""
     open_way(page)
-    page.get_by_role("combobox", name=re.compile("How to check")).press("ArrowDown")
-    page.get_by_role("option", name=re.compile("^Audit")).click()
+    ways = page.get_by_role("combobox", name=re.compile("How to check"))
+    choose(page, ways, re.compile("^Audit"))
     expect(page.get_by_text(re.compile("fits a long response"))).to_be_visible()
     page.get_by_label("Text to check").fill(response)
     page.locator('[data-testid="stFileUploader"] input[type=file]').first.set_input_files(files)

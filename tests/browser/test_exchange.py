@@ -14,7 +14,7 @@ from core.pipeline.single_check import CaseDraft, store_case
 from core.review.people import ensure_project
 from core.schema.records import Member, Plan, Project
 from core.store import open_store
-from tests.browser.conftest import settle
+from tests.browser.conftest import choose, settle
 from tests.browser.serving import Server
 
 MakeServer = Callable[..., Server]
@@ -75,8 +75,7 @@ def test_what_is_downloaded_is_of_the_project_at_hand(
     make_server: MakeServer, open_page: OpenPage, run_of_second: str
 ) -> None:
     page = open_page(make_server(), "/project")
-    page.get_by_role("combobox", name="Project").first.click()
-    page.get_by_role("option", name="Second").click()
+    choose(page, page.get_by_role("combobox", name="Project").first, "Second")
     page.get_by_label("Name").and_(page.locator('[value="Second"]')).wait_for()
     settle(page)
     page.get_by_role("link", name="Import / export").click()

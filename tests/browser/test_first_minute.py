@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import open_way, settle, verdict
+from tests.browser.conftest import choose, open_way, settle, verdict
 from tests.browser.serving import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -61,8 +61,7 @@ def test_the_line_with_protocol_and_models_opens_and_says_what_was_chosen(
     expect(line).to_contain_text("Debate in turn (CEDA) · built-in, runs on this computer")
     expect(page.get_by_role("combobox", name="How to check")).to_be_hidden()
     open_way(page)
-    page.get_by_role("combobox", name="How to check").click()
-    page.get_by_role("option", name="Single judge").click()
+    choose(page, page.get_by_role("combobox", name="How to check"), "Single judge")
     expect(line).to_contain_text("Single judge · built-in")
     expect(page.get_by_role("combobox", name="Models")).to_be_visible()
 

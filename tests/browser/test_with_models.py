@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 
 from core.agents.rosters import make_single_model_roster
 from core.store import open_store
-from tests.browser.conftest import open_way, settle
+from tests.browser.conftest import choose, open_way, settle
 from tests.browser.serving import Server, free_port
 from tests.llm.cast import Cast, judged, role_of
 from tests.llm.loopback import Asked, Reply, loopback
@@ -40,9 +40,8 @@ def keep_roster(home: Path, base: str) -> None:
 
 def choose_roster(page: Page) -> None:
     open_way(page)
-    page.get_by_role("combobox", name=re.compile("Models")).click()
-    page.get_by_role("option", name=re.compile("house models")).click()
-    settle(page)
+    models = page.get_by_role("combobox", name=re.compile("Models"))
+    choose(page, models, re.compile("house models"))
 
 
 def type_key(page: Page) -> None:
