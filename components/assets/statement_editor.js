@@ -44,7 +44,7 @@ class StatementEditor extends Editor {
     if (this.active === undefined || !this.item()) [this.active, this.place] = [data.shown, data.place];
     if (isNew) this.build();
     this.draw();
-    if (this.isSaving && data.saves === this.saves) this.say(data.saved);
+    if (this.isSaving && data.saves === this.saves) this.say(data.problem ? `Not saved: ${data.problem}` : data.saved);
     this.isSaving &&= data.saves < this.saves;
     if (isNew) this.show();
   }
@@ -180,7 +180,8 @@ class StatementEditor extends Editor {
   sort(isSorted) {
     this.isSorted = isSorted;
     this.build();
-    this.draw();
+    if (isSorted) this.choose(this.ordered()[0].id);
+    else this.draw();
     this.show();
   }
 
@@ -324,7 +325,9 @@ class StatementEditor extends Editor {
       made("span", `cp-tag cp-${said}`, head).textContent = `${this.data.signs[said]} ${this.data.words[said]}`;
     }
     const lines = row.lines.map((words) => this.line(words));
-    const marks = row.marks.filter((number) => this.isShown(number) && this.data.marks[number].title);
+    const shown = row.marks.filter((number) => this.isShown(number) && this.data.marks[number].title);
+    const marks = shown.filter((number) => this.data.marks[number].kind);
+    const suspected = shown.filter((number) => !this.data.marks[number].kind);
     lines.push(...marks.slice(0, SHOWN_AT_ONCE).map((number) => {
       const { words, title } = this.data.marks[number];
       const line = made("div");
@@ -333,6 +336,10 @@ class StatementEditor extends Editor {
       if (number === this.mark) line.style.fontWeight = "600";
       return line;
     }));
+    if (suspected.length) {
+      const words = suspected.map((number) => `“${this.data.marks[number].words}” ${this.data.marks[number].title}`);
+      lines.push(this.line(`Suspected words: ${words.join(", ")}`));
+    }
     const choices = made("div", "cp-st-choices");
     const isAgreed = row.machine && row.isCheckable;
     if (isAgreed) choices.append(this.choice("a", `Agree: ${this.data.words[row.machine].toLowerCase()}`, () => this.agree()));

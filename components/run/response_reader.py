@@ -50,7 +50,7 @@ from components.widgets.wording import (
     format_label,
     format_label_probability,
     format_percent,
-    format_place,
+    format_source,
 )
 from core.runtime.errors import InputError
 from core.schema.events import SoftLabel
@@ -151,8 +151,8 @@ def list_reader_marks(progress: RunState) -> list[ReaderMark]:
         ReaderMark(s.start, s.end, s.p, s.category, describe_span(s), False, s.quote)
         for s in progress.spans
     ]
-    places = {(mark.start, mark.end) for mark in marks}
-    dropped = [span for span in progress.proposed if (span.start, span.end) not in places]
+    kept = [(mark.start, mark.end) for mark in marks]
+    dropped = [span for span in progress.proposed if (span.start, span.end) not in kept]
     marks += [
         ReaderMark(s.start, s.end, s.p, s.category, describe_span(s), True, s.quote)
         for s in dropped
@@ -162,7 +162,7 @@ def list_reader_marks(progress: RunState) -> list[ReaderMark]:
     return marks + [
         ReaderMark(s.start, s.end, s.p, UNKNOWN_KIND, format_percent(s.p), True)
         for s in scored
-        if s.p >= MIN_SHOWN_P and (s.start, s.end) not in places
+        if s.p >= MIN_SHOWN_P and not any(start <= s.start and s.end <= end for start, end in kept)
     ]
 
 
@@ -265,7 +265,7 @@ def _dump_row(row: ReaderRow, before: str, gravity: int, marks: Sequence[ReaderM
         "lines": row.lines,
         "marks": row.marks,
         "pieces": cut_pieces(row, marks),
-        "places": [(format_place(place), how, place.text) for place, how in row.places],
+        "places": [(format_source(place), how, place.text) for place, how in row.places],
         "before": before,
         "gravity": gravity,
     }
@@ -346,6 +346,7 @@ def draw_reader(
         | to_plain(reader)
         | {
             "source": _load_source(rows, reader, key),
+            "problem": st.session_state.get(f"{key}.problem", ""),
             "saved": "saved" if is_saved else "not saved yet" if reader.labels else "",
             "categories": [],
             "locked": not is_over,

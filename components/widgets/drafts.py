@@ -108,8 +108,8 @@ def watch_fields(
         get_component("drafts")(
             key=key,
             data={
-                "fields": {name: _css_class(widget) for name, widget in fields.items()},
-                "focus": _css_class(focus),
+                "fields": {name: get_css_class(widget) for name, widget in fields.items()},
+                "focus": get_css_class(focus),
                 "stamp": stamp,
                 "pause": PAUSE_MILLISECONDS,
                 "shortcuts": shortcuts,
@@ -120,6 +120,6 @@ def watch_fields(
         )
 
 
-def _css_class(key: str) -> str:
+def get_css_class(key: str) -> str:
     """Return the key as Streamlit writes it into the CSS class of the widget's element."""
     return "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "-" for c in key)

@@ -96,7 +96,10 @@ def build_run_condition(
 
 @dataclass(frozen=True)
 class RunRow:
-    """A run as History lists it; `sources` are the names of its files."""
+    """A run as History lists it; `sources` are the names of its files.
+
+    The newest correction leads, or what a lead settled, which is `is_settled`.
+    """
 
     run: Run
     response: str
@@ -106,6 +109,7 @@ class RunRow:
     corrected_by: str
     corrections: int
     sources: tuple[str, ...]
+    is_settled: bool = False
 
 
 class Runs(Repository):
@@ -272,20 +276,28 @@ class Runs(Repository):
             "(SELECT json_group_array(l.name) FROM library l WHERE l.project_id = r.project_id AND "
             " l.source_id IN (SELECT value FROM json_each(c.payload, '$.documents') UNION ALL "
             " SELECT value FROM json_each(c.payload, '$.images'))) AS sources, "
-            "coalesce((SELECT json_array(label, author) FROM golds g WHERE g.case_id = r.case_id "
-            " AND json_extract(g.payload, '$.origin') != 'imported' ORDER BY rowid DESC LIMIT 1), "
-            "(SELECT json_array(label, author) FROM standing k WHERE k.run_id = r.id "
-            " ORDER BY at DESC, place DESC LIMIT 1), '[null, \"\"]') AS corrected "
+            "coalesce((SELECT json_array(label, author, 1) FROM golds g "
+            " WHERE g.case_id = r.case_id AND json_extract(g.payload, '$.origin') != 'imported' "
+            " ORDER BY rowid DESC LIMIT 1), "
+            "(SELECT json_array(label, author, 0) FROM standing k WHERE k.run_id = r.id "
+            " ORDER BY at DESC, place DESC LIMIT 1), '[null, \"\", 0]') AS corrected "
             f"{source} ORDER BY r.started_at DESC, r.id LIMIT ? OFFSET ?",
             [*values, limit, offset],
         )
         page_rows = []
         for row in rows:
-            label, by = json.loads(row["corrected"])
+            label, by, is_settled = json.loads(row["corrected"])
             texts = {name: row[name] for name in ("response", "question", "author", "corrections")}
             run, sources = _parse_run(row, now, lease), tuple(json.loads(row["sources"]))
             page_rows.append(
-                RunRow(run, corrected_label=label, corrected_by=by, sources=sources, **texts)
+                RunRow(
+                    run,
+                    corrected_label=label,
+                    corrected_by=by,
+                    sources=sources,
+                    is_settled=bool(is_settled),
+                    **texts,
+                )
             )
         return page_rows, total
 

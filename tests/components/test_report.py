@@ -52,7 +52,7 @@ from components.widgets.wording import (
     break_long_words,
     escape_markdown,
     format_percent,
-    format_place,
+    format_source,
 )
 from core.schema.events import (
     DebateDecided,
@@ -421,7 +421,7 @@ def test_file_names_break_at_dots_and_dashes(text: str, parts: str) -> None:
     ("name", "words"), [("chart.png", "chart.png"), ("report.pdf", "report.pdf, p. 1")]
 )
 def test_an_image_has_no_pages(name: str, words: str) -> None:
-    assert format_place(Quote("4120", "verified", source=name, page=1)) == words
+    assert format_source(Quote("4120", "verified", source=name, page=1)) == words
 
 
 def test_a_replay_at_recorded_pace_keeps_the_times() -> None:

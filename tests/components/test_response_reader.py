@@ -59,6 +59,7 @@ def test_what_was_kept_is_strong_and_what_was_dropped_or_is_suspected_is_weak() 
         WordScore(length, length + 3, 0.3),
         WordScore(0, 3, 0.05),
         WordScore(day, day + 6, 0.9),
+        WordScore(day, day + 3, 0.9),
     )
     events = [*told(), SpanProposed(12.0, marked("6 years.")), WordsScored(12.1, "A", scores, 0.5)]
     marks = list_reader_marks(fold_events(events))
