@@ -187,7 +187,7 @@ def _store_upload(name: str, data: bytes) -> UploadResult:
             )
         except ReviewError as error:
             return UploadResult(refusal=str(error))
-    state.get_prereading().submit(entry.id, entry.name)
+    state.get_background_reader().submit(entry.id, entry.name)
     return UploadResult(entry.id)
 
 
@@ -219,7 +219,7 @@ def _keep_reading(entries: Sequence[LibraryEntry]) -> bool:
     """Return True while any is being read; resubmit those whose reader is gone."""
     waiting = [entry for entry in entries if entry.status in ("waiting", "reading")]
     for entry in waiting:
-        state.get_prereading().submit(entry.id, entry.name)
+        state.get_background_reader().submit(entry.id, entry.name)
     return bool(waiting)
 
 
@@ -231,7 +231,7 @@ def _draw_entries(entries: Sequence[LibraryEntry]) -> None:
         if entry.status == "ready":
             facts = [describe_entry(entry)]
         else:
-            note = state.get_prereading().note(entry.id) or "waiting to be read"
+            note = state.get_background_reader().note(entry.id) or "waiting to be read"
             facts = [format_bytes(entry.size), note]
         words = " · ".join(
             [f"**{escape_markdown(entry.name)}**", *map(escape_markdown, filter(None, facts))]

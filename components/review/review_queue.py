@@ -255,7 +255,7 @@ def draw_progress() -> None:
     with state.open_store() as store:
         project, person = state.get_project(store), state.get_person(store)
         _fill_queue(store, project.id, now)
-        state.get_reordering().ask(store, project.id, project.people_each)
+        state.get_queue_ranker().ask(store, project.id, project.people_each)
         counts = store.queue.counts(project.id, build_queue_rules(project), now)
         mine = store.queue.counts_of(project.id, person)
     total = sum(counts[name] for name in ("pending", "done", "flagged", "adjudicated"))
@@ -321,7 +321,8 @@ def open_next_item(wanted: ItemFilter) -> None:
         with state.open_store() as store:
             project, person = state.get_project(store), state.get_person(store)
             rules = build_queue_rules(project)
-            state.get_reordering().ask(store, project.id, project.people_each)  # for the next claim
+            # For the next claim.
+            state.get_queue_ranker().ask(store, project.id, project.people_each)
             with store.writing():
                 store.projects.require(project.id, person, "annotator", "review")
                 done = sum(store.queue.counts_of(project.id, person).values())

@@ -351,7 +351,7 @@ def _draw_problems(problems: list[RowProblem], unit: str) -> None:
 
 def _begin_rows(read: ParsedFile, project: Project, name: str, what: LabelUse, agent: str) -> None:
     """Bring the rows in; their documents are read afterwards."""
-    home, prereading = state.home_folder(), state.get_prereading()
+    home, prereading = state.home_folder(), state.get_background_reader()
 
     def work(one: Import) -> None:
         one.total = len(read.rows)

@@ -138,7 +138,7 @@ def _read_again(chosen: list[LibraryEntry]) -> None:
                     state.require_role(store, entry.project_id, "annotator", "read files again")
                     discard_reading(store, entry.id)
         for entry in chosen:
-            state.get_prereading().submit(entry.id, entry.name, anew=True)
+            state.get_background_reader().submit(entry.id, entry.name, anew=True)
         what = "The file is" if len(chosen) == 1 else f"{len(chosen)} files are"
         st.toast(f"{what} being read again.", icon=":material/refresh:")
 

@@ -213,7 +213,7 @@ def test_a_long_queue_is_put_in_order_while_people_work(
                 case = store_case(store, project, CaseDraft(text, id=f"case-{n}"), "Mira", 1.0 + n)
                 store.queue.add(build_imported_item(case, 1.0 + n, "hallucinated", 0.5 + n / 100))
     site.open("pages/review/pending.py")
-    assert state.get_reordering().wait(60)
+    assert state.get_queue_ranker().wait(60)
     listed = site.open("pages/review/pending.py").dataframe[0].value
     assert list(listed["Claim"][:3]) == ["Cats sleep by day.", "Bees make honey.", texts[0]]
     assert listed["Why"][1] == "unsure (70% likely hallucinated), unlike any answered"
