@@ -87,7 +87,9 @@ def test_sources_may_stand_in_the_table_itself() -> None:
 
 
 def test_a_text_in_the_table_is_the_rows_source(home: Path) -> None:
-    table = f"claim,context\nFemale cats tend to be left pawed.,{CATS!r}\nFine.,GIF89a\n"
+    claims = ("Female cats tend to be left pawed.", "Female cats tend to be right pawed.")
+    one, three = (f"{claim},{CATS!r}\n" for claim in claims)
+    table = f"claim,context\n{one}Fine.,GIF89a\n{three}"
     with open_store(home) as store:
         project = ensure_project(store, "Mira", 1.0)
         rows = read_claims("cats.csv", table.replace("'", '"').encode(), 10)
@@ -95,11 +97,11 @@ def test_a_text_in_the_table_is_the_rows_source(home: Path) -> None:
         batch = start_batch(store, jobs, project, rows, author="Mira", name="cats.csv", plan=Plan())
         for row, _ in load_batch_results(store, batch):
             assert row.run_id is None or jobs.wait(row.run_id, 60)
-        (row, run), (refused, _) = load_batch_results(store, batch)
+        (row, run), (refused, _), (same, _) = load_batch_results(store, batch)
         assert run is not None
         assert run.label == "hallucinated"
-        assert "(cats, row 1, context.txt)" in summarize_run(store, run).source_says
-    assert row.sources == ("cats, row 1, context.txt",)
+        assert "(cats, context 1.txt)" in summarize_run(store, run).source_says
+    assert row.sources == same.sources == ("cats, context 1.txt",)
     assert "is a GIF image" in refused.problem
 
 

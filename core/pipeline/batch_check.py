@@ -7,6 +7,7 @@ text itself. A row that cannot be checked says why, before anything runs; the ot
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import re
@@ -275,17 +276,19 @@ def _store_texts(
 ) -> dict[int, list[LibraryEntry]]:
     """Add the sources that the table holds itself to the library; return them by row."""
     settings, stem = store.projects.settings(), PurePath(batch.name).stem[:60]
-    return {
-        row.number: [
-            store_file(
-                store, jobs.home, batch.project_id, f"{stem}, row {row.number}, {title}.txt",
-                text.encode(), batch.author, batch.created_at, settings,
-            )
-            for title, text in row.texts
-        ]
-        for row in rows
-        if row.texts and not row.problem
-    }  # fmt: skip
+    stored: dict[str, LibraryEntry] = {}
+    by_row: dict[int, list[LibraryEntry]] = {}
+    for row in rows:
+        for title, text in () if row.problem else row.texts:
+            if text not in stored:
+                name, data = f"{stem}, {title} {len(stored) + 1}.txt", text.encode()
+                known = store.library.get(batch.project_id, hashlib.sha256(data).hexdigest())
+                stored[text] = known or store_file(
+                    store, jobs.home, batch.project_id, name, data, batch.author,
+                    batch.created_at, settings,
+                )  # fmt: skip
+            by_row.setdefault(row.number, []).append(stored[text])
+    return by_row
 
 
 def _prepare_row(
