@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
+from pathlib import PurePath
 from typing import Any
 
 import streamlit as st
@@ -54,6 +55,7 @@ from components.widgets.wording import (
     format_rows,
     format_status,
     format_time,
+    make_file_name,
 )
 from core.baseline.wording import format_count
 from core.pipeline.batch_check import (
@@ -121,7 +123,7 @@ def draw_batch(batch_id: str) -> None:
         _follow(batch)
     else:
         st.caption(_count_rows(rows))
-        _draw_results(batch_id, rows, findings, finished=True)
+        _draw_results(batch, rows, findings, finished=True)
         unfinished = sum(
             bool(row.case_id) and (run is None or can_resume(run)) for row, run in rows
         )
@@ -171,7 +173,7 @@ def _follow(batch: Batch) -> None:
     # Rows that cannot be checked are no progress.
     st.progress(1 - len(alive) / len(runs), text=_count_rows(rows))
     draw_button("Stop all", "many.stop", stop_runs, alive, batch.project_id, icon="stop")
-    _draw_results(batch.id, rows, findings, finished=False)
+    _draw_results(batch, rows, findings, finished=False)
 
 
 def _load_findings(store: Store, rows: BatchResults) -> list[RunFindings]:
@@ -190,13 +192,13 @@ def _summarize_run(ending: tuple[object, ...], _store: Store, _run: Run) -> RunF
 
 
 def _draw_results(
-    batch_id: str, rows: BatchResults, findings: Sequence[RunFindings], *, finished: bool
+    batch: Batch, rows: BatchResults, findings: Sequence[RunFindings], *, finished: bool
 ) -> None:
     _draw_problems(rows)
     base = str(st.context.url or "").rpartition("/")[0]
 
     def make_link(run_id: str) -> str:
-        return f"{base}/run?run={run_id}&batch={batch_id}"
+        return f"{base}/run?run={run_id}&batch={batch.id}"
 
     link = st.column_config.LinkColumn(display_text="Open", width=COLUMN_WIDTHS["Link"])
     chosen = draw_choice_table(
@@ -213,7 +215,7 @@ def _draw_results(
     draw_download(
         "Results (CSV)",
         lambda: format_results_csv(rows, findings, make_link),
-        f"counterpoint-{batch_id[:8]}.csv",
+        make_file_name(PurePath(batch.name).stem, batch.created_at, "csv"),
         f"many.csv.{finished}",
     )
     if chosen is not None:

@@ -62,6 +62,7 @@ from components.widgets.wording import (
     format_roster,
     format_status,
     format_time,
+    make_file_name,
 )
 from core.llm.limits import NANO_PER_CENT, format_money
 from core.pipeline.comparison import (
@@ -491,7 +492,7 @@ def _draw_rows(
         draw_download(
             "Comparison (CSV)",
             lambda: format_comparison_csv(named, left, case.response),
-            f"counterpoint-{case.id[:8]}.csv",
+            make_file_name(case.response, case.created_at, "csv"),
             "compare.csv",
         )
     if chosen is not None:
