@@ -50,7 +50,7 @@ AGE_LIMITS = {
     "a month": 30 * DAY_SECONDS,
 }
 PAGE_SIZE = 25
-ROW_HEIGHT, MAX_CLAIM_CHARS = 58, 105  # pixels and characters of three lines
+ROW_HEIGHT, MAX_CLAIM_CHARS = 64, 95  # pixels and characters of three lines
 MAX_PEOPLE_PER_ITEM = 20
 MAX_HOLD_MINUTES = 480
 MAX_CATEGORY_CHARS = 40  # characters
@@ -166,7 +166,7 @@ def _draw_page(
     if not rows:  # others have answered these items meanwhile
         st.session_state[page] = 1
         st.rerun()
-    widths = {"Claim": 270, "Why": 150, "Checked by": 100}
+    widths = {"Claim": 236, "Why": 190, "Checked by": 100}
     columns = {name: st.column_config.TextColumn(width=width) for name, width in widths.items()}
     chosen = draw_choice_table(rows, f"{key}.{first}", column_config=columns, row_height=ROW_HEIGHT)
     if (pages := -(-total // PAGE_SIZE)) > 1:
