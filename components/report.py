@@ -388,33 +388,19 @@ def _describe_correction(correction: Correction) -> str:
     return f"{correction.author}, {format_time(correction.at)}: {words}"
 
 
-def build_html_report(*run: Any, **more: Any) -> str:
-    """Return a run's report as one HTML file; the arguments are those of `build_report`."""
-    return write_html(build_report(*run, **more))
-
-
-def build_markdown_report(*run: Any, **more: Any) -> str:
-    """Return a run's report as Markdown; the arguments are those of `build_report`."""
-    return write_markdown(build_report(*run, **more))
-
-
-def build_docx_report(*run: Any, **more: Any) -> bytes:
-    """Return a run's report as a Word file; the arguments are those of `build_report`."""
-    return write_docx(build_report(*run, **more))
-
-
-def build_pdf_report(*run: Any, **more: Any) -> bytes:
-    """Return a run's report as a PDF; the arguments are those of `build_report`."""
-    return write_pdf(build_report(*run, **more))
-
-
-# By the ending of the file: what the button says, its icon, and what makes the file.
-REPORT_FORMATS: Mapping[str, tuple[str, str, Callable[..., str | bytes]]] = {
-    "html": ("Report (HTML)", "description", build_html_report),
-    "pdf": ("Report (PDF)", "picture_as_pdf", build_pdf_report),
-    "docx": ("Report (Word)", "docs", build_docx_report),
-    "md": ("Report (Markdown)", "markdown", build_markdown_report),
+# By the ending of the file: what the button says, its icon, and what writes the file.
+REPORT_FORMATS: Mapping[str, tuple[str, str, Callable[[Report], str | bytes]]] = {
+    "html": ("Report (HTML)", "description", write_html),
+    "pdf": ("Report (PDF)", "picture_as_pdf", write_pdf),
+    "docx": ("Report (Word)", "docs", write_docx),
+    "md": ("Report (Markdown)", "markdown", write_markdown),
 }
+
+
+def write_report(file_format: str, *run: Any) -> str | bytes:
+    """Return a run's report in one of `REPORT_FORMATS`; `run` is what `build_report` takes."""
+    _, _, write = REPORT_FORMATS[file_format]
+    return write(build_report(*run))
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,7 @@ AGE_LIMITS = {
     "a month": 30 * DAY_SECONDS,
 }
 PAGE_SIZE = 25
+ROW_HEIGHT, MAX_CLAIM_CHARS = 64, 95  # pixels and characters of three lines
 MAX_PEOPLE_PER_ITEM = 20
 MAX_HOLD_MINUTES = 480
 MAX_CATEGORY_CHARS = 40  # characters
@@ -165,9 +166,9 @@ def _draw_page(
     if not rows:  # others have answered these items meanwhile
         st.session_state[page] = 1
         st.rerun()
-    widths = {"Claim": 250, "Why": 200}
+    widths = {"Claim": 236, "Why": 190, "Checked by": 100}
     columns = {name: st.column_config.TextColumn(width=width) for name, width in widths.items()}
-    chosen = draw_choice_table(rows, f"{key}.{first}", column_config=columns)
+    chosen = draw_choice_table(rows, f"{key}.{first}", column_config=columns, row_height=ROW_HEIGHT)
     if (pages := -(-total // PAGE_SIZE)) > 1:
         st.pagination(pages, key=page)
     if chosen is not None:
@@ -342,7 +343,7 @@ def draw_nothing_left(wanted: ItemFilter) -> None:
     matching = " that matches these filters" if is_filtered else ""
     with state.open_store() as store:
         project, person = state.get_project(store), state.get_person(store)
-        skipped = store.queue.counts_of(project.id, person)["skipped"]
+        mine = store.queue.counts_of(project.id, person)
         is_lead = store.projects.role_of(project.id, person) in ("lead", "admin")
         to_settle = sum(
             store.queue.count(project.id, *ADJUDICATION_VIEWS[name], time.time())
@@ -352,13 +353,18 @@ def draw_nothing_left(wanted: ItemFilter) -> None:
     with st.container(horizontal=True):
         if is_filtered:
             draw_link(QUEUE_PAGE, "Clear the filters", "filter_alt_off", filters=NO_FILTERS)
-        if skipped:
+        if skipped := mine["skipped"]:
             words = f"Look again at the {format_count(skipped, 'item')} you skipped"
             draw_link(QUEUE_PAGE, words, "skip_next", show="I skipped")
         if to_settle and is_lead:
             words = f"Adjudicate {format_count(to_settle, 'case')}"
             draw_link("pages/review/adjudicate.py", words, "gavel")
+        if mine["submitted"]:
+            draw_link(QUEUE_PAGE, "Look at what you submitted", "history", show="I submitted")
+        draw_link("pages/review/agreement.py", "See how far people agree", "handshake")
         if is_lead:
+            draw_link("pages/setup/exchange.py", "Import cases", "input")
+            draw_link("pages/setup/project.py", "Ask more people about each item", "group_add")
             draw_link("pages/learn/retrain.py", "Learn from the answers", "model_training")
         draw_link("pages/check/new.py", "Check something new", "add")
 
@@ -402,7 +408,7 @@ def _narrow_to_person(
 
 def _build_cells(project: Project, store: Store, item: QueueItem) -> dict[str, Any]:
     case, is_blind = store.cases.get(item.case_id), project.is_blind
-    cells: dict[str, Any] = {"Claim": clip_text(case.response if case else "", 200)}
+    cells: dict[str, Any] = {"Claim": clip_text(case.response if case else "", MAX_CLAIM_CHARS)}
     if not is_blind:
         cells["The machine"] = _format_label(item)
         cells["Likely hallucinated"] = "" if item.p is None else f"{item.p:.0%}"
@@ -466,7 +472,7 @@ def _build_settling_cells(store: Store, item: QueueItem) -> dict[str, Any]:
     case = store.cases.get(item.case_id)
     answers = store.corrections.newest_of_case(item.case_id)
     return {
-        "Claim": clip_text(case.response if case else "", 200),
+        "Claim": clip_text(case.response if case else "", MAX_CLAIM_CHARS),
         "People": ", ".join(f"{each.author}: {LABEL_SIGNS[each.label]}" for each in answers),
         "They differ in": DIFFER_WORDS[item.differ],
         "The machine": _format_label(item),

@@ -15,7 +15,7 @@ import streamlit as st
 
 from components.app import state
 from components.measure.calibration import load_past_verdicts
-from components.report import REPORT_FORMATS
+from components.report import REPORT_FORMATS, write_report
 from components.review.correction import draw_corrections
 from components.run.audit import draw_audit, draw_audit_so_far, has_audit, list_link_targets
 from components.run.corrected_text import draw_corrected_text
@@ -63,6 +63,7 @@ from components.widgets.wording import (
     format_protocol,
     format_roster,
     format_time,
+    make_file_name,
 )
 from core.baseline.wording import capitalise
 from core.debate.signals import AgentAccuracy, DebateSignal, find_signals, format_record_name
@@ -515,15 +516,16 @@ def draw_downloads(
     card, past = load_classifier_card(progress.classifier), load_past_verdicts(run, progress)
     with state.open_store() as store:
         golds = store.golds.of_case(case.id)
-    name = f"counterpoint-{run.id[:8]}"
+    make_name = functools.partial(make_file_name, run.name or case.response, run.started_at)
     st.subheader("Download", anchor=False)
     with st.container(horizontal=True, vertical_alignment="center"):
-        for file, (words, icon, make) in REPORT_FORMATS.items():
-            report = functools.partial(make, run, case, progress, corrections, card, past, golds)
-            draw_download(words, report, f"{name}.{file}", f"run.report.{file}", icon)
+        parts = (run, case, progress, corrections, card, past, golds)
+        for file, (words, icon, _) in REPORT_FORMATS.items():
+            report = functools.partial(write_report, file, *parts)
+            draw_download(words, report, make_name(file), f"run.report.{file}", icon)
         if progress.began_at:  # a run that never started has no trace
             trace = functools.partial(_export_trace, state.home_folder(), run.id)
-            draw_download("Trace file", trace, f"{name}.trace.json", "run.trace", "movie")
+            draw_download("Trace file", trace, make_name("trace.json"), "run.trace", "movie")
         if can_replay(progress):
             words = "Replay the debate" if progress.turns else "Replay the check"
             draw_link("pages/check/replay.py", words, "play_circle", run=run.id)

@@ -242,8 +242,9 @@ def draw_record() -> None:
             typed["protocol"] = protocol = _draw_protocol_field(project, typed["roster"])
             usual = roster_choice.get_default_options(project, protocol)
             typed["options"] = roster_choice.draw_option_fields(key, protocol, usual)
-        typed |= draw_review_rules(project)
-        typed["error_rate"] = draw_error_rate(project, f"{key}.error_rate")
+        with st.expander("How people review", icon=":material/checklist:"):
+            typed |= draw_review_rules(project)
+            typed["error_rate"] = draw_error_rate(project, f"{key}.error_rate")
         st.caption(f"Begun {format_time(project.created_at)}.")
         if st.button("Save", key=f"{key}.save"):
             with show_problems():  # the rest of the page stays, and what was typed
@@ -271,7 +272,6 @@ def _save_project(before: Project, changed: Project) -> None:
 
 def draw_members() -> None:
     """Draw the project's people; an admin may add people and change roles."""
-    st.subheader("People", anchor=False)
     with state.open_store() as store:
         project = state.get_project(store)
         members = store.projects.members(project.id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 import time
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -30,6 +31,7 @@ PROMPT_FIELD_WORDS = {row["field"]: row["words"] for row in _read_rows("prompt_f
 _CAUSES = _read_rows("causes")
 CAUSE_WORDS = {row["cause"]: row["words"] for row in _CAUSES}
 CAUSE_ADVICE = {row["cause"]: row["advice"] for row in _CAUSES}
+MAX_FILE_NAME_CHARS = 50
 WORD_JOINER = "\u2060"
 AUTOLINK_PATTERN = re.compile(
     r":(?=[^\W\d])|(?:https?|ftp)(?=://)|\bwww(?=\.)|@(?=\w)", re.IGNORECASE
@@ -141,6 +143,16 @@ def format_label_probability(label: Label | None, p_hallucinated: float | None) 
     if p_hallucinated is None or label in (None, "unclear"):
         return ""
     return format_percent(p_hallucinated if label == "hallucinated" else 1.0 - p_hallucinated)
+
+
+def make_file_name(name: str, at: float, ending: str) -> str:
+    """Return the name of a file that is downloaded: first words in any script, date, ending."""
+    # Vowel signs of Indic scripts are marks, not letters.
+    kept = (c if c.isalnum() or unicodedata.category(c)[0] == "M" else " " for c in name)
+    words = "-".join("".join(kept).split())
+    if len(words) > MAX_FILE_NAME_CHARS:
+        words = words[: MAX_FILE_NAME_CHARS + 1].rpartition("-")[0] or words[:MAX_FILE_NAME_CHARS]
+    return f"{words or 'counterpoint'}-{format_time(at).replace(' ', '-')[:10]}.{ending}"
 
 
 def format_time(at: float) -> str:

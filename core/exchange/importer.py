@@ -280,15 +280,34 @@ def _require_lead(store: Store, order: ImportRequest) -> None:
 def preview_import(
     store: Store, read: ParsedFile, project: Project
 ) -> tuple[int, int, list[RowProblem]]:
-    """Return (new cases, known cases, rows whose id names another case); nothing is stored."""
+    """Return (new cases, known cases, rows that cannot be imported); nothing is stored.
+
+    A row whose id and texts an earlier row of the file has as well is a known case.
+    """
     known = 0
     problems: list[RowProblem] = []
+    earlier: dict[str, ExchangeRow] = {}
+    limit = store.projects.settings().response_characters
     for row in _assign_ids(read.rows, project):
         try:
-            known += _find_known_case(store, row, project) is not None
+            _require_length(row, limit)
+            if row.id in earlier:
+                _require_same_texts(row, earlier[row.id])
+                known += 1
+            else:
+                known += _find_known_case(store, row, project) is not None
+                earlier[row.id] = row
         except InputError as error:
             problems.append(RowProblem(row.place, str(error)))
     return len(read.rows) - known - len(problems), known, problems
+
+
+def _require_length(row: ExchangeRow, limit: int) -> None:
+    if len(row.response) > limit:
+        raise InputError(
+            f"expected at most {limit:,} characters in a response, found "
+            f"{len(row.response):,}; shorten it, or raise the limit on Settings."
+        )
 
 
 def _assign_ids(rows: Sequence[ExchangeRow], project: Project) -> list[ExchangeRow]:
@@ -310,12 +329,7 @@ def _store_files(
     """Add the row's files to the library and return the row with their ids; None for a bad row."""
     try:
         _find_known_case(store, row, order.project)
-        limit = store.projects.settings().response_characters
-        if len(row.response) > limit:
-            raise InputError(
-                f"expected at most {limit:,} characters in a response, found "
-                f"{len(row.response):,}; shorten it, or raise the limit on Settings."
-            )
+        _require_length(row, store.projects.settings().response_characters)
         documents = [
             _store_document(store, home, one, row, order, outcome) for one in row.documents
         ]
@@ -373,15 +387,21 @@ def _choose_file_name(name: str) -> str:
 def _find_known_case(store: Store, row: ExchangeRow, project: Project) -> Case | None:
     """Return the case that the row's id names, if any."""
     case = store.cases.get(row.id)
-    if case is None:
-        return None
-    conflict = "case of another project"
-    if case.project_id == project.id:
-        differing_field = "response" if case.response != row.response else "question"
-        conflict = f"case with another {differing_field}"
-        if (case.response, case.question) == (row.response, row.question):
-            return case
-    raise InputError(
+    if case is not None and case.project_id != project.id:
+        raise _make_id_error(row, "case of another project")
+    if case is not None:
+        _require_same_texts(row, case)
+    return case
+
+
+def _require_same_texts(row: ExchangeRow, known: Case | ExchangeRow) -> None:
+    if (known.response, known.question) != (row.response, row.question):
+        differing_field = "response" if known.response != row.response else "question"
+        raise _make_id_error(row, f"case with another {differing_field}")
+
+
+def _make_id_error(row: ExchangeRow, conflict: str) -> InputError:
+    return InputError(
         f"expected an id that is free or names the same case, found “{row.id[:60]}”, which names a "
         f"{conflict}; give the row another id."
     )

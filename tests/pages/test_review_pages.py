@@ -246,6 +246,7 @@ def test_who_has_no_item_left_is_told_what_to_do_instead(site: Site, run_id: str
         assert "Nothing else is waiting for you" in told(at)
         for words in (
             "Look again at the 1 item you skipped", "Adjudicate 1 case", "Learn from the answers",
+            "See how far people agree", "Import cases", "Ask more people about each item",
             "Check something new",
         ):  # fmt: skip
             assert words in told(at)
