@@ -223,7 +223,7 @@ def test_a_rich_card_shows_calibration_and_losses(site: Site, project_id: str) -
     add_version(site.home, "v2", RICH | {"holdout": held}, 2.0)
     thin = site.open(PAGE)
     assert len(thin.get("plotly_chart")) == 3
-    assert "no level has 10 held-out verdicts" in told(thin)
+    assert "no level has 30 held-out verdicts" in told(thin)
     assert "it may be chance" in told(at)
     assert "this one is beyond that" in told(at)
 
