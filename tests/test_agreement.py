@@ -105,7 +105,9 @@ def test_alpha_with_missing_answers_is_that_of_krippendorffs_package(
 @given(st.lists(st.lists(LABELS, min_size=3, max_size=3), min_size=2, max_size=30))
 @settings(max_examples=60, deadline=None)
 def test_fleiss_kappa_is_that_of_statsmodels(rows: list[list[str]]) -> None:
-    from statsmodels.stats.inter_rater import fleiss_kappa as oracle
+    from statsmodels.stats.inter_rater import (  # type: ignore[import-untyped]
+        fleiss_kappa as oracle,
+    )
 
     answers = {str(n): dict(zip("abc", own, strict=True)) for n, own in enumerate(rows)}
     counts = count_answers(answers)
@@ -119,7 +121,9 @@ def test_fleiss_kappa_is_that_of_statsmodels(rows: list[list[str]]) -> None:
 @given(n=st.integers(1, 500), share=st.floats(0, 1))
 @settings(max_examples=60, deadline=None)
 def test_a_shares_interval_is_wilsons_by_statsmodels(n: int, share: float) -> None:
-    from statsmodels.stats.proportion import proportion_confint
+    from statsmodels.stats.proportion import (  # type: ignore[import-untyped]
+        proportion_confint,
+    )
 
     right = round(n * share)
     found = WilsonShare(right, n).interval

@@ -235,7 +235,7 @@ def _build_tables(home: str, project_id: str, mark: ChangeMark) -> AgreementTabl
         len(shared),
         differences[LABELS_DIFFER],
         differences[MARKS_DIFFER],
-        {pair: items for pair, items in differing.items() if items},
+        dict(sorted(differing.items(), key=lambda own: (MACHINE_NAME in own[0], -len(own[1])))),
         {who: {c.case_id for c in corrections if c.author == who} for who in people},
     )
 

@@ -38,8 +38,8 @@ def describe_counts(counts: AnswerCounts) -> str:
     if counts.golds:
         said += f" and {format_count(counts.golds, 'right answer')} settled or imported,"
     return (
-        f"This project has {said} on {format_count(counts.cases, 'case')}; {counts.checked:,} of "
-        f"them are checked here, {counts.scored:,} with a probability by the machine."
+        f"This project has {said} on {format_count(counts.cases, 'case')}: {counts.checked:,} "
+        f"checked here, {counts.scored:,} with a probability by the machine."
     )
 
 

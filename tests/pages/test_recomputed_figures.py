@@ -18,11 +18,11 @@ from sklearn.metrics import (
     log_loss,
     roc_auc_score,
 )
-from statsmodels.stats.proportion import proportion_confint
+from statsmodels.stats.proportion import proportion_confint  # type: ignore[import-untyped]
 
 from core.learning.metrics import compute_classifier_figures
 from core.review.people import ensure_project
-from core.schema.records import Label, Span, new_id
+from core.schema.records import Label, Member, Span, Stance, new_id
 from core.schema.reviews import Correction
 from core.store import open_store
 from tests.exchange.stores import exported
@@ -33,7 +33,7 @@ from tests.pages.driving import told as words_on
 LABELS: tuple[Label, ...] = ("supported", "hallucinated", "unclear")
 PEOPLE = tuple(f"Person {n:02}" for n in range(14))
 CASES = 70
-JUDGE_WORDS = (("Ada", "hallucinated"), ("Ben", "supported"))
+JUDGE_WORDS: tuple[tuple[str, Stance], ...] = (("Ada", "hallucinated"), ("Ben", "supported"))
 
 
 def read_export(home: Path) -> list[dict[str, Any]]:
@@ -162,7 +162,7 @@ def test_what_the_machine_got_right_is_what_the_libraries_find_in_the_export(sit
     assert agents.loc["Judge"]["Left unclear"] == 300 - len(p)
     constant = agents.loc["Reader Ada"]
     assert (constant["Balanced"], constant["Decided"]) == ("0.50", 300), "it says one word always"
-    assert "on 300 cases; 300 of them are checked here, 250 with a probability" in words_on(at)
+    assert "on 300 cases: 300 checked here, 250 with a probability" in words_on(at)
 
     at = site.open("pages/learn/calibration.py")
     assert [metric.value for metric in at.metric][:2] == ["250", f"{100 * right / 250:.0f}%"]
@@ -178,7 +178,7 @@ def test_what_the_machine_got_right_is_what_the_libraries_find_in_the_export(sit
             )
             assert row["Between"] == f"{100 * ends[0]:.0f} and {100 * ends[1]:.0f}%"
     assert (levels["Between"] != "").sum() == (levels["Reviewed"] >= 30).sum() > 0
-    assert "on 300 cases; 300 of them are checked here, 250 with a probability" in words_on(at)
+    assert "on 300 cases: 300 checked here, 250 with a probability" in words_on(at)
     assert "Here count 250 verdicts" in words_on(at)
 
     found = compute_classifier_figures(
@@ -194,3 +194,45 @@ def test_what_the_machine_got_right_is_what_the_libraries_find_in_the_export(sit
     shares, means = calibration_curve(truth, inner, n_bins=10)
     sizes = [n for n in np.histogram(inner, np.linspace(0, 1, 11))[0] if n]
     assert found["ece"] == pytest.approx(np.average(np.abs(shares - means), weights=sizes))
+
+
+PAGES = (
+    "review/agreement", "learn/calibration", "learn/reliability", "learn/retrain", "learn/spans",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_of_figures_says_what_to_do_next(site: Site, page: str) -> None:
+    at = site.open(f"pages/{page}.py")
+    assert "**Next:**" in words_on(at)
+    assert "Review" in [link.proto.label for link in at.get("page_link")]
+    with open_store(site.home) as store:
+        tell(store, [Told(JUDGE_WORDS, "hallucinated", "hallucinated")])
+    at = site.open(f"pages/{page}.py")
+    assert not at.exception
+    assert words_on(at).count("**Next:**") == 1
+    assert "This project has 1 answer on 1 case: 1 checked here, 1 with" in words_on(at)
+
+
+def test_items_behind_a_figure_are_for_leads_and_for_who_answered_them(site: Site) -> None:
+    with open_store(site.home) as store:
+        tell(store, [Told(JUDGE_WORDS, "hallucinated", "hallucinated", claim=f"{n}.")
+                     for n in range(2)])  # fmt: skip
+        project = store.projects.all()[0]
+        first, second = store.cases.all(project.id)
+        with store.writing():
+            for who in ("Ida", "Karl"):
+                store.projects.set_member(Member(project.id, who, "annotator", 1.0))
+            for who, case in (("Ida", first), ("Ida", second), ("Karl", second)):
+                said = Correction(new_id(), None, case.id, who, 5e5, "supported", reason="So.")
+                store.corrections.add(said, case.response)
+
+    def listed(person: str) -> list[str]:
+        with open_store(site.home) as store:
+            store.projects.save_note("person", person)
+        at = site.open("pages/review/agreement.py")
+        tables = [table.value for table in at.dataframe if "They differ in" in table.value]
+        return [claim for table in tables for claim in table["Claim"]]
+
+    assert sorted(listed("Mira")) == ["0.", "1."], "Ida · Mira differ on both"
+    assert listed("Karl") == ["1."], "he has answered only the second"
