@@ -172,6 +172,8 @@ def _draw_figures(held: MetricValues, before: str, after: str, losses: list[list
         return
     st.markdown(_summarise_difference(held, n))
     draw_table(build_metric_rows(old, new, before, after), "retrain.metrics")
+    if new.get("balanced_accuracy") is None:
+        st.caption("All held-out cases have one label: balanced accuracy and AUROC need both.")
     with st.popover("What these figures mean", icon=":material/help:"):
         st.markdown(METRIC_MEANINGS)
     if words := format_ece_chance(new):
