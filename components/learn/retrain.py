@@ -13,6 +13,7 @@ import streamlit as st
 from components.app import state
 from components.app.state import StoredResult, find_result, store_result
 from components.learn.versions import reset_version_pair
+from components.measure.summary import REVIEW_PAGE, draw_counts, draw_next_step
 from components.review.review_queue import build_queue_rules
 from components.widgets.charts import learning_curve_figure, loss_figure
 from components.widgets.controls import (
@@ -148,6 +149,28 @@ def _count_conflicts(home: str, project_id: str, mark: ChangeMark) -> int:
         return training.count_conflicts(store, project_id, time.time())
 
 
+def draw_next_training_step() -> None:
+    """Draw what to do next on the way from answers to a version in use."""
+    data = load_material()
+    with state.open_store() as store:
+        trainings = store.versions.trainings(time.time(), TRAINING_LEASE_SECONDS)
+        versions, active = store.versions.all(), store.versions.active()
+    if data.missing:
+        lacking = " and ".join(f"{count} {label}" for label, count in data.missing.items())
+        draw_next_step(f"answer cases: {lacking} more are needed.", REVIEW_PAGE, "Review")
+    elif any(training.status == "running" for training in trainings):
+        draw_next_step("a version is being trained: wait for it below.")
+    elif not versions:
+        draw_next_step("no version yet: train one below.")
+    elif versions[0].id != active:
+        draw_next_step("compare the newest version with the active one below, and activate it.")
+    elif data.fresh:
+        words = f"{format_count(data.fresh, 'answer')} came since the last training: train again."
+        draw_next_step(words)
+    else:
+        draw_next_step("the newest version is active: answer more cases.", REVIEW_PAGE, "Review")
+
+
 def draw_material() -> None:
     """Draw the number of corrections by label, and what is missing."""
     st.subheader("What there is to learn from", anchor=False)
@@ -172,7 +195,12 @@ def draw_material() -> None:
         sum(data.unusable.values()),
         help="The reasons are under “Where they come from”.",
     )
-    if total := sum(data.labels.values()):
+    total = sum(data.labels.values())
+    draw_counts(
+        f"Here count {format_count(total, 'run')} of all projects, each once with the answer that "
+        f"decides it; {sum(data.unusable.values()):,} answers are not usable."
+    )
+    if total:
         st.caption(_describe_sides(data, total))
     if advice_text := _advise(data):
         st.info(advice_text, icon=":material/info:")

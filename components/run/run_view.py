@@ -200,20 +200,16 @@ def load_past_records(project_id: str) -> PastRecords:
 def count_past_records(home: Path, project_id: str, known: dict[str, AgentAnswers]) -> PastRecords:
     """Return debaters' records by agent (and seat if two share one); of equal names the larger."""
     from core.learning.agent_answers import DEBATER, load_decided_runs
-    from core.learning.reliability import (
-        MIN_POSTERIOR_CASES,
-        build_answer_table,
-        measure_agent_records,
-    )
+    from core.learning.reliability import build_answer_table, measure_agent_records
 
     with open_store(home) as store:
         rows = load_decided_runs(store, project_id, known)
     pasts: dict[str, AgentAccuracy] = {}
     for record in measure_agent_records(build_answer_table(rows)):
         share = record.accuracy
-        if record.agent.part == DEBATER and share.n >= MIN_POSTERIOR_CASES:
+        if record.agent.part == DEBATER and not share.is_thin:
             name = format_record_name(record.agent.name, record.agent.seat)
-            pasts.setdefault(name, AgentAccuracy(share.right, share.n, share.high))
+            pasts.setdefault(name, AgentAccuracy(share.right, share.n, share.interval[1]))
     return pasts
 
 

@@ -102,6 +102,39 @@ def find_answered_runs(store: Store, project_id: str) -> Iterator[FinishedRun]:
     return (FinishedRun(**row) for row in rows)
 
 
+@dataclass(frozen=True)
+class AnswerCounts:
+    """What people said in a project, and on how many cases; pages count different parts of it.
+
+    `answers` counts each person's newest answer to a case, `golds` the cases with a right answer
+    that was settled or imported. Of the `cases` with either, `checked` have a finished run and
+    `scored` one with a probability.
+    """
+
+    answers: int
+    golds: int
+    cases: int
+    checked: int
+    scored: int
+
+
+def count_answers_and_cases(store: Store, project_id: str) -> AnswerCounts:
+    """Return the counts of a project."""
+    rows = store.db.query(
+        "WITH own AS (SELECT id FROM cases WHERE project_id = ?), "
+        "golden AS (SELECT DISTINCT case_id FROM golds WHERE case_id IN own), "
+        "answers AS (SELECT DISTINCT case_id, author FROM standing WHERE case_id IN own), "
+        "said AS (SELECT case_id FROM answers UNION SELECT case_id FROM golden), "
+        "checked AS (SELECT case_id, max(p_hallucinated) AS p FROM runs "
+        "WHERE status = 'finished' AND case_id IN said GROUP BY case_id) "
+        "SELECT (SELECT count(*) FROM answers) AS answers, (SELECT count(*) FROM golden) AS golds, "
+        "(SELECT count(*) FROM said) AS cases, count(*) AS checked, count(p) AS scored "
+        "FROM checked",
+        [project_id],
+    )
+    return AnswerCounts(**next(iter(rows)))
+
+
 def load_usage_by_role(store: Store, run_id: str) -> dict[str, RoleUsage]:
     """Return by role the totals of the run's calls in the ledger, including failed ones."""
     rows = store.db.query(

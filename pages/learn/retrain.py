@@ -3,7 +3,13 @@
 from components.app.frame import draw_page_title
 from components.app.sample import draw_sample_offer
 from components.app.state import get_answers_mark
-from components.learn.retrain import draw_doubts, draw_gain, draw_material, draw_training
+from components.learn.retrain import (
+    draw_doubts,
+    draw_gain,
+    draw_material,
+    draw_next_training_step,
+    draw_training,
+)
 from components.learn.versions import draw_versions
 
 draw_page_title(
@@ -12,6 +18,7 @@ draw_page_title(
     "probability. Held-out cases are never trained on.",
 )
 draw_sample_offer("pages/learn/retrain.py")
+draw_next_training_step()
 draw_material()
 mark = get_answers_mark()
 draw_doubts(mark)

@@ -152,8 +152,8 @@ def test_agreement_knows_agents_of_a_run_that_was_judged_outside_the_queue(
         say(store, run_id, "Mira", "hallucinated", 1.0)
     at = site.open("pages/review/agreement.py")
     agents = [table.value for table in at.dataframe if "Agent" in table.value]
-    told = dict(zip(agents[0]["Agent"], agents[0]["Same answer"], strict=True))
-    assert told["Entailment reader"] == "1 of 1"
+    told = dict(zip(agents[0]["Agent"], agents[0]["Labels differ"], strict=True))
+    assert told["Entailment reader"] == "0 of 1"
 
 
 def test_agreement_does_not_count_verdicts_that_nobody_answered(site: Site, run_id: str) -> None:
@@ -178,18 +178,21 @@ def test_agreement_counts_each_persons_newest_answer(site: Site, run_id: str) ->
             for person in ("Mira", "Karl", "Ida"):
                 store.queue.end(run_of(store, run_id).case_id, person, "submitted", 6.0)
     at = site.open("pages/review/agreement.py")
-    together, pairs, machine, confusion, agents = (table.value for table in at.dataframe)
-    told = dict(zip(agents["Agent"], agents["Same answer"], strict=True))
-    assert told["Entailment reader"] == told["Built-in judge"] == "2 of 3"
-    assert told["Overlap reader"] == "1 of 3"
+    together, pairs, machine, confusion, agents, items = (table.value for table in at.dataframe)
+    told = dict(zip(agents["Agent"], agents["Labels differ"], strict=True))
+    assert told["Entailment reader"] == told["Built-in judge"] == "1 of 3"
+    assert told["Overlap reader"] == "2 of 3"
+    assert dict(zip(agents["Agent"], agents["Left unclear"], strict=True))["Overlap reader"] == 0
+    assert list(items["They differ in"]) == ["label"]
     assert list(together["Items"]) == [1, 1, 1, 1]
     assert together["Agreement"][0] == "0.33 (0.33 to 0.33), too few to say"
-    told = dict(zip(pairs["People"], pairs["Same answer"], strict=True))
-    assert told == {"Ida · Karl": "0 of 1", "Ida · Mira": "0 of 1", "Karl · Mira": "1 of 1"}
+    told = dict(zip(pairs["People"], pairs["Labels differ"], strict=True))
+    assert told == {"Ida · Karl": "1 of 1", "Ida · Mira": "1 of 1", "Karl · Mira": "0 of 1"}
+    assert set(pairs["Only marks differ"]) == {"0 of 0", "0 of 1"}
     marks = dict(zip(pairs["People"], pairs["F1 of marked characters"], strict=True))
     assert marks["Karl · Mira"].startswith("1.00")
     assert marks["Ida · Karl"].startswith("0.00")
-    assert dict(zip(machine["Person"], machine["Same answer"], strict=True))["Ida"] == "0 of 1"
+    assert dict(zip(machine["Person"], machine["Labels differ"], strict=True))["Ida"] == "1 of 1"
     assert any("1 of 3 answers" in item.value for item in at.markdown)
     row = list(confusion["The machine said"]).index("Hallucinated")
     assert (confusion["People: hallucinated"][row], confusion["People: supported"][row]) == (2, 1)
