@@ -345,6 +345,7 @@ def draw_reader(
         data=text
         | to_plain(reader)
         | {
+            "key": key,
             "source": _load_source(rows, reader, key),
             "problem": st.session_state.get(f"{key}.problem", ""),
             "saved": "saved" if is_saved else "not saved yet" if reader.labels else "",
@@ -509,9 +510,10 @@ def build_statement_correction(
 ) -> Correction:
     """Return a correction with these labels, and with the other fields of the person's `own` one.
 
-    The machine's marks in wrong statements are accepted only if every wrong statement has one:
-    marks that lack some of the wrong words would teach that those are right. Raises InputError: the
-    label of the response does not follow from those of some statements.
+    The machine's marks in statements that the person agrees are wrong become the person's, once no
+    statement is open; in those that the machine called right, its marks are accepted only if no
+    wrong statement lacks one. What lacks marks is not learned from (`Correction.lacks_marks`).
+    Raises InputError: the label of the response does not follow from those of some statements.
     """
     label = combine_statement_labels(labels.values())
     missing = [row for row in rows if row.is_checkable and row.id not in labels]
@@ -527,10 +529,11 @@ def build_statement_correction(
         "", target.run.id if target.run else None, target.case.id, "", 0, label
     )
     spans = [s for s in base.spans or offered if any(row.overlaps(s) for row in wrong)]
-    if not base.spans and (
-        missing or not all(any(row.overlaps(s) for s in spans) for row in wrong)
-    ):
-        spans = []
+    if not base.spans and not all(any(row.overlaps(s) for s in spans) for row in wrong):
+        agreed = [row for row in wrong if row.machine == "hallucinated"]
+        spans = [s for s in spans if any(row.overlaps(s) for row in agreed)]
+    if not base.spans and missing:
+        spans = []  # what nobody labelled may be wrong too
     rejected = [
         span
         for span in offered

@@ -9,6 +9,7 @@ everything that people answer until then.
 from __future__ import annotations
 
 import hashlib
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -49,6 +50,9 @@ RecordKey = tuple[object, ...]
 R = TypeVar("R", GoldAnswer, Correction, Suggestion)
 ROWS_PER_TRANSACTION = 200  # rows per transaction, so that other writers do not wait longer
 MAX_FILE_NAME_CHARS = 120
+GENERIC_NAME = re.compile(r"(source|context)( \d+)?\.txt")  # names that our formats make up
+MAX_CASE_WORDS = 48  # characters
+RANDOM_ID = re.compile(r"[0-9a-f]{32}")  # of a row without an id
 DEFAULT_FILE_NAME = "source.txt"
 
 
@@ -368,12 +372,26 @@ def _store_document(
             return same_name[0].id
     entry = store.library.get(project.id, sha)
     if entry is None:
-        name = _choose_file_name(document.name or f"{row.id[:60]}.txt")
+        name = _choose_file_name(_name_document(document, row))
         settings = store.projects.settings()
         store_file(store, home, project.id, name, data, order.by, order.now, settings)
         outcome.documents += 1
-    outcome.sources[sha] = entry.name if entry else document.name
+    outcome.sources[sha] = entry.name if entry else name
     return sha
+
+
+def _name_document(document: ExchangeDocument, row: ExchangeRow) -> str:
+    """Return the document's own name; one that our formats make up begins with its case's words.
+
+    People read the name beside the response, and choose by it in the library.
+    """
+    if not document.name and not RANDOM_ID.fullmatch(row.id):
+        return f"{row.id[:60]}.txt"
+    if document.name and not GENERIC_NAME.fullmatch(document.name):
+        return document.name
+    words = " ".join((row.question or row.response).split())
+    case = words if len(words) <= MAX_CASE_WORDS else words[: MAX_CASE_WORDS - 1] + "…"
+    return f"{case}, {document.name or 'source.txt'}"
 
 
 def _choose_file_name(name: str) -> str:

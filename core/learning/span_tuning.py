@@ -145,7 +145,12 @@ def _build_answer(
     case: Case, corrections: Sequence[Correction], gold: GoldAnswer | None
 ) -> SpanAnswer | None:
     group = compute_fingerprint(case.response, case.question)
-    with_marks = [c for c in corrections if c.spans or c.is_unmarked or c.label == "supported"]
+    # Marks that lack some of the wrong words would teach that those are right.
+    with_marks = [
+        c
+        for c in corrections
+        if (c.spans and not c.lacks_marks) or c.is_unmarked or c.label == "supported"
+    ]
     is_decided = gold is not None and bool(gold.spans or gold.label == "supported")
     if gold is not None and is_decided and (gold.origin != "imported" or not with_marks):
         how: AnswerSource = "imported" if gold.origin == "imported" else "settled"

@@ -25,7 +25,7 @@ from core.pipeline.jobs import NO_TYPED_KEYS, JobRunner
 from core.pipeline.single_check import CaseDraft, require_response, store_case
 from core.runtime.errors import InputError
 from core.schema.events import ProblemMet
-from core.schema.records import LibraryEntry, Plan, Project, Quote, Run, new_id
+from core.schema.records import Case, LibraryEntry, Plan, Project, Quote, Run, new_id
 from core.schema.run_state import can_resume, fold_events
 from core.store import Store
 from core.store.cases import Batch, BatchRow
@@ -289,6 +289,36 @@ def _store_texts(
                 )  # fmt: skip
             by_row.setdefault(row.number, []).append(stored[text])
     return by_row
+
+
+def start_case_batch(
+    store: Store,
+    jobs: JobRunner,
+    project: Project,
+    cases: Sequence[Case],
+    *,
+    author: str,
+    name: str,
+    plan: Plan,
+    typed: Mapping[str, str] = NO_TYPED_KEYS,
+) -> str:
+    """Queue a run for each of these cases, which are stored already; return the batch's id."""
+    payer = jobs.payer(author, typed)
+    jobs.require(plan, payer)
+    batch = Batch(new_id(), project.id, name, author, time.time(), plan)
+    names = {entry.id: entry.name for entry in store.library.all(project.id)}
+    with store.writing():
+        store.projects.require(project.id, author, "annotator", "check a table")
+        queued = []
+        for number, case in enumerate(cases, start=1):
+            sources = tuple(names[i] for i in (*case.documents, *case.images) if i in names)
+            row = BatchRow(
+                batch.id, number, case.response, sources, case.id, None, "", case.question
+            )
+            queued.append(_queue_run(store, jobs, row, plan))
+        store.batches.add(batch, queued)
+    jobs.submit(store, [row.run_id for row in queued if row.run_id], payer)
+    return batch.id
 
 
 def _prepare_row(

@@ -527,6 +527,15 @@ class ReviewQueue(Repository):
         )
         return Assignment(**row) if row else None
 
+    def unchecked(self, project_id: str, most: int) -> list[str]:
+        """Return the cases of items that no run was ever started over, oldest first."""
+        rows = self._db.query(
+            "SELECT case_id FROM items WHERE project_id = ? AND run_id IS NULL AND NOT EXISTS "
+            "(SELECT 1 FROM runs WHERE runs.case_id = items.case_id) ORDER BY added_at LIMIT ?",
+            [project_id, most],
+        )
+        return [row["case_id"] for row in rows]
+
     def counts(self, project_id: str, rules: QueueRules, now: float) -> dict[str, int]:
         """Count items by state: pending, in hand, done (enough people), flagged, adjudicated."""
         row = self._first(

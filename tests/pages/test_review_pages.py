@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from components.app import state
-from components.review.correction_draft import make_suggestions
+from components.review.correction_draft import load_case_sources, make_suggestions
 from components.review.review_queue import clean_categories
+from components.widgets import annotation_editors
 from components.widgets.annotation_editors import SpanEditorState, SpanMark
+from components.widgets.wording import LABEL_WORDS
 from core.pipeline.jobs import JobRunner
 from core.pipeline.single_check import CaseDraft, store_case
 from core.review.adjudication import record_correction, record_gold
@@ -25,7 +31,7 @@ from core.schema.run_state import fold_events
 from core.store import Store, open_store
 from core.store.sqlite import to_plain
 from tests.fakes import FakeEmbedder
-from tests.pages.conftest import RUN, OpenApp
+from tests.pages.conftest import CATS, RUN, WRONG, OpenApp, checked, stored_case
 from tests.pages.driving import Site, case_of, keys, press, project_of, put, run_of, told
 
 
@@ -283,7 +289,116 @@ def test_undo_opens_the_form_with_suggestions_as_they_were_left(site: Site, run_
     assert form.holds("reason") == "So."
     marks = form.at.session_state[f"{form.key}.marked"]
     assert marks is None or {mark.status for mark in marks.marks} == {"suggested"}
-    assert "Saving accepts the suggestions that are still open" in told(form.at)
+    form.do("save")
+    with open_store(site.home) as store:
+        assert [span.text for span in store.corrections.of_case(case_id)[-1].spans] == ["left"]
+
+
+@pytest.fixture
+def browser(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What the browser is given of the words; an edit in the session counts as just sent."""
+    given: list[dict[str, Any]] = []
+
+    def mount(
+        *, key: str, data: dict[str, Any], on_edit_change: Callable[[], None], **_: Any
+    ) -> None:
+        given.append(data)
+        if st.session_state.get(key):
+            on_edit_change()  # which AppTest never does
+
+    monkeypatch.setattr(annotation_editors, "get_component", lambda name: mount)
+    return given
+
+
+def test_words_label_and_save_are_one_message_of_the_browser(
+    site: Site, run_id: str, browser: list[dict[str, Any]]
+) -> None:
+    case_id = queued(site.home, run_id).case_id
+    with open_store(site.home) as store, store.writing():
+        project = ensure_project(store, "Mira", 1.0)
+        store.projects.save(replace(project, is_blind=True))
+    form = label_page(site.open, case_id)
+    assert "0 of 1" in told(form.at)
+    assert form.at.session_state[f"{form.key}.began"] > 0, "the clock runs from the first second"
+    mark = {"id": "a", "start": 23, "end": 27, "category": "contradicted"}
+    assert [label["id"] for label in browser[-1]["labels"]] == list(LABEL_WORDS)
+    assert browser[-1]["likely"] is None, "each of its words is in the source"
+    edit = {"revision": 1, "marks": [mark], "none": False, "did": "save", "label": "hallucinated"}
+    form.at.session_state[f"{form.key}.editor"] = {"edit": edit}
+    form.at.run()
+    form.at.run()  # a browser's edit comes before the page is drawn
+    with open_store(site.home) as store:
+        (saved,) = store.corrections.of_case(case_id)
+    assert (saved.label, [span.text for span in saved.spans]) == ("hallucinated", ["left"])
+    assert "Nothing else is waiting for you" in told(form.at)
+
+
+def test_a_save_without_an_answer_says_so(site: Site, run_id: str) -> None:
+    form = label_page(site.open, queued(site.home, run_id).case_id).do("save")
+    assert "found none; choose one first" in form.at.error[0].value
+
+
+def test_a_verdict_is_overturned_by_a_usual_reason(site: Site, run_id: str) -> None:
+    form = run_page(site.open, run_id).do("choose.supported", "save")
+    assert "takes a reason" in form.at.error[0].value
+    form.do("usual.7", "save")
+    with open_store(site.home) as store:
+        (saved,) = store.corrections.of_run(run_id)
+    assert (saved.label, saved.reason) == ("supported", "The sources say so.")
+
+
+def test_marked_words_are_the_reason_that_overturns_a_verdict(site: Site, home: Path) -> None:
+    right = checked(home, "Female cats tend to be right pawed.", ("cats.txt", CATS))
+    form = run_page(site.open, right).do("choose.hallucinated")
+    own = SpanEditorState(2, (SpanMark("a", 0, 6, "wrong_entity"),))
+    form.at.session_state[f"{form.key}.marked"] = own
+    form.do("save")
+    with open_store(site.home) as store:
+        (saved,) = store.corrections.of_run(right)
+    assert saved.machine_label == "supported"
+    assert saved.reason == "Wrong words: “Female” (wrong entity)"
+
+
+def imported(home: Path) -> str:
+    """An item with a document that nobody has read or checked; its case's id."""
+    case = stored_case(home, WRONG, ("cats.txt", CATS))
+    with open_store(home) as store, store.writing():
+        store.queue.add(build_imported_item(case, 1.0, None, None))
+    return case.id
+
+
+def test_an_unread_document_is_read_when_its_item_is_opened(site: Site) -> None:
+    case_id = imported(site.home)
+    form = label_page(site.open, case_id)
+    with open_store(site.home) as store:
+        case = store.cases.get(case_id)
+        assert case is not None
+        (source_id,) = case.documents
+    assert "cats.txt" in told(form.at), "a line says that it is being read"
+    for _ in range(200):
+        with open_store(site.home) as store:
+            if store.readings.get(source_id, "") is not None:
+                break
+        time.sleep(0.1)
+    form.at.run()
+    assert "cats.txt" not in told(form.at)
+    (pane,) = [load_case_sources(case)]
+    assert [source.text for source in pane] == [CATS]
+
+
+def test_all_items_that_nobody_checked_are_checked_in_one_batch(site: Site) -> None:
+    case_id = imported(site.home)
+    at = site.open("pages/review/pending.py")
+    assert at.button(key="review.unchecked").label == "Check it"
+    press(at, "review.unchecked")
+    with open_store(site.home) as store:
+        (batch,) = store.batches.all(ensure_project(store, "Mira", 1.0).id)
+        (row,) = store.batches.rows(batch.id)
+    assert (row.case_id, row.sources) == (case_id, ("cats.txt",))
+    assert row.run_id is not None
+    assert state.get_jobs().wait(row.run_id, 60)
+    assert "review.unchecked" not in keys(site.open("pages/review/pending.py"))
+    assert item_of(site.home, case_id).run_id == row.run_id
 
 
 def test_a_blind_project_shows_nobody_elses_answer(site: Site, run_id: str) -> None:
@@ -344,7 +459,6 @@ def test_a_submitted_item_keeps_its_lines_and_cannot_be_skipped_away(
 ) -> None:
     run = queued(site.home, run_id)
     form = label_page(site.open, run.case_id)
-    assert any('class="cp-text' in item.proto.body for item in form.at.get("html"))
     assert form.at.button(key="review.skipped").label == "Skip"
     form.do("choose.hallucinated")
     with open_store(site.home) as store:  # what the machine marked
