@@ -17,6 +17,7 @@ from components.widgets.wording import (
     LABEL_WORDS,
     STATUS_WORDS,
     clip_text,
+    describe_truth,
     escape_markdown,
     format_count,
     format_label,
@@ -262,9 +263,9 @@ def _draw_row(
     words = f"**{name}** {claim}" if name else claim
     draw_link(RUN_PAGE, words, run=run.id)
     people = ""
-    if row.corrected_label and is_open:
-        people = f"{row.corrected_by} says {LABEL_WORDS[row.corrected_label].lower()}"
-    elif not row.corrected_label and policy is not None and policy.is_for_people(run, classifier):
+    if row.truth.records and is_open:
+        people = describe_truth(row.truth)
+    elif not row.truth.records and policy is not None and policy.is_for_people(run, classifier):
         people = "⚑ to decide"
     status = format_status(run)
     parts = [

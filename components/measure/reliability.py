@@ -386,8 +386,8 @@ def draw_reliability() -> None:
     newest = f" These are the {MAX_DECIDED_RUNS:,} newest runs; older ones are left out."
     st.caption(
         f"{format_count(len(data.table.rows), 'case')} that people decided, "
-        f"{format_count(len(data.rows), 'run')} over them. What was "
-        "settled counts, else the newest answer; cases that people left unclear do not. People "
+        f"{format_count(len(data.rows), 'run')} over them. Cases that people left unclear do not "
+        "count. People "
         "look first at cases where agents are unsure, so an agent may do better on all of them."
         + (newest if len(data.rows) == MAX_DECIDED_RUNS else "")
     )

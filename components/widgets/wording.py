@@ -14,6 +14,7 @@ from core.schema.events import StepsReused
 from core.schema.records import Label, Passage, PersonRole, Quote, QuoteStatus, Run, RunStatus
 from core.schema.rosters import BUILT_IN_ROSTER, PROTOCOL_INFOS
 from core.schema.run_state import can_resume
+from core.store.ground_truth import GroundTruth
 
 
 def _read_rows(name: str) -> list[dict[str, str]]:
@@ -220,3 +221,16 @@ def describe_reuse(reused: StepsReused) -> str:
     if reused.through == "judgement":
         return "Evidence and debate are those of an earlier run; the classifier's label is new."
     return "The statements are those of an earlier run; evidence and debate are new."
+
+
+def describe_truth(truth: GroundTruth) -> str:
+    """Return what counts as true for a case and by whom, or why nothing does yet."""
+    who = truth.people[0] if len(truth.people) == 1 else f"{len(truth.people)} people"
+    if truth.label is None:
+        return f"{who} disagree" if truth.state == "disputed" else f"{who} answered, more to come"
+    label = LABEL_WORDS[truth.label].lower()
+    if truth.basis == "settled":
+        return f"{who} settled it as {label}"
+    if truth.basis == "gold":
+        return f"{label} by the imported answer"
+    return f"{who} {'says' if len(truth.people) == 1 else 'say'} {label}"

@@ -17,15 +17,13 @@ from core.schema.records import Case, Label, Quote, Turn
 from core.schema.reviews import EvidenceMark
 from core.schema.run_state import RunState, fold_events
 from core.store import Store
+from core.store.ground_truth import UNANSWERED, GroundTruth
 from core.store.queries import (
     CaseDecision,
     FinishedRun,
     RoleUsage,
     find_answered_runs,
-    load_categories,
-    load_decision,
     load_events,
-    load_mean_rating,
     load_usage_by_role,
 )
 from core.verdict.consensus_weights import (
@@ -114,11 +112,12 @@ def load_decided_runs(
     """Return the newest finished runs of decided cases, newest first; `known` is a cache."""
     created_at = {version.id: version.created_at for version in store.versions.all()}
     taught_at = store.versions.taught_at()
+    truths = store.truths.labels(project_id)
     decided: dict[str, RunDecision | None] = {}
     rows: list[DecidedRun] = []
     for run in find_answered_runs(store, project_id):
         if run.case_id not in decided:
-            decided[run.case_id] = _read_decision(store, run)
+            decided[run.case_id] = _read_decision(store, run, truths.get(run.case_id, UNANSWERED))
         decision = decided[run.case_id]
         if decision is None:
             continue
@@ -136,13 +135,23 @@ def load_decided_runs(
     return rows
 
 
-def _read_decision(store: Store, run: FinishedRun) -> RunDecision | None:
-    decision = load_decision(store, run)
-    if decision is None or decision.label == "unclear":
+def _read_decision(store: Store, run: FinishedRun, truth: GroundTruth) -> RunDecision | None:
+    if truth.label is None or truth.label == "unclear":
         return None
-    is_wrong = decision.label == "hallucinated"
-    categories = load_categories(store, decision) if is_wrong else ()
-    return decision, categories, load_mean_rating(store, decision)
+    truth = store.truths.of_case(run.case_id)  # with marks and ratings
+    if truth.label is None:
+        return None
+    decision = CaseDecision(run.case_id, run.group, "+".join(truth.ids), truth.label)
+    is_wrong = truth.label == "hallucinated"
+    categories = sorted({span.category for span in truth.spans}) if is_wrong else ()
+    return decision, tuple(categories), _compute_mean_rating(truth)
+
+
+def _compute_mean_rating(truth: GroundTruth) -> float | None:
+    """Return the mean rating of the response by those who agree, scaled to [0, 1], or None."""
+    given = (rating for one in truth.corrections for rating in vars(one.ratings).values())
+    ratings = [rating for rating in given if rating is not None]
+    return (sum(ratings) / len(ratings) - 1.0) / 4.0 if ratings else None
 
 
 def _read_run(store: Store, run: FinishedRun) -> AgentAnswers:
@@ -345,12 +354,10 @@ def _compare_reasons(store: Store, row: DecidedRun) -> CaseReasons | None:
 
 
 def _read_reasons(store: Store, decision: CaseDecision) -> tuple[str, tuple[EvidenceMark, ...]]:
-    """Return (reason, marked evidence) of the decision that counts for the case."""
-    if decision.is_settled:
-        golds = (gold for gold in store.golds.of_case(decision.case_id) if gold.id == decision.id)
-        return next((gold.reason.strip() for gold in golds), ""), ()
-    correction = store.corrections.get(decision.id)
-    return (correction.reason.strip(), correction.evidence) if correction else ("", ())
+    """Return (reason, marked evidence) of those whose answer counts for the case."""
+    truth = store.truths.of_case(decision.case_id)
+    evidence = (mark for one in truth.corrections for mark in one.evidence)
+    return truth.reason.strip(), tuple(dict.fromkeys(evidence))
 
 
 def find_supporting_quotes(progress: RunState) -> list[Quote]:

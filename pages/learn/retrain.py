@@ -5,6 +5,7 @@ from components.app.sample import draw_sample_offer
 from components.app.state import get_answers_mark
 from components.learn.retrain import draw_doubts, draw_gain, draw_material, draw_training
 from components.learn.versions import draw_versions
+from components.review.ground_truth import draw_truth_line
 
 draw_page_title(
     "Retrain",
@@ -12,6 +13,7 @@ draw_page_title(
     "probability. Held-out cases are never trained on.",
 )
 draw_sample_offer("pages/learn/retrain.py")
+draw_truth_line()
 draw_material()
 mark = get_answers_mark()
 draw_doubts(mark)
