@@ -46,7 +46,7 @@ def draw_truth_line() -> None:
     disputed = _count_disputed(str(state.home_folder()), project.id, mark)
     st.caption(f"True for a case is {describe_truth_rule(project)}. An admin sets it on Project.")
     if disputed:
-        words = f"{format_count(disputed, 'case')} in dispute, counted nowhere: adjudicate"
+        words = f"Adjudicate {format_count(disputed, 'case')} in dispute: nothing learns from them"
         draw_link("pages/review/adjudicate.py", words, "gavel", show=DISPUTED)
 
 
