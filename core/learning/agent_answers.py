@@ -7,8 +7,9 @@ different models under one name are two agents. Source of the counts of reasons:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from core.debate.protocols import assign_judge
 from core.review.queue_ranking import collect_stances
@@ -33,6 +34,7 @@ from core.verdict.consensus_weights import (
 )
 
 MAX_DECIDED_RUNS = 4_000
+RUNS_PER_QUERY = 500  # runs whose cases are looked up together
 ANSWER_EVENT_KINDS = ("run_started", "statement_found", "turn_finished", "consensus_reached",
          "judgement_reached", "label_predicted", "run_finished")  # fmt: skip
 LONG_RESPONSE_STATEMENTS = 4  # statements
@@ -112,12 +114,11 @@ def load_decided_runs(
     """Return the newest finished runs of decided cases, newest first; `known` is a cache."""
     created_at = {version.id: version.created_at for version in store.versions.all()}
     taught_at = store.versions.taught_at()
-    truths = store.truths.labels(project_id)
     decided: dict[str, RunDecision | None] = {}
     rows: list[DecidedRun] = []
-    for run in find_answered_runs(store, project_id):
+    for run, truth in _iter_decided(store, project_id):
         if run.case_id not in decided:
-            decided[run.case_id] = _read_decision(store, run, truths.get(run.case_id, UNANSWERED))
+            decided[run.case_id] = _read_decision(run, truth)
         decision = decided[run.case_id]
         if decision is None:
             continue
@@ -135,11 +136,16 @@ def load_decided_runs(
     return rows
 
 
-def _read_decision(store: Store, run: FinishedRun, truth: GroundTruth) -> RunDecision | None:
+def _iter_decided(store: Store, project_id: str) -> Iterator[tuple[FinishedRun, GroundTruth]]:
+    """Yield the runs of answered cases with what counts for them, newest first, read in batches."""
+    runs = find_answered_runs(store, project_id)
+    while batch := list(islice(runs, RUNS_PER_QUERY)):
+        truths = store.truths.of_cases([run.case_id for run in batch])
+        yield from ((run, truths.get(run.case_id, UNANSWERED)) for run in batch)
+
+
+def _read_decision(run: FinishedRun, truth: GroundTruth) -> RunDecision | None:
     if truth.label is None or truth.label == "unclear":
-        return None
-    truth = store.truths.of_case(run.case_id)  # with marks and ratings
-    if truth.label is None:
         return None
     decision = CaseDecision(run.case_id, run.group, "+".join(truth.ids), truth.label)
     is_wrong = truth.label == "hallucinated"

@@ -11,7 +11,8 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from operator import attrgetter
+from typing import Literal, NamedTuple
 
 from core.schema.records import Label, Project, Span, TruthRule
 from core.schema.reviews import Correction, GoldAnswer
@@ -24,8 +25,26 @@ TRUTH_RULE_WORDS: dict[TruthRule, str] = {
     "unanimity": "what all people say",
     "settled": "nothing: a lead must settle it",
 }
-IN_PROJECT_SQL = "case_id IN (SELECT id FROM cases WHERE project_id = :project)"
-AMONG_SQL = "case_id IN (SELECT value FROM json_each(:cases))"
+# The plus keeps SQLite from looking up each of many cases by itself.
+IN_PROJECT_SQL = "+case_id IN (SELECT id FROM cases WHERE project_id = ?)"
+AMONG_SQL = "case_id IN (SELECT value FROM json_each(?))"
+
+
+class GivenLabel(NamedTuple):
+    """The label alone of a person's answer, for counts over very many of them."""
+
+    id: str
+    case_id: str
+    author: str
+    at: float
+    label: Label
+    spans: tuple[Span, ...] = ()
+    is_unmarked: bool = False
+    reason: str = ""
+    corrected_answer: str = ""
+
+
+TruthRecord = GoldAnswer | Correction | GivenLabel
 
 
 @dataclass(frozen=True)
@@ -42,7 +61,7 @@ class GroundTruth:
     label: Label | None = None
     spans: tuple[Span, ...] = ()
     is_marked: bool = False
-    records: tuple[GoldAnswer | Correction, ...] = ()
+    records: tuple[TruthRecord, ...] = ()
 
     @property
     def is_decided(self) -> bool:
@@ -106,7 +125,7 @@ def choose_counting_gold(golds: Sequence[GoldAnswer]) -> GoldAnswer | None:
 
 def decide_truth(
     golds: Sequence[GoldAnswer],
-    answers: Sequence[Correction],
+    answers: Sequence[Correction | GivenLabel],
     wanted: int = 1,
     rule: TruthRule = "majority",
 ) -> GroundTruth:
@@ -120,7 +139,7 @@ def decide_truth(
         basis: TruthBasis = "gold" if gold.origin == "imported" else "settled"
         is_marked = bool(gold.spans) or gold.label == "supported"
         return GroundTruth("decided", basis, gold.label, gold.spans, is_marked, (gold,))
-    given = tuple(sorted(answers, key=lambda answer: answer.at))
+    given = tuple(sorted(answers, key=attrgetter("at")))
     if len(given) < max(wanted, 1):
         return GroundTruth("waiting", records=given)
     label, votes = Counter(answer.label for answer in given).most_common(1)[0]
@@ -134,7 +153,9 @@ def decide_truth(
     return GroundTruth("decided", basis, label, spans, is_marked, agreeing)
 
 
-def merge_marks(answers: Sequence[Correction]) -> tuple[tuple[Span, ...], bool]:
+def merge_marks(
+    answers: Sequence[Correction | GivenLabel],
+) -> tuple[tuple[Span, ...], bool]:
     """Return the words that people agree are wrong, and whether they agree on any, or on none.
 
     They agree on the characters that both of two, or at least half of more people marked.
@@ -163,7 +184,9 @@ def merge_marks(answers: Sequence[Correction]) -> tuple[tuple[Span, ...], bool]:
     return spans, bool(spans) or is_unmarked
 
 
-def _vote_on_category(span: Span, place: tuple[int, int], said: Sequence[Correction]) -> Span:
+def _vote_on_category(
+    span: Span, place: tuple[int, int], said: Sequence[Correction | GivenLabel]
+) -> Span:
     """Return the span with the category that most people gave to words there."""
     start, end = place
     overlapping = [s for a in said for s in a.spans if s.start < end and start < s.end]
@@ -186,11 +209,15 @@ class GroundTruths(Repository):
 
     def of_case(self, case_id: str) -> GroundTruth:
         """Return what counts for one case."""
-        return self._decide("case_id = ?", [case_id]).get(case_id, UNANSWERED)
+        return self.of_cases([case_id]).get(case_id, UNANSWERED)
+
+    def of_cases(self, cases: Sequence[str]) -> dict[str, GroundTruth]:
+        """Return what counts for each of these cases that has any answer."""
+        return self._decide(AMONG_SQL, json.dumps(cases))
 
     def of_project(self, project_id: str) -> dict[str, GroundTruth]:
         """Return what counts for each case of a project that has any answer."""
-        return self._decide("case_id IN (SELECT id FROM cases WHERE project_id = ?)", [project_id])
+        return self._decide(IN_PROJECT_SQL, project_id)
 
     def labels(
         self, project_id: str | None = None, cases: Sequence[str] | None = None
@@ -199,48 +226,47 @@ class GroundTruths(Repository):
 
         `cases` restricts it to these case ids.
         """
-        values: dict[str, Any] = {"project": project_id} if project_id is not None else {}
-        values |= {"cases": json.dumps(cases)} if cases is not None else {}
-        where = " AND ".join(
-            ["1", *(sql for name, sql in (("project", IN_PROJECT_SQL), ("cases", AMONG_SQL))
-                    if name in values)]
-        )  # fmt: skip
+        where, value = IN_PROJECT_SQL, project_id
+        if cases is not None:
+            where, value = AMONG_SQL, json.dumps(cases)
+        elif project_id is None:
+            where = "? IS NULL"
         corrections = self._db.conn.execute(
             f"SELECT id, case_id, author, at, label FROM standing WHERE {where} ORDER BY at, place",
-            values,
+            [value],
         )
         golds = self._db.conn.execute(
             "SELECT id, case_id, author, at, json_extract(payload, '$.origin'), label FROM golds "
             f"WHERE {where} ORDER BY rowid",
-            values,
+            [value],
         )
         return self._group(
-            (GoldAnswer(*row) for row in golds),
-            (Correction(row[0], None, *row[1:]) for row in corrections),
+            (GoldAnswer(*row) for row in golds), (GivenLabel(*row) for row in corrections)
         )
 
-    def _decide(self, where: str, values: Sequence[str]) -> dict[str, GroundTruth]:
-        golds = load_records(self._db, GoldAnswer, f"golds WHERE {where} ORDER BY rowid", values)
+    def _decide(self, where: str, value: str) -> dict[str, GroundTruth]:
+        golds = load_records(self._db, GoldAnswer, f"golds WHERE {where} ORDER BY rowid", [value])
         from_clause = f"standing WHERE {where} ORDER BY at, place"
-        return self._group(golds, load_records(self._db, Correction, from_clause, values))
+        return self._group(golds, load_records(self._db, Correction, from_clause, [value]))
 
     def _group(
-        self, golds: Iterable[GoldAnswer], corrections: Iterable[Correction]
+        self, golds: Iterable[GoldAnswer], corrections: Iterable[Correction | GivenLabel]
     ) -> dict[str, GroundTruth]:
         golds_of: dict[str, list[GoldAnswer]] = defaultdict(list)
-        answers_of: dict[str, dict[str, Correction]] = defaultdict(dict)
+        answers_of: dict[str, dict[str, Correction | GivenLabel]] = defaultdict(dict)
         for gold in golds:
             golds_of[gold.case_id].append(gold)
         for correction in corrections:
             answers_of[correction.case_id][correction.author] = correction
         rules = self._load_rules()
         cases = dict.fromkeys([*golds_of, *answers_of])
-        projects = self._load_projects(list(cases))
+        projects = self._load_projects(list(cases)) if len(rules) > 1 else {}
+        only = next(iter(rules.values())) if len(rules) == 1 else (1, "majority")
         return {
             case_id: decide_truth(
                 golds_of.get(case_id, ()),
                 tuple(answers_of.get(case_id, {}).values()),
-                *rules.get(projects.get(case_id, ""), (1, "majority")),
+                *rules.get(projects.get(case_id, ""), only),
             )
             for case_id in cases
         }

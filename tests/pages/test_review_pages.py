@@ -406,7 +406,7 @@ def test_a_lead_settles_what_people_differ_about(site: Site, run_id: str) -> Non
         for person in ("Karl", "Ida"):
             store.queue.end(case_id, person, "submitted", 5.0)
     (table,) = site.open("pages/review/adjudicate.py").dataframe
-    assert list(table.value["They differ in"]) == ["labels"]
+    assert list(table.value["They differ in"]) == ["labels, no majority"]
     assert list(table.value["People"]) == ["Ida: ✓, Karl: ✗"]
     form = settle_page(site.open, case_id)
     assert all(f"**{who}**" in told(form.at) for who in ("Ida", "Karl", "the machine"))

@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 
 from core.exchange.exporter import load_project_rows
 from core.learning.training_set import count_disputed, grow_holdout
-from core.review.adjudication import record_correction
+from core.review.adjudication import rate_difference, record_correction
 from core.schema.events import Event, JudgementReached, RunStarted
 from core.schema.records import Case, Judgement, Label, Plan, Project, Run, Span, TruthRule
 from core.schema.reviews import Correction, GoldAnswer, QueueItem, Suggestion
 from core.store import Store
 from core.store.ground_truth import GroundTruth, decide_truth
+from core.store.migrations import MIGRATION_SCRIPTS
 from tests.fakes import make_case
 
 TEXT = "alpha bravo carol delta"
@@ -226,6 +227,26 @@ def test_an_answer_of_ones_own_replaces_the_older_one_and_undo_takes_it_back(sto
     found = store.truths.labels("project")[case.id]
     assert (found.label, found.ids) == ("supported", ("k0",))
     assert store.truths.of_case("nowhere") == GroundTruth("waiting")
+
+
+@pytest.mark.parametrize(("labels", "differ"), [("sh", 3), ("ssh", 2), ("shu", 3), ("hsss", 2)])
+def test_items_of_older_homes_learn_whether_there_is_a_majority(
+    store: Store, labels: str, differ: int
+) -> None:
+    """The first person answers twice; only the second answer counts."""
+    store.projects.save(Project("project", "Ours", 1.0))
+    words: dict[str, Label] = {"s": "supported", "h": "hallucinated", "u": "unclear"}
+    with store.writing():
+        case = _add_checked_case(store, 0)
+        for at, label in enumerate(["u", *labels]):
+            person = str(max(at, 1))
+            answer = Correction(f"k{at}", "r0", case.id, person, float(at), words[label])
+            store.corrections.add(answer, case.response)
+        store.queue.set_differ(case.id, 2)
+        store.db.execute(MIGRATION_SCRIPTS["m015_disputed"])
+    item = store.queue.get(case.id)
+    assert item is not None
+    assert item.differ == differ == rate_difference(store.corrections.newest_of_case(case.id))
 
 
 def test_an_agents_suggestion_is_never_true(store: Store) -> None:
