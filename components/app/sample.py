@@ -163,7 +163,7 @@ def _follow_building(folder: str) -> None:
 def draw_sample_offer(page: str) -> None:
     """Draw on an empty page the button that opens it in the sample project."""
     with state.open_store() as store:
-        is_empty = not any(store.changes.of_corrections())
+        is_empty = not any(store.changes.of_corrections()[:2])
     if is_empty and not st.session_state.get(state.SAMPLE_KEY):
         words, act = st.columns([5, 2], vertical_alignment="center")
         words.caption(OFFER)

@@ -18,8 +18,9 @@ from components.widgets.wording import (
     LABEL_WORDS,
     STATUS_WORDS,
     clip_text,
-    describe_overruling,
+    describe_people_verdict,
     escape_markdown,
+    find_common_label,
     format_answer,
     format_count,
     format_label,
@@ -275,18 +276,18 @@ def _draw_row(
     words = f"**{name}** {claim}" if name else claim
     draw_link(RUN_PAGE, words, run=run.id)
     sure = format_likelihood(run)
-    label, lead, machine = run.label, format_label(run.label), sure
-    if row.corrected_label and is_open:
-        done = describe_overruling(
-            row.corrected_by, row.corrected_label, run.label, is_settled=row.is_settled
-        )
-        label, lead = row.corrected_label, f"{done}: {format_label(row.corrected_label)}"
+    label, lead, machine, people = run.label, format_label(run.label), sure, ""
+    if row.truth.records and is_open:
+        label = find_common_label(row.truth)
+        lead = describe_people_verdict(row.truth, run.label)
         machine = f"the machine: {', '.join(filter(None, (format_label(run.label), sure)))}"
-    is_for_people = policy is not None and policy.is_for_people(run, classifier)
+        people = "more answers to come" if row.truth.state == "waiting" else ""
+    elif not row.truth.records and policy is not None and policy.is_for_people(run, classifier):
+        people = "⚑ to decide"
     status = format_status(run)
     parts = [
         machine,
-        "⚑ to decide" if is_for_people and not row.corrected_label else "",
+        people,
         "" if status == "Finished" else status,
         "imported" if run.origin == "imported" else "",
         ", ".join(row.sources),

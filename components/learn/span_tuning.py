@@ -89,10 +89,11 @@ DECISION_BUTTONS: dict[str, Any] = {
     "allow": ["Allow again", "undo", None],
 }
 MARKED_HINT = (
-    "A settled answer counts before single ones; of several people's, the words that at least half "
-    "of them marked. Cases held out for the classifier are left out. For the threshold a case "
-    "counts if the machine called it hallucinated: elsewhere it marks nothing at any threshold. "
-    "Whoever saw the machine's marks before marking leans towards them."
+    "Of several people's marks, the words that both of two, or at least half of more marked. Cases "
+    "on which people mark different words are left out, and so are those held out for the "
+    "classifier. For the threshold a case counts if the machine called it hallucinated: elsewhere "
+    "it marks nothing at any threshold. Whoever saw the machine's marks before marking leans "
+    "towards them."
 )
 EXAMPLES_HINT = (
     "Corrected cases that a language model is shown before it marks the words of another. The "

@@ -21,11 +21,12 @@ from components.measure.summary import (
 from components.widgets.controls import draw_choice_table, draw_table, open_run
 from components.widgets.wording import LABEL_WORDS, clip_text, format_count
 from core.review import agreement as stats
-from core.review.adjudication import LABELS_DIFFER, MARKS_DIFFER, rate_difference
+from core.review.adjudication import rate_difference
 from core.review.people import can_see_answers
 from core.schema.records import Label
 from core.schema.reviews import Correction
 from core.store import open_store
+from core.store.review_queue import LABELS_DIFFER, MARKS_DIFFER
 from core.store.sqlite import ChangeMark
 
 MACHINE_NAME = "the machine"
@@ -200,7 +201,7 @@ def _build_tables(home: str, project_id: str, mark: ChangeMark) -> AgreementTabl
         corrections = store.corrections.newest_by_person(project_id)
         stances = store.queue_lists.stances(project_id)
         cases = {case_id: store.cases.get(case_id) for case_id in {c.case_id for c in corrections}}
-        golds = store.golds.of_project(project_id)
+        truths = store.truths.labels(project_id)
     if not corrections:
         return None
     lengths = {case_id: len(case.response) for case_id, case in cases.items() if case is not None}
@@ -218,9 +219,9 @@ def _build_tables(home: str, project_id: str, mark: ChangeMark) -> AgreementTabl
     judged = [c for c in corrections if c.machine_label is not None]
     differing = _list_differing(people, by_case)
     shared = [own for own in by_case.values() if len(own) > 1]
-    settled = {case_id for case_id, gold in golds.items() if gold.origin != "imported"}
+    settled = {case_id for case_id, truth in truths.items() if truth.basis == "settled"}
     differences = Counter(
-        rate_difference(list(own.values()))
+        min(rate_difference(list(own.values())), LABELS_DIFFER)
         for case_id, own in by_case.items()
         if case_id not in settled
     )
@@ -248,7 +249,7 @@ def _list_differing(
     for case_id, own in by_case.items():
         for one, other in itertools.combinations(sorted(own), 2):
             first, second = own[one], own[other]
-            if difference := rate_difference([first, second]):
+            if difference := min(rate_difference([first, second]), LABELS_DIFFER):
                 labels = (first.label, second.label)
                 found[one, other].append(DifferingItem(case_id, first.run_id, difference, labels))
         for who, said in own.items():

@@ -393,8 +393,8 @@ def draw_reliability() -> None:
     _draw_next_step(project_id, data)
     draw_counts(
         f"Here count {format_count(len(data.table.rows), 'case')} that people decided, each text "
-        f"once, and {format_count(len(data.rows), 'run')} over them. What was "
-        "settled counts, else the newest answer; cases that people left unclear do not. People "
+        f"once, and {format_count(len(data.rows), 'run')} over them. Cases that "
+        "people left unclear do not count. People "
         "look first at cases where agents are unsure, so an agent may do better on all of them."
         + (newest if len(data.rows) == MAX_DECIDED_RUNS else "")
     )

@@ -389,7 +389,7 @@ def _describe_use(correction: Correction, target: form.CorrectionTarget) -> str:
     judgement = target.progress.judgement
     if judgement is None or judgement.label == "unclear" or not judgement.text:
         return "The judge reached no verdict here, so there is no text to learn from."
-    return "It will count at the next retraining."
+    return "It counts at the next retraining, if enough people answer and agree on it."
 
 
 def _draw_more(target: form.CorrectionTarget) -> None:

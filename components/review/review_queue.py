@@ -21,7 +21,6 @@ from components.widgets.wording import (
     format_count,
     format_protocol,
 )
-from core.review.adjudication import LABELS_DIFFER, MARKS_DIFFER
 from core.review.people import can_see_answers, list_drafts
 from core.review.queue_ranking import fill_queue
 from core.runtime.errors import InputError
@@ -29,10 +28,15 @@ from core.schema.records import CATEGORY_WORDS, Project
 from core.schema.reviews import AssignmentState, ItemState, QueueItem, format_category
 from core.store import Store
 from core.store.review_queue import (
+    DISPUTED_STATES,
+    LABELS_DIFFER,
+    MARKS_DIFFER,
     NO_ITEM_FILTER,
+    NO_MAJORITY,
     RANDOM_REASON,
     ItemFilter,
     QueueRules,
+    build_disputed_filter,
     explain_item,
 )
 from core.store.sqlite import ChangeMark
@@ -70,6 +74,7 @@ LIST_STATES: dict[str, tuple[ItemState, ...]] = {
     "flagged": ("flagged",),
     "settled": ("adjudicated",),
 }
+DISPUTED = "disputed"
 SETTLE_PAGE = "pages/review/adjudicate_case.py"
 ADJUDICATION_VIEWS: dict[str, tuple[ItemFilter, tuple[ItemState, ...]]] = {
     "people differ": (ItemFilter(differ=True), ("open",)),
@@ -79,7 +84,12 @@ ADJUDICATION_VIEWS: dict[str, tuple[ItemFilter, tuple[ItemState, ...]]] = {
     "settled": (NO_ITEM_FILTER, ("adjudicated",)),
 }
 LEADS_SETTLE = "This project is blind: only its leads see what several people answered."
-DIFFER_WORDS = {LABELS_DIFFER: "labels", MARKS_DIFFER: "marked words", 0: "–"}
+DIFFER_WORDS = {
+    NO_MAJORITY: "labels, no majority",
+    LABELS_DIFFER: "labels",
+    MARKS_DIFFER: "marked words",
+    0: "–",
+}
 
 
 def _draw_filters() -> ItemFilter:
@@ -437,18 +447,21 @@ def draw_adjudication_list() -> None:
     with state.open_store() as store:
         project = state.get_project(store)
         may_settle = can_see_answers(store, project.id, state.get_person(store), is_settling=True)
+        views = {DISPUTED: (build_disputed_filter(project), DISPUTED_STATES), **ADJUDICATION_VIEWS}
         counts = {
             name: store.queue.count(project.id, wanted, states, now)
-            for name, (wanted, states) in ADJUDICATION_VIEWS.items()
+            for name, (wanted, states) in views.items()
         }
     if not may_settle:
         st.info(LEADS_SETTLE)
         return
+    first = next((name for name in ADJUDICATION_VIEWS if counts[name]), "people differ")
+    linked = st.query_params.get("show", "")
     chosen = st.segmented_control(
         "Show",
-        list(ADJUDICATION_VIEWS),
+        list(views),
         format_func=lambda name: f"{name} ({counts[name]})",
-        default=next((name for name, count in counts.items() if count), "people differ"),
+        default=linked if linked in views else first,
         key="settling.view",
         required=True,
     )
@@ -460,7 +473,7 @@ def draw_adjudication_list() -> None:
         )
         return
     _draw_page(
-        *ADJUDICATION_VIEWS[name],
+        *views[name],
         _build_settling_cells,
         key=f"settling.table.{name}",
         page=f"settling.{name}.page",

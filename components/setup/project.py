@@ -14,6 +14,7 @@ from components.app import state
 from components.check import roster_choice
 from components.check.new_check import describe_entry
 from components.measure.calibration import draw_error_rate, refit_limit
+from components.review.ground_truth import draw_truth_rule
 from components.review.review_queue import clean_categories, draw_review_rules
 from components.widgets.controls import (
     ask_confirmation,
@@ -244,6 +245,7 @@ def draw_record() -> None:
             typed["options"] = roster_choice.draw_option_fields(key, protocol, usual)
         with st.expander("How people review", icon=":material/checklist:"):
             typed |= draw_review_rules(project)
+            typed["truth_rule"] = draw_truth_rule(project)
             typed["error_rate"] = draw_error_rate(project, f"{key}.error_rate")
         st.caption(f"Begun {format_time(project.created_at)}.")
         if st.button("Save", key=f"{key}.save"):

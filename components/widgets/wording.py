@@ -18,6 +18,7 @@ from core.schema.events import StepsReused
 from core.schema.records import Label, PersonRole, QuoteStatus, Run, RunStatus
 from core.schema.rosters import BUILT_IN_ROSTER, PROTOCOL_INFOS
 from core.schema.run_state import can_resume
+from core.store.ground_truth import GroundTruth
 
 
 def _read_rows(name: str) -> list[dict[str, str]]:
@@ -269,3 +270,24 @@ def describe_reuse(reused: StepsReused) -> str:
     if reused.through == "judgement":
         return "Evidence and debate are those of an earlier run; the classifier's label is new."
     return "The statements are those of an earlier run; evidence and debate are new."
+
+
+def describe_people_verdict(truth: GroundTruth, machine: Label | None) -> str:
+    """Say what people did to the machine's label: “Overruled by Mira: ✗ Hallucinated”.
+
+    Where their answers differ and do not decide the case, it says that they disagree.
+    """
+    who = truth.people[0] if len(truth.people) == 1 else f"{len(truth.people)} people"
+    label = find_common_label(truth)
+    if label is None:
+        return f"{who} disagree"
+    if truth.basis == "gold":
+        return f"By the imported answer: {format_label(label)}"
+    done = describe_overruling(who, label, machine, is_settled=truth.basis == "settled")
+    return f"{done}: {format_label(label)}"
+
+
+def find_common_label(truth: GroundTruth) -> Label | None:
+    """Return the label that all the answers behind it have, or None."""
+    labels = {record.label for record in truth.records}
+    return labels.pop() if len(labels) == 1 else None

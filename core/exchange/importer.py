@@ -42,7 +42,7 @@ from core.schema.events import Event, RunFinished, RunStarted
 from core.schema.records import Case, Plan, Project, Run, Span, WordScore
 from core.schema.reviews import Correction, GoldAnswer, QueueEvent, Suggestion
 from core.store import Store
-from core.store.corrections import choose_counting_gold
+from core.store.ground_truth import GroundTruth, choose_counting_gold
 from core.store.sqlite import to_json
 
 LabelUse = Literal["gold", "suggestions", "cases"]
@@ -126,13 +126,14 @@ def select_new_golds(
     return new
 
 
-def _is_redundant_gold(gold: GoldAnswer, answer: GoldAnswer | Correction | None) -> bool:
+def _is_redundant_gold(gold: GoldAnswer, answer: GroundTruth | None) -> bool:
     if answer is None or gold.label != answer.label:
         return False
     if _list_marks(gold.spans) != _list_marks(answer.spans):
         return False
     texts = (gold.reason, answer.reason), (gold.corrected_answer, answer.corrected_answer)
-    has_new_shares = isinstance(answer, GoldAnswer) and gold.soft not in ((), answer.soft)
+    known = answer.records[0]
+    has_new_shares = isinstance(known, GoldAnswer) and gold.soft not in ((), known.soft)
     return all(text in ("", known_text) for text, known_text in texts) and not has_new_shares
 
 
@@ -453,7 +454,7 @@ def _store_row(
     case = known or _create_case(store, row, order)
     if row.run is not None:
         outcome.runs += store_recorded_run(store, row.run, case, order)
-    before = build_row(store, case)
+    before = build_row(store, case, order.project)
     new_records = _select_new_records(store, row, before, order)
     for gold in new_records.golds:
         store.golds.add(gold, case.response)

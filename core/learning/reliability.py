@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from core.exchange.exporter import build_row
-from core.exchange.trajectory import HumanAnswer, derive_statement_labels
+from core.exchange.trajectory import derive_statement_labels
 from core.learning.agent_answers import DEBATER, READER, DecidedRun, SpeakingAgent
 from core.learning.metrics import (
     BOOTSTRAP_RESAMPLES,
@@ -30,6 +29,7 @@ from core.schema.events import AUDIT, ToolOutcome, ToolUse
 from core.schema.records import Case, Label, Statement
 from core.schema.run_state import RunState, fold_events
 from core.store import Store
+from core.store.ground_truth import GroundTruth
 from core.store.queries import load_events
 from core.tools.registry import load_tools
 
@@ -125,9 +125,9 @@ def measure_tools(
             if run_id not in known:
                 progress = fold_events(load_events(store, run_id, AUDIT_EVENT_KINDS))
                 known[run_id] = _read_audit(progress, case, is_read=audits < MAX_MATCHED_AUDITS)
-            answer = build_row(store, case).settled
-            audits, decided = audits + 1, decided + (answer is not None)
-            _count_audit(known[run_id], answer, counts)
+            truth = store.truths.of_case(case_id)
+            audits, decided = audits + 1, decided + truth.is_decided
+            _count_audit(known[run_id], truth, counts)
     rates = [
         ToolRate(
             name,
@@ -165,13 +165,11 @@ def _read_audit(progress: RunState, case: Case, *, is_read: bool) -> AuditRecord
     return AuditRecord(case.id, statements, uses, labels, meant)
 
 
-def _count_audit(
-    audit: AuditRecord, answer: HumanAnswer | None, counts: dict[str, _ToolCounts]
-) -> None:
+def _count_audit(audit: AuditRecord, truth: GroundTruth, counts: dict[str, _ToolCounts]) -> None:
     right_labels: dict[StatementIndex, Label] = {}
-    if answer is not None and answer.label != "unclear":
-        right_labels[None] = answer.label
-        right_labels.update(derive_statement_labels(audit.statements, answer).items())
+    if truth.label is not None and truth.label != "unclear":
+        right_labels[None] = truth.label
+        right_labels.update(derive_statement_labels(audit.statements, truth).items())
     places: dict[str, set[StatementIndex]] = {}
     for use in audit.uses:
         tool_counts = counts.setdefault(use.tool, _ToolCounts())

@@ -189,9 +189,9 @@ def _without(
 
 
 def _read_marks(store: Store) -> tuple[float, float, float, float, str]:
-    corrections, golds = store.changes.of_corrections()
+    corrections, golds, rules = store.changes.of_corrections()
     runs, ended, _, scored_again = store.changes.of_runs()
-    scores = f"{store.versions.active()} {scored_again:.0f}"
+    scores = f"{store.versions.active()} {scored_again:.0f} {rules}"
     return corrections, golds, ended, runs, scores
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from core.runtime.errors import ConflictError
-from core.schema.records import Label
+from core.schema.records import Label, Project
 from core.schema.reviews import Assignment, AssignmentState, ItemState, QueueEvent, QueueItem
 from core.store.sqlite import (
     Repository,
@@ -241,7 +241,7 @@ AMONG_IDS_SQL = (
 ANSWER_COUNT_SQL = (
     "(SELECT count(DISTINCT s.author) FROM standing s WHERE s.case_id = items.case_id)"
 )
-HAS_GOLD_SQL = "EXISTS (SELECT :has_gold FROM golds g WHERE g.case_id = items.case_id)"
+HAS_GOLD_SQL = "EXISTS (SELECT 1 FROM golds g WHERE g.case_id = items.case_id) = :has_gold"
 HAS_ENDED_SQL = (
     "EXISTS (SELECT 1 FROM assignments m WHERE m.case_id = items.case_id "
     "AND m.person = :did_by AND m.state = :did)"
@@ -262,8 +262,8 @@ class ItemFilter:
     """A filter of the queue; empty fields do not filter. Ages are in seconds.
 
     `given_from` and `given_below` bound how many people have answered; `differ`: whether their
-    answers differ. `person_did` is how `person` ended the item; `among` are ids of cases or runs.
-    `has_gold`: a right answer is known.
+    answers differ, `differ_from`: at least how much. `person_did` is how `person` ended the item;
+    `among` are ids of cases or runs. `has_gold`: whether a right answer is known.
     """
 
     label: str = ""
@@ -276,10 +276,11 @@ class ItemFilter:
     given_from: int = 0
     given_below: int | None = None
     differ: bool | None = None
+    differ_from: int = 0
     person: str = ""
     person_did: AssignmentState | Literal[""] = ""
     among: tuple[str, ...] | None = None
-    has_gold: bool = False
+    has_gold: bool | None = None
 
     def clauses(self, now: float) -> tuple[str, dict[str, Any]]:
         """Return an SQL condition that matching items meet, and its values."""
@@ -300,7 +301,8 @@ class ItemFilter:
             (HAS_ENDED_SQL, "did", self.person_did or None),
             ("1", "did_by", self.person if self.person_did else None),
             (AMONG_IDS_SQL, "among", among),
-            (HAS_GOLD_SQL, "has_gold", self.has_gold or None),
+            ("items.differ >= :differ_from", "differ_from", self.differ_from or None),
+            (HAS_GOLD_SQL, "has_gold", None if self.has_gold is None else int(self.has_gold)),
         )
         active = [limit for limit in limits if limit[2] is not None]
         clauses = " AND ".join(["1", *(clause for clause, _, _ in active)])
@@ -308,6 +310,15 @@ class ItemFilter:
 
 
 NO_ITEM_FILTER = ItemFilter()
+# How people's newest answers differ, as an item keeps it.
+NO_MAJORITY, LABELS_DIFFER, MARKS_DIFFER = 3, 2, 1
+DISPUTED_STATES: tuple[ItemState, ...] = ("open", "flagged")
+
+
+def build_disputed_filter(project: Project) -> ItemFilter:
+    """Return the filter of the cases that `decide_truth` calls disputed by the project's rule."""
+    limit = LABELS_DIFFER if project.truth_rule == "unanimity" else NO_MAJORITY
+    return ItemFilter(differ_from=limit, given_from=project.people_each, has_gold=False)
 
 
 def explain_item(item: QueueItem) -> str:

@@ -11,6 +11,7 @@ from components.learn.retrain import (
     draw_training,
 )
 from components.learn.versions import draw_versions
+from components.review.ground_truth import draw_truth_line
 
 draw_page_title(
     "Retrain",
@@ -19,6 +20,7 @@ draw_page_title(
 )
 draw_sample_offer("pages/learn/retrain.py")
 draw_next_training_step()
+draw_truth_line()
 draw_material()
 mark = get_answers_mark()
 draw_doubts(mark)

@@ -97,18 +97,20 @@ def test_those_drawn_at_random_go_before_all_that_were_answered() -> None:
     assert (fewer.share, fewer.is_random) == (WilsonShare(50, 59), False)
 
 
-def test_the_answer_that_counts_is_settled_else_the_newest_else_imported(ours: Store) -> None:
-    for name in ("settled", "said", "imported", "unclear", "nobody"):
+def test_the_answer_that_counts_is_settled_else_imported_else_agreed(ours: Store) -> None:
+    for name in ("settled", "said", "imported", "disputed", "unclear", "nobody"):
         add_run(ours, name, 0.9)
     add_run(ours, "no-verdict", None)
     say(ours, "settled", "hallucinated")
     say(ours, "said", "hallucinated")
-    say(ours, "said", "supported", at=30.0, who="Karl")
+    say(ours, "said", "supported", at=30.0)
+    say(ours, "imported", "hallucinated")
+    say(ours, "disputed", "hallucinated")
+    say(ours, "disputed", "supported", at=30.0, who="Karl")
     say(ours, "unclear", "unclear")
     say(ours, "no-verdict", "supported")
     with ours.writing():
-        for name, origin in (("settled", "adjudicated"), ("said", "imported"),
-                             ("imported", "imported")):  # fmt: skip
+        for name, origin in (("settled", "adjudicated"), ("imported", "imported")):
             gold = GoldAnswer(f"g-{name}", f"c-{name}", "Lea", 1.0, origin, "supported")  # type: ignore[arg-type]
             ours.golds.add(gold, f"Claim {name}.")
     found = of(ours)

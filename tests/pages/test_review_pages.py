@@ -263,6 +263,44 @@ def test_who_has_no_item_left_is_told_what_to_do_instead(site: Site, run_id: str
     assert len(listed) == 1
 
 
+def test_a_case_in_dispute_is_counted_nowhere_and_reached_from_every_page_that_counts(
+    site: Site, run_id: str
+) -> None:
+    case_id = queued(site.home, run_id).case_id
+    differed(site.home, run_id)
+    pages = ("learn/retrain", "learn/calibration", "learn/reliability", "learn/spans")
+    for page in (*pages, "setup/exchange"):
+        shown = told(site.open(f"pages/{page}.py"))
+        assert "what most people say once one person has answered" in shown, page
+        assert "1 case in dispute" in shown, page
+    at = site.open("pages/review/adjudicate.py", show="disputed")
+    assert at.segmented_control(key="settling.view").value == "disputed"
+    assert at.dataframe[0].value["They differ in"].to_list() == ["labels, no majority"]
+    assert "2 people disagree" in markup(site.open("pages/check/history.py"))
+    with open_store(site.home) as store:
+        say(store, run_id, "Lea", "supported", 5.0)
+    assert "in dispute" not in told(site.open("pages/learn/retrain.py"))
+    assert "2 people say supported" in markup(site.open("pages/check/history.py"))
+    at = site.open("pages/setup/project.py")
+    project_id = project_with(site.home, case_id)
+    put(at, f"project.{project_id}.truth", "unanimity")
+    press(at, f"project.{project_id}.save")
+    shown = told(site.open("pages/learn/retrain.py"))
+    assert "what all people say once one person has answered" in shown
+    assert "1 case in dispute" in shown
+
+
+def project_with(home: Path, case_id: str) -> str:
+    with open_store(home) as store:
+        (case,) = store.cases.several([case_id])
+    return case.project_id
+
+
+def markup(at: AppTest) -> str:
+    """All that stands on the page as markup."""
+    return " ".join(str(html.proto.body) for html in at.get("html"))
+
+
 def test_answering_again_begins_with_the_answer_that_stands(site: Site, run_id: str) -> None:
     case_id = queued(site.home, run_id).case_id
     with open_store(site.home) as store:  # what the machine marked
@@ -486,7 +524,7 @@ def test_a_lead_settles_what_people_differ_about(site: Site, run_id: str) -> Non
         for person in ("Karl", "Ida"):
             store.queue.end(case_id, person, "submitted", 5.0)
     (table,) = site.open("pages/review/adjudicate.py").dataframe
-    assert list(table.value["They differ in"]) == ["labels"]
+    assert list(table.value["They differ in"]) == ["labels, no majority"]
     assert list(table.value["People"]) == ["Ida: ✓, Karl: ✗"]
     form = settle_page(site.open, case_id)
     assert all(f"**{who}**" in told(form.at) for who in ("Ida", "Karl", "the machine"))
