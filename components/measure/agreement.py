@@ -14,6 +14,7 @@ from components.app import state
 from components.widgets.controls import draw_table
 from components.widgets.wording import LABEL_WORDS, format_count
 from core.review import agreement as stats
+from core.review.people import can_see_answers
 from core.schema.records import Label
 from core.schema.reviews import Correction
 from core.store import open_store
@@ -36,10 +37,12 @@ def format_interval(
 def draw_agreement() -> None:
     """Draw all tables for the current project."""
     with state.open_store() as store:
-        project_id = state.get_project(store).id
-    tables = _build_tables(str(state.home_folder()), project_id, state.get_answers_mark())
+        project_id, person = state.get_project(store).id, state.get_person(store)
+        only = "" if can_see_answers(store, project_id, person, is_settling=True) else person
+    tables = _build_tables(str(state.home_folder()), project_id, state.get_answers_mark(), only)
     if tables is None:
-        st.info("Nobody has said anything yet: what people save on Review and on runs counts here.")
+        who = "You have not" if only else "Nobody has"
+        st.info(f"{who} said anything yet: what people save on Review and on runs counts here.")
         return
     together, pairs, machine, confusion, agents, judged, overturned = tables
     st.subheader("Together", anchor=False)
@@ -62,14 +65,19 @@ def draw_agreement() -> None:
 
 @st.cache_resource(max_entries=MAX_CACHED_PROJECTS, show_spinner="Counting over all answers")
 def _build_tables(
-    home: str, project_id: str, mark: ChangeMark
+    home: str, project_id: str, mark: ChangeMark, only: str
 ) -> tuple[TableRows, TableRows, TableRows, TableRows, TableRows, int, int] | None:
     """Return the five tables, cached until a new answer; None if there are no answers.
 
+    `only` names the person whose answers alone are counted; empty for everybody's.
     The last two values count the answers that have a verdict, and those that overturned it.
     """
     with open_store(Path(home)) as store:
-        corrections = store.corrections.newest_by_person(project_id)
+        corrections = [
+            correction
+            for correction in store.corrections.newest_by_person(project_id)
+            if only in ("", correction.author)
+        ]
         stances = store.queue_lists.stances(project_id)
         cases = {case_id: store.cases.get(case_id) for case_id in {c.case_id for c in corrections}}
     if not corrections:

@@ -31,7 +31,6 @@ from components.review.correction_draft import (
 from components.review.review_queue import (
     ADJUDICATION_VIEWS,
     LABEL_PAGE,
-    LEADS_SETTLE,
     QUEUE_PAGE,
     SETTLE_PAGE,
     build_queue_rules,
@@ -325,7 +324,8 @@ def _draw_assignment(mine: Assignment, is_blind: bool) -> None:
     if mine.state != "claimed":
         st.caption(f"You have {mine.state} it; you may answer again.")
         return
-    st.caption(f"Why this one: {escape_markdown(format_item_reason(mine.why, is_blind))}.")
+    if why := format_item_reason(mine.why, is_blind):
+        st.caption(f"Why this one: {escape_markdown(why)}.")
     with st.container(horizontal=True):
         for became, words, icon, keys in (
             ("skipped", "Skip", "skip_next", "Ctrl+Space"),
@@ -428,12 +428,8 @@ def draw_adjudication(case_id: str) -> None:
     with state.open_store() as store:
         project, item = state.get_project(store), store.queue.get(case_id)
         case = store.cases.get(case_id)
-        may_settle = can_see_answers(store, project.id, state.get_person(store), is_settling=True)
     if item is None or case is None or case.project_id != project.id:
         st.info("There is no case at this link in the queue of this project.")
-        return
-    if not may_settle:
-        st.info(LEADS_SETTLE)
         return
     loaded = load_run(item.run_id) if item.run_id else None
     progress = loaded[2] if loaded else RunState()
