@@ -84,7 +84,7 @@ from components.widgets.wording import (
 from core.baseline.wording import shorten
 from core.debate.signals import find_signals
 from core.pipeline.audit_steps import SEARCH_TOOL
-from core.review.people import list_visible_answers
+from core.review.people import find_hidden_cases, list_visible_answers
 from core.review.queue_ranking import load_policy
 from core.schema.events import ToolUse
 from core.schema.records import Case, Label, Run, Span
@@ -447,9 +447,11 @@ def load_reported_runs(
     )
     policy = load_policy(store, store.projects.get(project_id))
     runs = []
+    case_ids = [row.run.case_id for row in rows]
+    hidden = find_hidden_cases(store, project_id, person, case_ids)
     for row in rows:
         case = store.cases.get(row.run.case_id)
-        if case is not None:
+        if case is not None and case.id not in hidden:
             progress = fold_events(event for _, event in store.runs.events(row.run.id))
             answers = store.corrections.of_run(row.run.id)
             corrections = tuple(list_visible_answers(store, case, person, answers))

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 from urllib.parse import unquote, urlencode, urlsplit
 
@@ -15,11 +16,23 @@ import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
 from components.app import login, state
-from components.app.login import remember_name
+from components.app.login import remember_in_browser
 from components.app.sample import draw_sample_bar, follow_link
-from components.widgets.controls import ASSETS, draw_link, get_component, show_problems
+from components.widgets.controls import (
+    ASSETS,
+    LINK_PARAMETERS,
+    draw_link,
+    get_component,
+    show_problem,
+    show_problems,
+    store_problem,
+)
 from components.widgets.wording import clip_text, escape_markdown
+from core.review.people import can_see_answers, ensure_project, find_hidden_cases, name_guest
 from core.runtime.errors import NotAllowed, ReviewError
+from core.schema.records import Case, PersonRole, Project
+from core.store import open_store
+from core.store.projects import GUEST, ROLE_RANKS
 
 # By section: each page's script, title and icon name.
 MENU: dict[str, tuple[tuple[str, str, str], ...]] = {
@@ -54,6 +67,17 @@ MENU: dict[str, tuple[tuple[str, str, str], ...]] = {
 }
 DEFAULT_PAGE = "pages/check/new.py"
 HISTORY_PAGE = "pages/check/history.py"
+MAX_NAMED_PEOPLE = 3
+ROLE_HOLDERS: dict[PersonRole, str] = {
+    "annotator": "people of this project",
+    "lead": "leads and admins",
+    "admin": "admins",
+}
+BEFORE_ANSWER = (
+    "This project is blind: what the machine found and what others say is shown once the check has "
+    "ended and you have answered."
+)
+FIGURES_OF_LEADS = "This project is blind: only its leads see figures from everybody's answers."
 CLAIM_CHARACTERS = 40  # of a claim, in the heading and the tab of its page
 # Addresses that people may have kept; all others are the script's name.
 URL_PATHS = {
@@ -115,7 +139,9 @@ def open_linked_run() -> None:
     The browser replaces the address: after `st.switch_page`, Back would lead here and on again.
     """
     if run_id := st.query_params.get("run"):
-        address = json.dumps(f"run?{urlencode({'run': run_id})}")
+        address = json.dumps(
+            f"run?{urlencode({'run': run_id} | st.session_state.get(LINK_PARAMETERS, {}))}"
+        )
         st.html(f"<script>location.replace({address})</script>", unsafe_allow_javascript=True)
         st.stop()
 
@@ -133,9 +159,12 @@ def draw_frame() -> Iterator[None]:
     st.logo(ASSETS / "logo.svg", size="large", icon_image=ASSETS / "icon.png")
     if not _draw_login_or_sidebar():
         st.stop()
-    with show_problems():
-        draw_sample_bar()
-        yield
+    try:
+        with show_problems():
+            draw_sample_bar()
+            yield
+    finally:  # after the page has written its own parameters
+        _remember_in_browser()
 
 
 def _draw_login_or_sidebar() -> bool:
@@ -148,6 +177,8 @@ def _draw_login_or_sidebar() -> bool:
         with state.open_store() as store:
             person = state.get_person(store)
             project = state.get_project(store)
+            projects = state.list_projects(store)
+            several = len(store.projects.all()) > 1
     except NotAllowed as error:
         st.title("Counterpoint", anchor=False)
         st.info(escape_markdown(str(error)), icon=":material/group:")
@@ -159,12 +190,122 @@ def _draw_login_or_sidebar() -> bool:
         with contextlib.suppress(ReviewError):  # a provider may let in a person without a name
             login.draw_logout()
         return False
+    st.session_state[LINK_PARAMETERS] = {state.PROJECT_PARAMETER: project.id} if several else {}
+    is_named = person != GUEST
     with st.sidebar:
-        st.caption(escape_markdown(f"{project.name} · {person}"))
-        if not login.is_login_required():
-            remember_name(person)
+        if len(projects) > 1:
+            _draw_project_choice(projects, project)
+        name = person if is_named else "no name yet"
+        st.caption(escape_markdown(name if len(projects) > 1 else f"{project.name} · {name}"))
         login.draw_logout()
     return True
+
+
+def _remember_in_browser() -> None:
+    with state.open_store() as store:
+        person = state.get_person(store)
+    is_own_name = person != GUEST and not login.is_login_required()
+    project_id = st.session_state.get(LINK_PARAMETERS, {}).get(state.PROJECT_PARAMETER, "")
+    with st.sidebar:
+        remember_in_browser(person if is_own_name else "", project_id)
+
+
+def _draw_project_choice(projects: Sequence[Project], current: Project) -> None:
+    names = {project.id: project.name for project in projects}
+    st.session_state["project.choice"] = current.id  # it may have been chosen by an address
+    st.selectbox(
+        "Project", list(names), format_func=names.__getitem__, key="project.choice",
+        label_visibility="collapsed",
+        on_change=lambda: state.choose_project(st.session_state["project.choice"]),
+    )  # fmt: skip
+
+
+def ask_name() -> bool:
+    """Return True for a person with a name; else draw the field that asks for it."""
+    with state.open_store() as store:
+        if state.get_person(store) != GUEST:
+            return True
+    with st.form("person.form"):
+        st.text_input(
+            "Your name",
+            key="person.name",
+            max_chars=login.MAX_NAME_CHARS,
+            help="It stands on your answers. This browser remembers it; Settings can change it.",
+        )
+        st.form_submit_button("Go on", key="person.save", on_click=_take_name)
+    st.caption("Answers stand under a name: give yours once, then say what is right.")
+    show_problem("person.problem")
+    return False
+
+
+def _take_name() -> None:
+    name, now = str(st.session_state.get("person.name") or "").strip(), time.time()
+    with store_problem("person.problem"):
+        with state.open_store() as store:
+            name_guest(store, state.get_project(store).id, name, now)
+        if state.home_folder() != (own := state.own_home_folder()):  # asked in the sample
+            with open_store(own) as store:
+                name_guest(store, ensure_project(store, GUEST, now).id, name, now)
+        st.session_state["person"] = name
+
+
+def has_role(
+    at_least: PersonRole, what: str = "", *, for_all: bool = False, project_id: str = ""
+) -> bool:
+    """Return True if the person's role permits `what`; else draw one line that says who can.
+
+    `for_all`: it concerns all projects, so the role in the first one counts. Without `what`, which
+    another line of the page then names, nothing is drawn.
+    """
+    with state.open_store() as store:
+        project = store.projects.first() if for_all else None
+        asked = project_id or (project or state.get_project(store)).id
+        try:
+            state.require_role(store, asked, at_least, what)
+        except NotAllowed:
+            least = ROLE_RANKS[at_least]
+            members = store.projects.members(asked)
+            names = [each.person for each in members if ROLE_RANKS[each.role] >= least]
+        else:
+            return True
+    listed = f": {', '.join(names[:MAX_NAMED_PEOPLE])}" if names else ""
+    if what:
+        words = f"Only {ROLE_HOLDERS[at_least]} can {what}{listed}."
+        st.caption(f":material/lock: {escape_markdown(words)}")
+    return False
+
+
+def is_withheld(case: Case) -> bool:
+    """Return True if the person may not see what was said about a case before they answer it."""
+    with state.open_store() as store:
+        person = state.get_person(store)
+        return bool(find_hidden_cases(store, case.project_id, person, [case.id]))
+
+
+def stop_before_answer(*cases: Case) -> None:
+    """Stop the page if the person must first answer one of the cases, with a link to it."""
+    hidden = [case for case in cases if is_withheld(case)]
+    if not hidden:
+        return
+    st.info(BEFORE_ANSWER, icon=":material/visibility_off:")
+    with state.open_store() as store:
+        is_queued = store.queue.get(hidden[0].id) is not None
+    if is_queued:
+        draw_link("pages/review/label.py", "Answer it", "rate_review", case=hidden[0].id)
+    else:
+        draw_link("pages/review/pending.py", "Review", "checklist")
+    st.stop()
+
+
+def stop_for_blind() -> None:
+    """Stop a page of figures from everybody's answers for those who may not see them."""
+    with state.open_store() as store:
+        project, person = state.get_project(store), state.get_person(store)
+        is_shown = can_see_answers(store, project.id, person, is_settling=True)
+    if not is_shown:
+        st.info(FIGURES_OF_LEADS, icon=":material/visibility_off:")
+        draw_link("pages/review/agreement.py", "Your own answers", "handshake")
+        st.stop()
 
 
 def draw_shortcut_list(keys: Mapping[str, str], key: str, place: str) -> None:

@@ -29,10 +29,21 @@ def read_remembered_name() -> str:
     return name if len(name) <= MAX_NAME_CHARS and name.isprintable() else ""
 
 
-def remember_name(name: str) -> None:
-    """Store the name in a cookie; draw the component where it takes no room."""
+def remember_in_browser(name: str, project_id: str) -> None:
+    """Store the name in a cookie and the project in the address, unless they are empty.
+
+    The address is replaced, not added to the browser's history: Back would have to be pressed
+    twice. Draw the component where it takes no room.
+    """
     get_component("remembered")(
-        key="remembered", data={"cookie": COOKIE, "value": quote(name, safe="")}
+        key="remembered",
+        data={
+            "cookie": COOKIE,
+            "value": quote(name, safe=""),
+            "project": project_id,
+            # Pages have addresses of their own, and write their own parameters into them.
+            "address": [st.context.url, dict(st.query_params)],
+        },
     )
 
 

@@ -19,7 +19,7 @@ from components.app import login
 from components.app.login import read_remembered_name
 from core.llm.keys import Keys, load_keys
 from core.pipeline.jobs import BackgroundReader, JobRunner, warm_up
-from core.review.people import current_person, ensure_project, find_project, resolve_name
+from core.review.people import ensure_project, find_project, name_guest, resolve_name
 from core.review.queue_ranking import QueueRanker
 from core.runtime.config import PROJECT_ROOT, has_sample, resolve_home
 from core.runtime.errors import NotAllowed, ReviewError
@@ -27,10 +27,12 @@ from core.schema.records import PersonRole, Project
 from core.schema.rosters import AgentConfig
 from core.store import Store
 from core.store import open_store as open_store_in
+from core.store.projects import GUEST
 from core.store.sqlite import ChangeMark
 
 KEY_FIELD_PREFIX = "keys.typed."
 SAMPLE_KEY = "sample.folder"
+PROJECT_PARAMETER = "project"  # of every address, where there are several
 HEAVY_MODULES = (
     "litellm numpy pandas pyarrow onnxruntime tokenizers plotly PIL rapidfuzz mapie".split()
 )
@@ -57,9 +59,7 @@ def home_folder() -> Path:
 
 def enter_home(sample: str, project_id: str = "") -> None:
     """Work in the sample project's folder, or with "" in one's own; fields of the other go."""
-    for key in [str(key) for key in st.session_state]:
-        if key != "person" and not key.startswith(KEY_FIELD_PREFIX):
-            st.session_state.pop(key, None)
+    _forget_fields("person", KEY_FIELD_PREFIX)
     st.session_state[SAMPLE_KEY] = sample
     st.session_state["project"] = project_id
 
@@ -120,39 +120,59 @@ def get_person(store: Store) -> str:
     """Return the current person: with login always who is logged in.
 
     Without login it is the name given in this session, else the one that this browser remembers,
-    else the last one used here, else the system's user name.
+    else a guest, who gives a name before their first answer.
     """
     identity = login.get_identity()
     if identity is not None:
         return resolve_name(store, identity, time.time())
-    name = str(st.session_state.get("person") or read_remembered_name() or current_person(store))
+    name = str(st.session_state.get("person") or read_remembered_name() or GUEST)
     st.session_state["person"] = name
     return name
 
 
 def start_session_as(name: str) -> None:
     """Switch to another person: drop the last person's fields from the session."""
-    for key in [str(key) for key in st.session_state]:
-        if not key.startswith(("project", "settings.")):
-            st.session_state.pop(key, None)
+    _forget_fields("project", "settings.")
     st.session_state["person"] = name
+
+
+def _forget_fields(*but: str) -> None:
+    """Drop the session's values, except those whose keys begin so."""
+    for key in [str(key) for key in st.session_state]:
+        if not key.startswith(but):
+            st.session_state.pop(key, None)
 
 
 def get_project(store: Store) -> Project:
     """Return the current project and remember it; a newcomer gets a new one.
 
-    With login it is a project in which the person has a role.
+    It is the one that the address names, else the session's. With login it is a project in which
+    the person has a role.
 
     Raises:
         NotAllowed: the person is logged in and has a role in no project.
     """
-    name, wanted = get_person(store), str(st.session_state.get("project", ""))
+    name, named = get_person(store), str(st.query_params.get(PROJECT_PARAMETER, ""))
+    wanted = str(st.session_state.get("project", ""))
+    if named != wanted and store.projects.get(named) and can_see_project(store, named):
+        if wanted:  # the browser went back to another project: fields of this one go
+            _forget_fields("person", KEY_FIELD_PREFIX, "sample.", "settings.")
+        wanted = named
     if login.is_login_required():
         current = find_project(store, name, wanted)
     else:
         current = store.projects.get(wanted) or ensure_project(store, name, time.time())
+        if name != GUEST and store.projects.of(GUEST):  # a guest began it, who had no name yet
+            name_guest(store, current.id, name, time.time())
     st.session_state["project"] = current.id
     return current
+
+
+def choose_project(project_id: str) -> None:
+    """Go on in another project, in this session and its address."""
+    _forget_fields("person", KEY_FIELD_PREFIX, "sample.", "settings.")
+    st.session_state["project"] = project_id
+    st.query_params.from_dict({PROJECT_PARAMETER: project_id})
 
 
 def list_projects(store: Store) -> list[Project]:

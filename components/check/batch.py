@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from pathlib import PurePath
 from typing import Any
+from urllib.parse import urlencode
 
 import streamlit as st
 
@@ -34,6 +35,7 @@ from components.run.run_view import ACTIVE_STATUSES, POLL_MANY_SECONDS, stop_run
 from components.setup.settings import draw_plan_keys
 from components.widgets import drafts
 from components.widgets.controls import (
+    LINK_PARAMETERS,
     draw_button,
     draw_choice_table,
     draw_download,
@@ -72,6 +74,7 @@ from core.pipeline.batch_check import (
     start_batch,
     summarize_run,
 )
+from core.review.people import withhold_verdicts
 from core.runtime.config import Settings
 from core.runtime.errors import InputError
 from core.schema.records import Plan, Run
@@ -110,7 +113,7 @@ def draw_batch(batch_id: str) -> None:
     """Draw one table's results, refreshed while rows are being checked."""
     with state.open_store() as store:
         batch = _load_visible_batch(store, batch_id)
-        rows = load_batch_results(store, batch_id) if batch else []
+        rows = _load_results(store, batch) if batch else []
         findings = _load_findings(store, rows)
     draw_link("pages/check/batch.py", "All tables", "arrow_back")
     if batch is None:
@@ -139,6 +142,14 @@ def _load_visible_batch(store: Store, batch_id: str) -> Batch | None:
     return batch if batch is not None and state.can_see_project(store, batch.project_id) else None
 
 
+def _load_results(store: Store, batch: Batch) -> BatchResults:
+    """Return the rows with their runs, without the verdicts that the person may not see yet."""
+    rows, person = load_batch_results(store, batch.id), state.get_person(store)
+    runs = [run for _, run in rows if run is not None]
+    shown = {run.id: run for run in withhold_verdicts(store, batch.project_id, person, runs)}
+    return [(row, run and shown[run.id]) for row, run in rows]
+
+
 def draw_neighbours(batch_id: str, run_id: str) -> None:
     """Draw on a run's page links to the table it was opened from and to the rows around it."""
     with state.open_store() as store:
@@ -163,7 +174,7 @@ def draw_neighbours(batch_id: str, run_id: str) -> None:
 @st.fragment(run_every=POLL_MANY_SECONDS)
 def _follow(batch: Batch) -> None:
     with state.open_store() as store:
-        rows = load_batch_results(store, batch.id) if _load_visible_batch(store, batch.id) else []
+        rows = _load_results(store, batch) if _load_visible_batch(store, batch.id) else []
         findings = _load_findings(store, rows)
     runs = [run for _, run in rows if run is not None]
     alive = [run.id for run in runs if run.status in ACTIVE_STATUSES]
@@ -198,7 +209,8 @@ def _draw_results(
     base = str(st.context.url or "").rpartition("/")[0]
 
     def make_link(run_id: str) -> str:
-        return f"{base}/run?run={run_id}&batch={batch.id}"
+        query = {"run": run_id, "batch": batch.id} | st.session_state.get(LINK_PARAMETERS, {})
+        return f"{base}/run?{urlencode(query)}"
 
     link = st.column_config.LinkColumn(display_text="Open", width=COLUMN_WIDTHS["Link"])
     chosen = draw_choice_table(

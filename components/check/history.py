@@ -6,6 +6,7 @@ import contextlib
 import re
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 
 import streamlit as st
@@ -33,7 +34,7 @@ from components.widgets.wording import (
 from core.documents.segmentation import detect_language, extract_query_terms
 from core.pipeline.single_check import CLI_PROTOCOLS
 from core.review.adjudication import DecidedCase, find_similar_cases, load_decided_cases
-from core.review.people import can_see_answers
+from core.review.people import can_see_answers, find_hidden_cases, withhold_verdicts
 from core.review.queue_ranking import AutomationPolicy, load_policy
 from core.schema.records import Case, Run
 from core.store import Store
@@ -88,8 +89,10 @@ def draw_earlier_checks(response: str, question: str) -> None:
 def _check_words(store: Store, case: Case, run: Run, lead: str) -> str:
     """Say when and by which protocol the run was made, its label, and what people decided."""
     by = format_protocol(run.plan.protocol, short=True)
-    label = LABEL_WORDS[run.label].lower() if run.label else "no label"
-    words = f"{lead} on {format_time(run.started_at)} by {by}: {label}"
+    words = f"{lead} on {format_time(run.started_at)} by {by}"
+    if find_hidden_cases(store, case.project_id, state.get_person(store), [case.id]):
+        return words
+    words += f": {LABEL_WORDS[run.label].lower() if run.label else 'no label'}"
     for decision in load_decided_cases(store, [case], state.get_person(store), is_same=True):
         if decision.gold is not None:
             words += f"; settled as {LABEL_WORDS[decision.gold.label].lower()}"
@@ -164,10 +167,14 @@ def draw_filters() -> RunFilter:
         project = state.get_project(store)
         documents = {entry.id: entry.name for entry in store.library.all(project.id)}
         people = {name: name for name in store.runs.people(project.id)}
-        is_open = can_see_answers(store, project.id, state.get_person(store))
+        person = state.get_person(store)
+        is_open = can_see_answers(store, project.id, person)
+        shows_verdicts = can_see_answers(store, project.id, person, is_settling=True)
     choices = FILTER_CHOICES | {"document": ANY_CHOICE | documents, "person": ANY_CHOICE | people}
     if not is_open:  # who answered what stays unseen
         choices |= {"person": ANY_CHOICE, "people": ANY_CHOICE}
+    if not shows_verdicts:
+        choices |= {"label": ANY_CHOICE}
     _read_address(choices)
     with st.container(key="cp-filters"):
         first, second = st.columns([3, 2, 3, 2]), st.columns([3, 2, 3, 2])
@@ -246,7 +253,10 @@ def draw_runs_page(wanted: RunFilter) -> int:
         )
         classifiers = load_present_classifiers(store, [row.run.id for row in rows])
         # Nobody sees what others answered before they have answered themselves.
-        is_open = can_see_answers(store, project.id, state.get_person(store))
+        person = state.get_person(store)
+        is_open = can_see_answers(store, project.id, person)
+        runs = withhold_verdicts(store, project.id, person, [row.run for row in rows])
+        rows = [replace(row, run=run) for row, run in zip(rows, runs, strict=True)]
     if total and not rows:  # the filter leaves fewer pages than the open one's number
         st.session_state["history.page"] = 1
         st.rerun()

@@ -11,6 +11,7 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
+from components.app.frame import has_role
 from components.app.state import StoredResult, find_result, store_result
 from components.learn.versions import reset_version_pair
 from components.measure.summary import REVIEW_PAGE, draw_counts, draw_next_step
@@ -390,7 +391,7 @@ def _draw_doubt(doubt: LabelIssue, found_at: float) -> None:
             draw_link("pages/check/run.py", "Open the run", "open_in_new", run=case.row.run_id)
             if is_open:
                 st.badge("back in the queue", icon=":material/check:", color="green")
-            else:
+            elif has_role("lead", project_id=case.project_id):
                 key = f"retrain.doubts.ask.{case.case_id}"
                 draw_button("Ask again", key, _ask_again, doubt, icon="undo", help=GIVE_BACK_HELP)
 
@@ -430,7 +431,9 @@ def draw_progress() -> None:
     elapsed = time.time() - running.started_at
     progress = running.progress
     st.progress(compute_progress(progress), text=format_progress(progress, elapsed))
-    if elapsed < CONFIRM_AFTER_SECONDS:
+    if not has_role("lead", "cancel a training", for_all=True):
+        pass
+    elif elapsed < CONFIRM_AFTER_SECONDS:
         draw_button("Cancel", "retrain.cancel", _cancel, running.id, icon="close")
     else:
         with st.popover("Cancel", icon=":material/close:"):
@@ -486,6 +489,10 @@ def draw_training() -> None:
         return
     if trainings:
         _draw_ended(trainings[0], tried)
+    if not has_role("lead", "retrain", for_all=True):
+        if len(trainings) > 1:
+            _draw_past(trainings)
+        return
     options = _draw_options()
     draw_button(
         "Retrain",

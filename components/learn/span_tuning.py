@@ -12,6 +12,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from components.app import state
+from components.app.frame import has_role
 from components.measure.agreement import format_interval
 from components.measure.summary import REVIEW_PAGE, draw_counts, draw_next_step
 from components.widgets.charts import threshold_figure
@@ -270,7 +271,8 @@ def _draw_choices(kind: str, project_id: str) -> None:
         return
     with st.expander("Go back, and who chose what", icon=":material/history:"):
         numbers = dict.fromkeys([NOTHING_LEARNED, *(choice.number for choice in choices)])
-        if others := [number for number in numbers if number != choices[0].number]:
+        others = [number for number in numbers if number != choices[0].number]
+        if others and has_role("lead", "go back to what was in use"):
             left, right = st.columns(2)
             left.selectbox("Use again", others, key=f"{kind}.back", format_func=_format_number)
             right.text_input("Reason", key=f"{kind}.back.reason")
@@ -285,6 +287,8 @@ def _format_number(number: int) -> str:
 
 
 def _draw_put_in_use(kind: str, project_id: str, body: dict[str, Any]) -> None:
+    if not has_role("lead", "put what was learned in use"):
+        return
     st.text_input("Reason", key=f"{kind}.reason", placeholder="Reason for using it")
     draw_button(
         "Put in use",
@@ -296,7 +300,7 @@ def _draw_put_in_use(kind: str, project_id: str, body: dict[str, Any]) -> None:
         icon="check_circle",
         type="primary",
     )
-    st.caption("Only new checks go by it; runs that are there stay as they are. Leads decide.")
+    st.caption("Only new checks go by it; runs that are there stay as they are.")
 
 
 def _put_in_use(kind: str, project_id: str, body: dict[str, Any]) -> None:
@@ -554,6 +558,8 @@ def _draw_in_use(current: LearnedArtefact, now: Mapping[str, list[str]]) -> None
 def _draw_button(
     decision: tuning.ExampleDecision, example: dict[str, Any], project_id: str
 ) -> None:
+    if not has_role("lead", project_id=project_id):
+        return
     words, icon, tip = DECISION_BUTTONS[decision]
     key = f"spans.example.{decision}.{example['id'][:16]}"
     draw_button(words, key, _decide, project_id, example["id"], decision, icon=icon, help=tip)

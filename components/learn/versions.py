@@ -11,6 +11,7 @@ from typing import Any
 import streamlit as st
 
 from components.app import login, state
+from components.app.frame import has_role
 from components.app.state import StoredResult, find_result, store_result
 from components.widgets.charts import (
     confusion_matrix_figure,
@@ -427,7 +428,7 @@ def draw_versions() -> None:
             f"**{SEED_VERSION}**{_format_active_badge(active == SEED_VERSION)}  \n"
             "Ships with Counterpoint; never changes."
         )
-        if active != SEED_VERSION:
+        if active != SEED_VERSION and has_role("lead", for_all=True):
             _draw_activation(SEED_VERSION, "Roll back to this", needs_reason=False)
     _draw_rescore(active)
     if activations:
@@ -454,7 +455,7 @@ def _draw_version(version: ClassifierVersion, active: str, worse: bool, was_acti
         st.caption(format_holdout_summary(version.card.get("holdout", {})))
         if worse:
             st.warning("Worse on the held-out cases than the version before.")
-        if version.id != active:
+        if version.id != active and has_role("lead", for_all=True):
             words = "Roll back to this" if was_active else "Activate"
             _draw_activation(version.id, words, needs_reason=worse)
 
@@ -485,6 +486,8 @@ def _activate(version_id: str) -> None:
 
 def _draw_rescore(active: str) -> None:
     """Draw the button; rescore once the dialog is confirmed, and show the outcome."""
+    if not has_role("lead", "activate a version or score old runs again", for_all=True):
+        return
     if st.session_state.pop(RESCORE_CONFIRMED, "") == active:
         _rescore_runs(active)
     left, right = st.columns([3, 1], vertical_alignment="center")

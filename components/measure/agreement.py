@@ -93,10 +93,12 @@ def format_interval(
 def draw_agreement() -> None:
     """Draw all tables for the current project."""
     with state.open_store() as store:
-        project_id = state.get_project(store).id
-    tables = _build_tables(str(state.home_folder()), project_id, state.get_answers_mark())
+        project_id, person = state.get_project(store).id, state.get_person(store)
+        only = "" if can_see_answers(store, project_id, person, is_settling=True) else person
+    tables = _build_tables(str(state.home_folder()), project_id, state.get_answers_mark(), only)
     if tables is None:
-        st.info("Nobody has said anything yet: what people save on Review and on runs counts here.")
+        who = "You have not" if only else "Nobody has"
+        st.info(f"{who} said anything yet: what people save on Review and on runs counts here.")
         draw_next_step("answer the first cases.", REVIEW_PAGE, "Review")
         return
     _draw_next_step(tables)
@@ -195,10 +197,19 @@ def _open_item(item: DifferingItem, *, is_lead: bool) -> None:
 
 
 @st.cache_resource(max_entries=MAX_CACHED_PROJECTS, show_spinner="Counting over all answers")
-def _build_tables(home: str, project_id: str, mark: ChangeMark) -> AgreementTables | None:
-    """Return the tables, cached until a new answer; None if there are no answers."""
+def _build_tables(
+    home: str, project_id: str, mark: ChangeMark, only: str
+) -> AgreementTables | None:
+    """Return the tables, cached until a new answer; None if there are no answers.
+
+    `only` names the person whose answers alone are counted; empty for everybody's.
+    """
     with open_store(Path(home)) as store:
-        corrections = store.corrections.newest_by_person(project_id)
+        corrections = [
+            correction
+            for correction in store.corrections.newest_by_person(project_id)
+            if only in ("", correction.author)
+        ]
         stances = store.queue_lists.stances(project_id)
         cases = {case_id: store.cases.get(case_id) for case_id in {c.case_id for c in corrections}}
         truths = store.truths.labels(project_id)

@@ -14,6 +14,7 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
+from components.app.frame import ask_name, has_role
 from components.check.history import draw_earlier_decisions
 from components.review import correction_draft as form
 from components.review.review_queue import build_queue_rules
@@ -29,7 +30,7 @@ from components.widgets.wording import LABEL_WORDS, clip_text, escape_markdown, 
 from core.documents.quotes import find_absent_words
 from core.review.adjudication import record_correction
 from core.review.people import can_see_answers
-from core.runtime.errors import InputError, ReviewError
+from core.runtime.errors import ConflictError, InputError, ReviewError
 from core.schema.records import Case, Label, PersonRole, Project, Run, Span, new_id
 from core.schema.reviews import (
     Correction,
@@ -48,6 +49,7 @@ RATING_WORDS: dict[str, str] = {
     "coherence": "Coherence: does it hold together?",
     "consistency": "Consistency: does it keep to its sources?",
 }
+FULL_WORDS = "Others have answered this case, as many as this project wants; a lead can settle it."
 USUAL_REASONS: dict[Label, tuple[str, str, str]] = {
     "supported": (
         "The sources say so.", "The sources say the same in other words.",
@@ -257,6 +259,8 @@ def append_answer(
             role: PersonRole = "lead" if target.settles else "annotator"
             action = "settle a case" if target.settles else "correct a verdict"
             store.projects.require(target.case.project_id, correction.author, role, action)
+            if not target.settles and _is_full(target):
+                raise ConflictError(FULL_WORDS)
             newest = get_newest_entry(store, target)
             if newest != st.session_state.get(f"{key}.newest_seen", newest):
                 st.session_state[f"{key}.conflict"] = newest
@@ -484,6 +488,13 @@ def draw_answers(corrections: Sequence[Correction], person: str, asked_id: str) 
 def draw_judgement(target: form.CorrectionTarget) -> None:
     """Draw the label buttons and, once one is chosen, the form."""
     key = form.make_form_key(target.id)
+    role: PersonRole = "lead" if target.settles else "annotator"
+    project_id = target.case.project_id
+    if not (ask_name() and has_role(role, "answer", project_id=project_id)):
+        return
+    if not target.settles and _is_full(target):
+        st.caption(":material/group: " + FULL_WORDS)
+        return
     form.restore_draft(target)
     if not target.is_blind:
         draw_earlier_decisions(target.case)
@@ -577,6 +588,15 @@ def _start_over(target: form.CorrectionTarget) -> None:
     if target.is_alone:  # the browser takes over only what is newer than its own
         suggestions = form.make_suggestions(target.offered)
         st.session_state[f"{key}.marked"] = SpanEditorState(revision + 1, suggestions)
+
+
+def _is_full(target: form.CorrectionTarget) -> bool:
+    """Return True if as many others as the project wants have answered the case."""
+    with state.open_store() as store:
+        project = store.projects.get(target.case.project_id)
+        people = project.people_each if project else 1
+        person = state.get_person(store)
+        return store.queue.is_full(target.case.id, person, people, time.time())
 
 
 def _find_newer_answer(target: form.CorrectionTarget) -> Correction | None:

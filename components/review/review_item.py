@@ -34,7 +34,6 @@ from components.review.correction_draft import (
 from components.review.review_queue import (
     ADJUDICATION_VIEWS,
     LABEL_PAGE,
-    LEADS_SETTLE,
     QUEUE_PAGE,
     SETTLE_PAGE,
     build_queue_rules,
@@ -332,7 +331,8 @@ def _draw_others(
         is_open = can_see_answers(store, project.id, mine.person) and (is_lead or bool(own))
         entries = _list_history(store, target.case.id, only="" if is_open else mine.person)
     if mine.state == "claimed":
-        st.caption(f"Why this one: {escape_markdown(format_item_reason(mine.why, is_blind))}.")
+        if why := format_item_reason(mine.why, is_blind):
+            st.caption(f"Why this one: {escape_markdown(why)}.")
     else:
         st.caption(f"You have {mine.state} it; you may answer again.")
     if not is_blind:
@@ -465,12 +465,8 @@ def draw_adjudication(case_id: str) -> None:
     with state.open_store() as store:
         project, item = state.get_project(store), store.queue.get(case_id)
         case = store.cases.get(case_id)
-        may_settle = can_see_answers(store, project.id, state.get_person(store), is_settling=True)
     if item is None or case is None or case.project_id != project.id:
         st.info("There is no case at this link in the queue of this project.")
-        return
-    if not may_settle:
-        st.info(LEADS_SETTLE)
         return
     loaded = load_run(item.run_id) if item.run_id else None
     progress = loaded[2] if loaded else RunState()

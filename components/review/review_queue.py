@@ -12,6 +12,7 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
+from components.app.frame import ask_name
 from components.widgets.controls import draw_choice_table, draw_link, show_problems
 from components.widgets.wording import (
     LABEL_SIGNS,
@@ -21,7 +22,7 @@ from components.widgets.wording import (
     format_count,
     format_protocol,
 )
-from core.review.people import can_see_answers, list_drafts
+from core.review.people import list_drafts
 from core.review.queue_ranking import fill_queue
 from core.runtime.errors import InputError
 from core.schema.records import CATEGORY_WORDS, Project
@@ -33,11 +34,11 @@ from core.store.review_queue import (
     MARKS_DIFFER,
     NO_ITEM_FILTER,
     NO_MAJORITY,
-    RANDOM_REASON,
     ItemFilter,
     QueueRules,
     build_disputed_filter,
     explain_item,
+    leave_neutral_reasons,
 )
 from core.store.sqlite import ChangeMark
 
@@ -83,7 +84,6 @@ ADJUDICATION_VIEWS: dict[str, tuple[ItemFilter, tuple[ItemState, ...]]] = {
     "right answer known": (ItemFilter(has_gold=True), ("open", "flagged")),
     "settled": (NO_ITEM_FILTER, ("adjudicated",)),
 }
-LEADS_SETTLE = "This project is blind: only its leads see what several people answered."
 DIFFER_WORDS = {
     NO_MAJORITY: "labels, no majority",
     LABELS_DIFFER: "labels",
@@ -221,8 +221,9 @@ def draw_review_rules(project: Project) -> dict[str, Any]:
         "Hide the machine's verdict until a person has answered",
         value=project.is_blind,
         key=f"{key}.blind",
-        help="On Review. A run's own page shows the verdict to everybody who opens it. Nobody is "
-        "shown what others answered before the case is settled, except leads where they settle.",
+        help="On every page, for annotators; leads see it where they do not answer themselves. "
+        "Nobody is shown what others answered before the case is settled, except leads where they "
+        "settle.",
     )
     categories = st.multiselect(
         "Error categories",
@@ -307,7 +308,9 @@ def draw_filters_and_next() -> ItemFilter:
         rules = build_queue_rules(project)
         has_next = store.queue.has_next(project.id, person, rules, time.time(), wanted)
     with top:
-        if st.button(
+        if not ask_name():
+            pass
+        elif st.button(
             "Next item",
             key="review.next",
             type="primary" if has_next else "secondary",
@@ -322,7 +325,7 @@ def draw_filters_and_next() -> ItemFilter:
 
 def format_item_reason(why: str, is_blind: bool) -> str:
     """Return why an item comes; a blind project hides reasons that reveal the machine's view."""
-    return "its answer teaches more than others" if is_blind and why != RANDOM_REASON else why
+    return leave_neutral_reasons(why) if is_blind else why
 
 
 def open_next_item(wanted: ItemFilter) -> None:
@@ -417,13 +420,16 @@ def _narrow_to_person(
 
 
 def _build_cells(project: Project, store: Store, item: QueueItem) -> dict[str, Any]:
-    case, is_blind = store.cases.get(item.case_id), project.is_blind
+    case, person = store.cases.get(item.case_id), state.get_person(store)
+    # Leads too answer without having seen the verdict.
+    is_blind = project.is_blind and not store.queue.answered_by(person, [item.case_id])
+    held = store.queue.of(item.case_id, person)
     cells: dict[str, Any] = {"Claim": clip_text(case.response if case else "", MAX_CLAIM_CHARS)}
     if not is_blind:
         cells["The machine"] = _format_label(item)
         cells["Likely hallucinated"] = "" if item.p is None else f"{item.p:.0%}"
     cells["Reviewed"] = f"{item.given} of {project.people_each}"
-    cells["Why"] = format_item_reason(explain_item(item), is_blind)
+    cells["Why"] = format_item_reason(held.why if held else explain_item(item), is_blind)
     if not is_blind:  # the protocols of all runs that reached a label, newest first
         runs = store.runs.of_case(item.case_id, time.time(), 0.0)
         protocols = [format_protocol(run.plan.protocol, short=True) for run in runs if run.label]
@@ -446,15 +452,11 @@ def draw_adjudication_list() -> None:
     now = time.time()
     with state.open_store() as store:
         project = state.get_project(store)
-        may_settle = can_see_answers(store, project.id, state.get_person(store), is_settling=True)
         views = {DISPUTED: (build_disputed_filter(project), DISPUTED_STATES), **ADJUDICATION_VIEWS}
         counts = {
             name: store.queue.count(project.id, wanted, states, now)
             for name, (wanted, states) in views.items()
         }
-    if not may_settle:
-        st.info(LEADS_SETTLE)
-        return
     first = next((name for name in ADJUDICATION_VIEWS if counts[name]), "people differ")
     linked = st.query_params.get("show", "")
     chosen = st.segmented_control(

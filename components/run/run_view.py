@@ -414,6 +414,15 @@ def draw_run(run: Run, case: Case, progress: RunState, corrections: list[Correct
                 st.code(role.rule, language=None, wrap_lines=True)
 
 
+def draw_withheld_run(run: Run, progress: RunState) -> None:
+    """Draw what somebody may know of a run who has not answered its case in a blind project."""
+    if run.status in ACTIVE_STATUSES:
+        draw_button("Stop", "run.stop", stop_runs, [run.id], run.project_id, icon="stop")
+        watch_status(run.id, run.status)
+    else:
+        _draw_ending(run, progress)
+
+
 def load_classifier_card(version: str) -> dict[str, Any] | None:
     """Return the card of a classifier version; None if it cannot be read."""
     try:

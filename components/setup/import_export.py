@@ -21,6 +21,7 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from components.app import state
+from components.app.frame import has_role
 from components.widgets.controls import (
     draw_button,
     draw_download,
@@ -174,6 +175,8 @@ class Exporter:
 def draw_export() -> None:
     """A button for each format; files are made when they are asked for."""
     st.subheader("Out", anchor=False)
+    if not has_role("lead", "export the answers of all"):
+        return
     with state.open_store() as store:
         asker = Exporter(state.home_folder(), state.get_project(store).id, state.get_person(store))
         categories = asker.project(store).categories
@@ -188,7 +191,7 @@ def draw_export() -> None:
     files.append(("archive", "Whole project (archive)", "project.zip"))
     with st.container(horizontal=True):
         for name, words, file_name in files:
-            make, icon = partial(_file_of, asker, name, which), "download"
+            make, icon = partial(build_export, asker, name, which), "download"
             if name == "archive":
                 icon = name
             draw_download(words, make, f"counterpoint-{file_name}", f"exchange.out.{name}", icon)
@@ -200,7 +203,8 @@ def draw_export() -> None:
         st.code(build_labeling_config(categories), language="xml")
 
 
-def _file_of(asker: Exporter, name: str, which: str) -> bytes:
+def build_export(asker: Exporter, name: str, which: str) -> bytes:
+    """Return the file of that format. Raises NotAllowed: the asker is not, or no longer, a lead."""
     with open_store_in(asker.home) as store:
         project = asker.project(store)
         if name == "trajectories":
@@ -227,6 +231,8 @@ ZIP = b"PK\x03\x04"
 def draw_import() -> None:
     """The upload, what is in it, and the button."""
     st.subheader("In", anchor=False)
+    if not has_role("lead", "import cases"):
+        return
     upload = st.file_uploader(
         IMPORT_FORMATS,
         key="exchange.file",
@@ -250,11 +256,7 @@ def draw_import() -> None:
 
 def _draw_archive(upload: UploadedFile, person: str) -> None:
     st.markdown("An archive: it brings a project of its own, with files, checks and answers.")
-    try:
-        with state.open_store() as store:
-            store.projects.require_for_all(person, "admin", "create a project")
-    except ReviewError as error:
-        st.info(escape_markdown(str(error)), icon=":material/lock:")
+    if not has_role("admin", "create a project", for_all=True):
         return
     draw_button(
         "Import the project", "exchange.import.archive", _begin_archive, upload.getvalue(), person,

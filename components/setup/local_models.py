@@ -12,6 +12,7 @@ from dataclasses import replace
 import streamlit as st
 
 from components.app import state
+from components.app.frame import has_role
 from components.widgets.controls import draw_button, show_problem, store_problem
 from components.widgets.wording import escape_markdown, format_time
 from core.agents.qualification import (
@@ -54,6 +55,8 @@ def draw_local_models() -> str:
         st.caption(NONE_FOUND)
     else:
         st.caption(ABOUT_USE)
+    if not has_role("admin", "choose the models of new checks"):
+        return ""
     used = ""
     for number, server in enumerate(servers):
         used = _draw_server(number, server) or used

@@ -11,6 +11,7 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
+from components.app.frame import has_role
 from components.check import roster_choice
 from components.check.new_check import describe_entry
 from components.measure.calibration import draw_error_rate, refit_limit
@@ -185,23 +186,12 @@ ROLES: tuple[PersonRole, ...] = tuple(ROLE_WORDS)
 
 
 def draw_choice() -> None:
-    """Draw the choice of a project, and a field to create another."""
-    with state.open_store() as store:
-        projects, current = state.list_projects(store), state.get_project(store)
-    left, right = st.columns([3, 2], vertical_alignment="bottom")
-    names = {project.id: project.name for project in projects}
-    left.selectbox(
-        "Project", list(names), index=list(names).index(current.id),
-        format_func=names.__getitem__, key="project.choice", on_change=_switch_project,
-    )  # fmt: skip
-    with right, st.popover("New project", icon=":material/add:"):
-        st.text_input("Name", key="project.new")
-        draw_button("Create", "project.begin", _create_project, type="primary")
+    """Draw a field to create another project; the sidebar switches between several."""
+    if has_role("admin", "create a project", for_all=True):
+        with st.popover("New project", icon=":material/add:"):
+            st.text_input("Name", key="project.new")
+            draw_button("Create", "project.begin", _create_project, type="primary")
     show_problem("project.problem")
-
-
-def _switch_project() -> None:
-    st.session_state["project"] = st.session_state["project.choice"]
 
 
 def _create_project() -> None:
@@ -213,7 +203,7 @@ def _create_project() -> None:
             store.projects.require_for_all(person, "admin", "create a project")
             store.projects.save(project)
             store.projects.set_member(Member(project.id, person, "admin", now))
-        st.session_state["project"] = st.session_state["project.choice"] = project.id
+        state.choose_project(project.id)
         st.session_state["project.new"] = ""
 
 
@@ -221,6 +211,9 @@ def draw_record() -> None:
     """Draw the project's own fields with a button to save them."""
     with state.open_store() as store:
         project = state.get_project(store)
+    if not has_role("admin", "change the project"):
+        st.markdown(f"**{escape_markdown(project.name)}** {escape_markdown(project.description)}")
+        return
     key = f"project.{project.id}"
     if f"{key}.name" not in st.session_state:  # the fields now start from the stored project
         st.session_state[f"{key}.before"] = to_json(project)
@@ -277,6 +270,11 @@ def draw_members() -> None:
     with state.open_store() as store:
         project = state.get_project(store)
         members = store.projects.members(project.id)
+    if not has_role("admin", "change who is in the project"):
+        for member in members:
+            st.markdown(f"**{escape_markdown(member.person)}** · {ROLE_WORDS[member.role]}")
+        show_problem("project.member.problem")  # of a role that went while the page was open
+        return
     for member in members:
         left, middle, right = st.columns([3, 3, 1], vertical_alignment="center")
         left.markdown(

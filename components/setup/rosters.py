@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from components.app import state
+from components.app.frame import has_role
 from components.run.debate import format_cost
 from components.setup.local_models import draw_local_models, draw_standings
 from components.setup.roster_fields import (
@@ -432,7 +433,8 @@ def draw_rosters() -> None:
     st.caption(_describe_origin(roster, history, book.digest()))
     with st.container(horizontal=True):
         _draw_test_button(roster)
-        _draw_edit_buttons(roster, history)
+        if has_role("lead", for_all=True):
+            _draw_edit_buttons(roster, history)
         _draw_export(roster, book.digest())
     for key, draw in ((PROBLEM, st.error), (NOTICE, st.info)):
         if message := st.session_state.pop(key, ""):
@@ -443,10 +445,13 @@ def draw_rosters() -> None:
             f"history stays."
         )
         draw_confirmation(question, "Remove", "rosters", _remove, name, number, asked=ASKED)
-    _draw_open_form()
+    is_lead = has_role("lead", "change model sets", for_all=True)
+    if is_lead:
+        _draw_open_form()
     _draw_test(roster)
-    _draw_history(history)
-    _draw_import()
+    if is_lead:
+        _draw_history(history)
+        _draw_import()
 
 
 def _describe_origin(roster: RosterConfig, history: list[SavedRoster], digest: str) -> str:

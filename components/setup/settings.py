@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from components.app import login, state
+from components.app.frame import ask_name, has_role
 from components.widgets.controls import draw_button, show_problem, show_problems, store_problem
 from components.widgets.html import draw_html, html_table
 from components.widgets.wording import escape_markdown
@@ -202,6 +203,9 @@ def draw_web_search() -> None:
     stored = WebSearchChoice()
     with show_problems(), state.open_store() as store:
         stored = load_web_choice(store)
+    if not has_role("admin", "choose another provider", for_all=True):
+        st.markdown(f"In use: **{escape_markdown(PROVIDERS[stored.provider])}**")
+        return
     names = list(PROVIDERS)
     provider = st.selectbox(
         "Provider",
@@ -292,6 +296,9 @@ def draw_readers() -> None:
             escape_markdown(f"The reader “{used}” is not in the home any more; choose another."),
             icon=":material/error:",
         )
+    if not has_role("admin", "change the reader", for_all=True):
+        _draw_reader_card(used)
+        return
     st.selectbox(
         "Checks read with",
         names,
@@ -364,6 +371,8 @@ def draw_person() -> None:
             f"You are logged in as **{escape_markdown(name)}**, the name shown on your corrections."
         )
         return
+    if not ask_name():
+        return
     typed = st.text_input(
         "Your name, as shown on your corrections", value=name, key="settings.person", max_chars=80
     )
@@ -413,11 +422,13 @@ def draw_limits() -> None:
     with state.open_store() as store:
         values = store.projects.settings().as_dict()
     with st.expander("Limits", icon=":material/speed:"):
+        is_admin = has_role("admin", "change limits", for_all=True)
         columns = st.columns(3)
         for number, (name, about) in enumerate(SETTINGS.items()):
             columns[number % 3].number_input(
                 f"{about.label} ({about.unit})", about.low, about.high, values[name], 1,
                 key=f"settings.{name}", help=about.help, on_change=_save_limit, args=(name,),
+                disabled=not is_admin,
             )  # fmt: skip
     show_problem("settings.problem")
 

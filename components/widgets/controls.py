@@ -14,6 +14,7 @@ import streamlit as st
 from components.widgets.wording import escape_markdown
 from core.runtime.errors import ReviewError
 
+LINK_PARAMETERS = "link.parameters"  # of every link, as the page's frame has set them
 ASSETS = Path(__file__).parent.parent / "assets"
 
 
@@ -41,9 +42,10 @@ def draw_button(
 
 
 def draw_link(page: str, label: str, icon: str = "", **parameters: str) -> None:
-    """Draw a link to one of our pages, with these query parameters."""
+    """Draw a link to one of our pages, with these query parameters and the project's."""
     symbol = f":material/{icon}:" if icon else None
-    st.page_link(page, label=label, icon=symbol, query_params=parameters)
+    query = st.session_state.get(LINK_PARAMETERS, {}) | parameters
+    st.page_link(page, label=label, icon=symbol, query_params=query)
 
 
 def draw_download(

@@ -262,7 +262,7 @@ def import_rows(
     """
     outcome = ImportOutcome(read.unit, len(read.rows) + len(read.problems))
     outcome.problems += read.problems
-    rows = iter(_assign_ids(read.rows, order.project))
+    rows = iter(_assign_ids(store, read.rows, order.project))
     done = 0
     while batch := list(islice(rows, ROWS_PER_TRANSACTION)):
         _require_lead(store, order)
@@ -293,7 +293,7 @@ def preview_import(
     problems: list[RowProblem] = []
     earlier: dict[str, ExchangeRow] = {}
     limit = store.projects.settings().response_characters
-    for row in _assign_ids(read.rows, project):
+    for row in _assign_ids(store, read.rows, project):
         try:
             _require_length(row, limit)
             if row.id in earlier:
@@ -315,7 +315,8 @@ def _require_length(row: ExchangeRow, limit: int) -> None:
         )
 
 
-def _assign_ids(rows: Sequence[ExchangeRow], project: Project) -> list[ExchangeRow]:
+def _assign_ids(store: Store, rows: Sequence[ExchangeRow], project: Project) -> list[ExchangeRow]:
+    """Return the rows with ids; one that another project's case has gets this project's mark."""
     occurrences: Counter[str] = Counter()
     identified = []
     for row in rows:
@@ -324,8 +325,21 @@ def _assign_ids(rows: Sequence[ExchangeRow], project: Project) -> list[ExchangeR
             key = "\n".join((project.id, row.question, row.response, document_texts))
             occurrences[key] += 1
             row = replace(row, id=compute_digest(str(occurrences[key]), key))
+        elif (case := store.cases.get(row.id)) is not None and case.project_id != project.id:
+            row = _copy_for_project(row, project)
         identified.append(row)
     return identified
+
+
+def _copy_for_project(row: ExchangeRow, project: Project) -> ExchangeRow:
+    """Return the row as a case of its own, whose records get ids of their own."""
+    return replace(
+        row,
+        id=f"{row.id}@{project.id[:8]}",
+        golds=tuple(replace(one, id="", took=()) for one in row.golds),
+        corrections=tuple(replace(one, id="") for one in exclude_withdrawn(row.corrections)),
+        suggestions=tuple(replace(one, id="") for one in row.suggestions),
+    )
 
 
 def _store_files(

@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from core.documents.segmentation import extract_query_terms, extract_terms
-from core.review.people import list_visible_answers
+from core.review.people import find_hidden_cases, list_visible_answers
+from core.runtime.errors import NotAllowed
 from core.schema.records import Case, Label, Span
 from core.schema.reviews import Correction, GoldAnswer, QueueEvent
 from core.store import Store
+from core.store.projects import GUEST
 from core.store.review_queue import LABELS_DIFFER, MARKS_DIFFER, NO_MAJORITY, QueueRules
 
 MAX_SIMILAR_CASES = 20  # cases closest by words; most of them are not reviewed
@@ -61,11 +63,14 @@ def load_decided_cases(
     store: Store, cases: Sequence[Case], person: str, *, is_same: bool
 ) -> list[DecidedCase]:
     """Return the cases that people have decided, with the decisions that this person may see."""
+    hidden = {
+        case.id for case in cases if find_hidden_cases(store, case.project_id, person, [case.id])
+    }
     reviewed = [
         DecidedCase(
             case,
             is_same,
-            store.golds.that_counts(case.id),
+            None if case.id in hidden else store.golds.that_counts(case.id),
             tuple(
                 list_visible_answers(store, case, person, store.corrections.newest_of_case(case.id))
             ),
@@ -165,7 +170,12 @@ def find_majority_label(versions: Sequence[AnswerVersion]) -> Label | None:
 
 
 def record_correction(store: Store, correction: Correction, case: Case) -> None:
-    """Append an answer, or take one back; call inside `Store.writing()`."""
+    """Append an answer, or take one back; call inside `Store.writing()`.
+
+    Raises NotAllowed: it is a guest's.
+    """
+    if correction.author == GUEST:
+        raise NotAllowed("An answer takes the name of who gave it; type yours, then save again.")
     store.corrections.add(correction, case.response)
     store.queue.set_differ(case.id, rate_difference(store.corrections.newest_of_case(case.id)))
 

@@ -12,16 +12,17 @@ import importlib.util
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from core.runtime.errors import ConfigError, NotAllowed
-from core.schema.records import Case, Member, Project, new_id
+from core.runtime.errors import ConfigError, InputError, NotAllowed
+from core.schema.records import Case, Member, Project, Run, new_id
 from core.schema.reviews import Correction
 from core.store import Store
+from core.store.projects import GUEST
 
 PERSON_NOTE = "person"
 HOLDER_NOTE = "login.holder.{}"  # names the note with the identity that holds an address
@@ -66,8 +67,25 @@ def switch_person(store: Store, project_id: str, new: str, now: float) -> None:
         store.projects.save_note(PERSON_NOTE, new)
 
 
+def name_guest(store: Store, project_id: str, name: str, now: float) -> None:
+    """Give a guest a name, to which goes what was begun here without one.
+
+    Raises InputError: it is no name of a person.
+    """
+    if name == GUEST:
+        raise InputError(f"Expected a name of your own, found “{GUEST}”; please type yours.")
+    with store.writing():
+        begun = store.projects.of(GUEST)
+        rename_person(store, GUEST, name, now)
+        for project in begun:
+            role = store.projects.role_of(project.id, GUEST) or "annotator"
+            store.projects.set_member(Member(project.id, name, role, now))
+            store.projects.remove_member(project.id, GUEST)
+        switch_person(store, project_id, name, now)
+
+
 def current_person(store: Store) -> str:
-    """Return who works here: the last name given, else the system's user name."""
+    """Return who works at the command line: the last name given, else the system's user name."""
     if name := store.projects.note(PERSON_NOTE):
         return name
     try:
@@ -101,13 +119,38 @@ def can_see_answers(
     return is_settling and store.projects.role_of(project_id, person) in ("lead", "admin")
 
 
+def find_hidden_cases(
+    store: Store, project_id: str, person: str, case_ids: Iterable[str]
+) -> set[str]:
+    """Return those cases of a project of which the person is not shown what anybody said.
+
+    In a blind project a person sees the machine's verdict, the answers of others and the right
+    answer only once they have answered themselves; leads, who settle cases, see them before.
+    """
+    if can_see_answers(store, project_id, person, is_settling=True):
+        return set()
+    wanted = set(case_ids)
+    return wanted - store.queue.answered_by(person, wanted)
+
+
+def withhold_verdicts(store: Store, project_id: str, person: str, runs: Sequence[Run]) -> list[Run]:
+    """Return the runs, without their verdicts where the person may not see the case's."""
+    hidden = find_hidden_cases(store, project_id, person, [run.case_id for run in runs])
+    bare: dict[str, Any] = {"label": None, "p_hallucinated": None, "confidence": None}
+    return [replace(run, **bare) if run.case_id in hidden else run for run in runs]
+
+
 def list_visible_answers(
     store: Store, case: Case, person: str, answers: Sequence[Correction]
 ) -> list[Correction]:
-    """Return those of a case's answers that the person may be shown; a settled case shows all."""
+    """Return those of a case's answers that the person may be shown.
+
+    A settled case shows all to those who may see what was said about it.
+    """
     item = store.queue.get(case.id)
     is_settled = item is not None and item.state == "adjudicated"
-    if is_settled or can_see_answers(store, case.project_id, person):
+    is_shown = is_settled and not find_hidden_cases(store, case.project_id, person, [case.id])
+    if is_shown or can_see_answers(store, case.project_id, person):
         return list(answers)
     return [answer for answer in answers if answer.author == person]
 

@@ -199,6 +199,10 @@ def _insert_if_newest(
     return int(cursor.lastrowid or 0) if cursor.rowcount else None
 
 
+GUEST = "guest"
+"""Who works in a browser that has not been told a name; on a server with login there is none."""
+
+
 class Projects(Repository):
     """Projects, their members and roles, and the home's settings."""
 
@@ -334,8 +338,11 @@ class Projects(Repository):
         return row["role"] if row else None
 
     def require(self, project_id: str, person: str, at_least: PersonRole, what: str) -> None:
-        """Raise NotAllowed for a person who has no role in the project, or a lesser one."""
-        role = self.role_of(project_id, person)
+        """Raise NotAllowed for a person who has no role in the project, or a lesser one.
+
+        A guest may do what an annotator may, except answer, which takes a name.
+        """
+        role = self.role_of(project_id, person) or ("annotator" if person == GUEST else None)
         if role is None or ROLE_RANKS[role] < ROLE_RANKS[at_least]:
             project = self.get(project_id)
             where = f"“{project.name}”" if project else "this project"

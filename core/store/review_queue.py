@@ -48,6 +48,9 @@ TEACHES_DIGITS = 6  # of `teaches` as stored
 TEACHES_TOLERANCE = 1e-5  # smaller differences of `teaches` are ignored
 UNLIKENESS_TOLERANCE = 0.01  # tolerance of unlikeness, for the rounding of `teaches`
 RANDOM_REASON = "picked at random"
+CHOSEN_REASON = "chosen"
+UNLIKE_REASON, ALIKE_REASON = "unlike any answered", "much like another"
+NEUTRAL_REASONS = (RANDOM_REASON, CHOSEN_REASON, UNLIKE_REASON, ALIKE_REASON)
 PEOPLE_DECIDE_REASON = "for people to decide, below what this project answers by itself"
 ITEM_COLUMNS = (
     "case_id", "project_id", "run_id", "added_at", "label", "p", "disagreement", "language",
@@ -331,22 +334,37 @@ def explain_item(item: QueueItem) -> str:
         "not judged by the machine": p is None,
         f"unsure ({p or 0.0:.0%} likely hallucinated)": p is not None and abs(p - 0.5) <= 0.2,
         "agents disagree": item.disagreement > 0.0,
-        "unlike any answered": unlike >= UNLIKE_THRESHOLD,
+        UNLIKE_REASON: unlike >= UNLIKE_THRESHOLD,
     }
     words = [reason for reason, applies in reasons.items() if applies]
     if not words and not is_first:
         words.append("the machine is sure: little is learned")
     if unlike < -UNLIKENESS_TOLERANCE:
-        words.append("much like another")
+        words.append(ALIKE_REASON)
     if is_first:  # last: where a project answers little it is the same on every line
         words.append("for people to decide")
     return ", ".join(words)
+
+
+def leave_neutral_reasons(why: str) -> str:
+    """Return those of an item's reasons that say nothing about its verdict; empty if none do."""
+    return ", ".join(reason for reason in why.split(", ") if reason in NEUTRAL_REASONS)
 
 
 # How many others took the item: submitted, or claimed and not expired.
 TAKEN_COUNT_SQL = (
     "(SELECT count(*) FROM assignments a WHERE a.case_id = items.case_id AND a.person != :person "
     "AND (a.state = 'submitted' OR (a.state = 'claimed' AND a.until > :now)))"
+)
+# The same, and those who answered without ever having had it in hand.
+GIVEN_COUNT_SQL = (
+    "(SELECT count(*) FROM (SELECT a.person FROM assignments a WHERE a.case_id = :case "
+    "AND (a.state = 'submitted' OR (a.state = 'claimed' AND a.until > :now)) "
+    "UNION SELECT s.author FROM standing s WHERE s.case_id = :case) WHERE person != :person)"
+)
+HAS_PART_SQL = (
+    "(EXISTS (SELECT 1 FROM standing s WHERE s.case_id = :case AND s.author = :person) OR EXISTS "
+    "(SELECT 1 FROM assignments a WHERE a.case_id = :case AND a.person = :person))"
 )
 # A person gets no item twice, unless their claim of it expired.
 NOT_ASSIGNED_SQL = (
@@ -431,7 +449,7 @@ class ReviewQueue(Repository):
         )
 
     def take(
-        self, case_id: str, person: str, rules: QueueRules, now: float, why: str = "chosen"
+        self, case_id: str, person: str, rules: QueueRules, now: float, why: str = CHOSEN_REASON
     ) -> Assignment:
         """Give the person this particular item; call inside `writing()`.
 
@@ -467,7 +485,7 @@ class ReviewQueue(Repository):
         mine = self.of(case_id, person)
         if mine is not None and mine.state == "submitted" != state:
             raise ConflictError("You have submitted this case; take your answer back first.")
-        assignment = mine or Assignment(case_id, person, "claimed", "chosen", now, now)
+        assignment = mine or Assignment(case_id, person, "claimed", CHOSEN_REASON, now, now)
         before = mine.state if mine else ""
         self._save_assignment(replace(assignment, state=state, ended_at=now))
         step = int(state == "submitted") - int(before == "submitted")
@@ -515,6 +533,26 @@ class ReviewQueue(Repository):
     def set_state(self, case_id: str, state: ItemState) -> None:
         """Settle an item, or open it again."""
         self._db.execute("UPDATE items SET state = ? WHERE case_id = ?", [state, case_id])
+
+    def is_full(self, case_id: str, person: str, people: int, now: float) -> bool:
+        """Return True if others have answered a case, as many as wanted, and it is none of theirs.
+
+        Whoever was given the item or answered before may answer: no work is thrown away.
+        """
+        row = self._first(
+            f"SELECT {GIVEN_COUNT_SQL} >= :people AND NOT {HAS_PART_SQL} AS is_full",
+            {"case": case_id, "person": person, "people": people, "now": now},
+        )
+        return bool(row and row["is_full"])
+
+    def answered_by(self, person: str, case_ids: Iterable[str]) -> set[str]:
+        """Return those of the cases that the person has answered, and not taken it back."""
+        rows = self._db.conn.execute(
+            "SELECT DISTINCT case_id FROM standing WHERE author = :person "
+            "AND case_id IN (SELECT value FROM json_each(:among))",
+            {"person": person, "among": json.dumps(list(case_ids))},
+        )
+        return {case_id for (case_id,) in rows}
 
     def of(self, case_id: str, person: str) -> Assignment | None:
         """Return the person's assignment of the item, or None."""

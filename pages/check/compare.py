@@ -3,7 +3,7 @@
 import streamlit as st
 
 from components.app import state
-from components.app.frame import draw_page_title
+from components.app.frame import draw_page_title, stop_before_answer
 from components.check.compare import (
     draw_case_comparison,
     draw_earlier_comparisons,
@@ -24,6 +24,7 @@ if "before" in st.query_params or "after" in st.query_params:
             "previous check”."
         )
         st.stop()
+    stop_before_answer(before[1], after[1])
     draw_side_by_side(before, after)
     st.stop()
 
@@ -43,6 +44,7 @@ elif case is not None:
     st.markdown(f"**{escape_markdown(clip_text(case.response, 300))}**")
     if case.question:
         st.caption(escape_markdown(clip_text(case.question, 300)))
+    stop_before_answer(case)
     draw_case_comparison(case)
     with st.expander("Check it another way", icon=":material/add:"):
         draw_new_comparison(case)

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from components.app.frame import draw_page_title
+from components.app.frame import draw_page_title, has_role
 from components.app.sample import draw_sample_button, draw_tour_button, is_touring
 from components.check.history import draw_earlier_checks
 from components.check.new_check import (
@@ -44,15 +44,16 @@ roster, protocol = draw_way_to_check(get_project_roster())
 # Columns stack on a phone: the cost then comes before the button.
 expected, start = st.columns([12, 4], vertical_alignment="center")
 with start:
-    draw_button(
-        "Check",
-        "new.check",
-        start_check,
-        icon="gavel",
-        type="primary",
-        shortcut="Ctrl+Enter",
-        width="stretch",
-    )
+    if has_role("annotator", "check a claim"):
+        draw_button(
+            "Check",
+            "new.check",
+            start_check,
+            icon="gavel",
+            type="primary",
+            shortcut="Ctrl+Enter",
+            width="stretch",
+        )
 with expected:
     st.caption(describe_expected_cost(roster, sources))
 draw_roster_keys([roster], "new")

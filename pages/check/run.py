@@ -2,16 +2,24 @@
 
 import streamlit as st
 
-from components.app.frame import HISTORY_PAGE, draw_not_found, draw_page_title
+from components.app.frame import (
+    HISTORY_PAGE,
+    draw_not_found,
+    draw_page_title,
+    is_withheld,
+    stop_before_answer,
+)
 from components.check.batch import draw_neighbours
 from components.check.history import draw_other_verdict, draw_rename
 from components.check.new_check import draw_check_again
 from components.run.run_view import (
+    ACTIVE_STATUSES,
     draw_downloads,
     draw_header,
     draw_remark_box,
     draw_run,
     draw_unsent_remark,
+    draw_withheld_run,
     follow_run,
     load_run,
     watch_status,
@@ -32,7 +40,10 @@ if batch_id := st.query_params.get("batch", ""):
 with st.container(horizontal=True):
     draw_header(run, progress)
     draw_rename(run, case)
-if run.status in ("queued", "running"):
+if is_withheld(case):
+    draw_withheld_run(run, progress)
+stop_before_answer(case)
+if run.status in ACTIVE_STATUSES:
     follow_run(run.id)
     draw_remark_box(run)
 else:

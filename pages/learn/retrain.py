@@ -1,6 +1,6 @@
 """Retrain: the training data, a training under way, the candidate beside the active version."""
 
-from components.app.frame import draw_page_title
+from components.app.frame import draw_page_title, stop_for_blind
 from components.app.sample import draw_sample_offer
 from components.app.state import get_answers_mark
 from components.learn.retrain import (
@@ -19,6 +19,7 @@ draw_page_title(
     "probability. Held-out cases are never trained on.",
 )
 draw_sample_offer("pages/learn/retrain.py")
+stop_for_blind()
 draw_next_training_step()
 draw_truth_line()
 draw_material()

@@ -1,6 +1,6 @@
 """Span tuning: learn from people's marks which words to mark, and use them as examples."""
 
-from components.app.frame import draw_page_title
+from components.app.frame import draw_page_title, stop_for_blind
 from components.learn.span_tuning import (
     draw_examples,
     draw_marked,
@@ -14,6 +14,7 @@ draw_page_title(
     "Span tuning",
     "Marked words set the threshold for marking, and serve as examples for language models.",
 )
+stop_for_blind()
 draw_truth_line()
 marks = load_span_material()
 draw_marked(marks)

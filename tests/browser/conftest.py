@@ -9,11 +9,15 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, sync_playwright
 from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
+from components.app.login import COOKIE
+from core.review.people import current_person
+from core.store import open_store
 from tests.browser.serving import FLAGS, ROOT, Server, free_port
 from tests.needs import chromium, need
 
@@ -77,11 +81,20 @@ def open_page(
     contexts: list[BrowserContext] = []
     strangers: list[str] = []
 
-    def opened(server: Server, path: str = "/", beside: str = "", **options: Any) -> Page:
-        """`beside` is the address of another server of ours that the page may be sent to."""
+    def opened(
+        server: Server, path: str = "/", beside: str = "", *, is_new: bool = False, **options: Any
+    ) -> Page:
+        """`beside` is the address of another server of ours that the page may be sent to.
+
+        The browser remembers the name that was last given in the home, unless it `is_new`.
+        """
         values: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}} | options
         context = browser.new_context(**values)
         contexts.append(context)
+        if not is_new:
+            with open_store(server.home) as store:
+                name = quote(current_person(store), safe="")
+            context.add_cookies([{"name": COOKIE, "value": name, "url": server.url}])
         page = context.new_page()
         page.set_default_timeout(30_000)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from PIL import Image, ImageDraw
@@ -129,6 +130,7 @@ def test_two_browsers_that_answer_one_version_get_a_conflict(
         project = ensure_project(store, "Mira", 1.0)
         (admin,) = store.projects.members(project.id)
         with store.writing():
+            store.projects.save(replace(project, people_each=2))
             store.projects.set_member(Member(project.id, "Karl", "annotator", 1.0))
             store.projects.save_note("person", "Karl")
     karl = open_page(server, mira.url.removeprefix(server.url))

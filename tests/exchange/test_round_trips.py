@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.exchange.exporter import load_project_rows
+from core.exchange.importer import ImportRequest, import_rows, preview_import
 from core.exchange.registry import FORMATS, WRITABLE_FORMATS
 from core.exchange.rows import (
     ExchangeDocument,
@@ -21,11 +23,11 @@ from core.exchange.rows import (
     build_gold,
     mark_row_imported,
 )
-from core.schema.records import Label, Span, WordScore
+from core.schema.records import Label, Member, Project, Span, WordScore
 from core.schema.reviews import Correction, Suggestion
 from core.store import open_store
 from core.store.ground_truth import GroundTruth
-from tests.exchange.stores import NOWHERE, exported, imported, kept, moved, project_of
+from tests.exchange.stores import NOW, NOWHERE, exported, imported, kept, moved, project_of
 
 HARD = (
     "👩‍👩‍👧‍👦 family", "e\u0301tude", "\u0915\u094d\u0937 हिन्दी", "שלום \u202eעולם", "a\r\nb\rc\n",
@@ -286,3 +288,25 @@ def test_golds_and_answers_are_as_many_after_export_and_import(
 
 def _list_marks(said: Correction | GroundTruth) -> tuple[str | None, list[tuple[int, int, str]]]:
     return said.label, [(s.start, s.end, s.category) for s in said.spans]
+
+
+def test_the_same_ids_in_two_projects_are_two_cases() -> None:
+    """With their answers; the same file again changes nothing in either."""
+    lines = [{"id": str(n), "response": f"Claim {n}.", "label": "supported"} for n in (1, 2)]
+    read = FORMATS["jsonl"].read("rows", "\n".join(map(json.dumps, lines)).encode())
+    with open_store(None) as store:
+        first, towers = project_of(store), Project("t" * 32, "Towers", 2.0)
+        with store.writing():
+            store.projects.save(towers)
+            store.projects.set_member(Member(towers.id, "lee", "lead", 2.0))
+        for project, new in ((first, 2), (towers, 2), (first, 0), (towers, 0)):
+            order = ImportRequest(project, "lee", NOW, "rows")
+            assert preview_import(store, read, project) == (new, 2 - new, [])
+            outcome = import_rows(store, NOWHERE, read, order)
+            assert (outcome.new, outcome.golds, outcome.problems) == (new, new, [])
+        write = FORMATS["jsonl"].write
+        assert write is not None
+        own = FORMATS["jsonl"].read("rows", write(load_project_rows(store, NOWHERE, towers)))
+        assert preview_import(store, own, towers) == (0, 2, []), "it knows what it exported"
+        fully = import_rows(store, NOWHERE, own, ImportRequest(first, "lee", NOW, "rows"))
+        assert not fully.problems, "records of another project's case get ids of their own"

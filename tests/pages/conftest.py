@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from components.app import state
 from core.documents.library import store_file
 from core.pipeline.single_check import CaseDraft, store_case
-from core.review.people import ensure_project
+from core.review.people import current_person, ensure_project
 from core.runtime.config import Settings
 from core.schema.records import Case, Plan, Project, Run
 from core.schema.rosters import DebaterConfig
@@ -48,6 +48,17 @@ def _fresh_caches() -> Iterator[None]:
     yield
     st.cache_resource.clear()
     st.cache_data.clear()
+
+
+@pytest.fixture(autouse=True)
+def _remembering_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The browser remembers the name that was last given in the home."""
+
+    def remembered() -> str:
+        with open_store(state.own_home_folder()) as store:
+            return current_person(store)
+
+    monkeypatch.setattr(state, "read_remembered_name", remembered)
 
 
 @pytest.fixture

@@ -136,10 +136,12 @@ def test_only_a_lead_asks_people_again(site: Site, doubted: str) -> None:
     with open_store(site.home) as store:
         project_id = ensure_project(store, "Mira", 1.0).id
     member(site.home, project_id, "Karl", "admin")
-    member(site.home, project_id, "Mira", "annotator")
     at = site.open(PAGE)
+    assert f"retrain.doubts.ask.{doubted}" in keys(at)
+    member(site.home, project_id, "Mira", "annotator")  # while her page is open
     press(at, f"retrain.doubts.ask.{doubted}")
     assert "takes the role lead" in told(at)
+    assert f"retrain.doubts.ask.{doubted}" not in keys(at)
     with open_store(site.home) as store:
         assert store.queue.of(doubted, "Karl").state == "submitted"  # type: ignore[union-attr]
 

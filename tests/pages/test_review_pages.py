@@ -23,7 +23,7 @@ from components.widgets.wording import LABEL_WORDS
 from core.pipeline.jobs import JobRunner
 from core.pipeline.single_check import CaseDraft, store_case
 from core.review.adjudication import record_correction, record_gold
-from core.review.people import ensure_project, save_draft
+from core.review.people import ensure_project, load_draft, save_draft
 from core.review.queue_ranking import MIN_WAITING, QueueRanker, build_imported_item, enqueue_run
 from core.schema.records import Label, Member, Plan, Run, Span
 from core.schema.reviews import Correction, GoldAnswer, QueueItem, Suggestion
@@ -471,11 +471,15 @@ def test_a_blind_project_shows_nobody_elses_answer(site: Site, run_id: str) -> N
     with open_store(site.home) as store, store.writing():
         store.projects.set_member(Member(project.id, "Lena", "admin", 1.0))
         store.projects.set_member(Member(project.id, "Mira", "annotator", 1.0))
-    assert "only its leads see" in told(settle_page(site.open, run.case_id).at)
-    assert "only its leads see" in told(site.open("pages/review/adjudicate.py"))
+    line = "Only leads and admins can settle"
+    assert line in told(settle_page(site.open, run.case_id).at)
+    assert line in told(site.open("pages/review/adjudicate.py"))
     with open_store(site.home) as store, store.writing():
         gold = GoldAnswer("g", case.id, "Lena", 7.0, "adjudicated", "hallucinated")
         record_gold(store, gold, case)
+    assert "Karl" not in shown()["run"], "she may be asked yet"
+    with open_store(site.home) as store:
+        say(store, run_id, "Mira", "supported", 9.0)
     assert "Karl" in shown()["run"], "a settled case shows what everybody said"
 
 
@@ -544,13 +548,15 @@ def test_a_lead_settles_what_people_differ_about(site: Site, run_id: str) -> Non
 def test_an_annotator_settles_nothing_and_loses_nothing(site: Site, run_id: str) -> None:
     run = queued(site.home, run_id)
     with open_store(site.home) as store, store.writing():
-        store.projects.set_member(Member(run.project_id, "Karl", "annotator", 1.0))
+        store.projects.set_member(Member(run.project_id, "Karl", "lead", 1.0))
         store.projects.save_note("person", "Karl")
     form = settle_page(site.open, run.case_id).do("choose.supported").write("reason", "I think so")
+    with open_store(site.home) as store, store.writing():
+        store.projects.set_member(Member(run.project_id, "Karl", "annotator", 1.0))
     form.do("save")
-    assert "takes the role lead" in told(form.at)
-    assert form.holds("reason") == "I think so"
+    assert "Only leads and admins can settle a case" in told(form.at)
     with open_store(site.home) as store:
+        assert "I think so" in load_draft(store, "Karl", form.key)
         assert store.golds.of_case(run.case_id) == []
 
 

@@ -1,0 +1,236 @@
+"""Who works here and where: a new browser, several projects, and what a role is not shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from components.app import state
+from components.app.frame import MENU
+from core.pipeline.single_check import CaseDraft, store_case
+from core.review.people import load_draft
+from core.review.queue_ranking import fill_queue
+from core.schema.records import Member, Project
+from core.schema.reviews import Correction
+from core.store import open_store
+from core.store.projects import GUEST
+from tests.pages.conftest import RUN, WRONG, check, query, typed
+from tests.pages.driving import Site, keys, member, press, project_of, put, run_of, told
+
+OpenApp = Callable[..., AppTest]
+PAGES = [path for entries in MENU.values() for path, _, _ in entries]
+
+
+@pytest.fixture
+def new_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A browser that remembers nobody."""
+    monkeypatch.setattr(state, "read_remembered_name", lambda: "")
+
+
+def named(at: AppTest, name: str) -> AppTest:
+    at.text_input(key="person.name").set_value(name)
+    press(at, "person.save")
+    return at
+
+
+def test_a_new_browser_is_nobody_and_is_asked_before_the_first_answer(
+    app: OpenApp, home: Path, project_id: str, new_browser: None
+) -> None:
+    at = app()
+    assert "no name yet" in told(at)
+    assert "Mira" not in told(at)
+    run_id = check(typed(at))
+    assert "person.name" in keys(at)
+    assert not [key for key in keys(at) if key.startswith("run.") and ".choose." in key]
+    named(at, "Ben")
+    assert "person.name" not in keys(at)
+    press(at, f"run.{run_id}.correct.choose.hallucinated")
+    press(at, f"run.{run_id}.correct.save")
+    with open_store(home) as store:
+        assert [each.author for each in store.corrections.of_run(run_id)] == ["Ben"]
+        roles = {each.person: each.role for each in store.projects.members(project_id)}
+    assert roles == {"Mira": "admin", "Ben": "annotator"}
+
+
+def test_who_names_the_browser_that_began_a_home_has_it(
+    app: OpenApp, home: Path, new_browser: None
+) -> None:
+    typed(app()).run()
+    named(app("pages/setup/settings.py"), "Ana")
+    with open_store(home) as store:
+        (project,) = store.projects.all()
+        assert [(m.person, m.role) for m in store.projects.members(project.id)] == [
+            ("Ana", "admin")
+        ]
+        assert WRONG in load_draft(store, "Ana", f"new.{project.id}")
+        assert not load_draft(store, GUEST, f"new.{project.id}")
+    named(app("pages/setup/settings.py"), "Bo")
+    with open_store(home) as store:
+        assert store.projects.role_of(project.id, "Bo") == "annotator"
+
+
+@pytest.mark.parametrize("name", ["", "  ", GUEST])
+def test_no_name_is_no_name(app: OpenApp, project_id: str, new_browser: None, name: str) -> None:
+    at = named(app("pages/setup/settings.py"), name)
+    assert at.error[0].value.startswith("Expected a name")
+    assert "person.name" in keys(at)
+
+
+def test_a_guest_is_given_no_item(app: OpenApp, run_id: str, home: Path, new_browser: None) -> None:
+    with open_store(home) as store:
+        run = run_of(store, run_id)
+        fill_queue(store, run.project_id, 9.0)
+    for page in ("pages/review/pending.py", "pages/review/label.py"):
+        at = app(page, case=run.case_id)
+        assert "person.name" in keys(at)
+        assert "review.next" not in keys(at)
+        assert "review.skipped" not in keys(at)
+    with open_store(home) as store:
+        assert store.queue.people_of(run.case_id) == []
+
+
+# Projects
+
+
+def second(home: Path, **fields: object) -> Project:
+    """Another project, of Mira's."""
+    project = replace(Project("t" * 32, "Towers", 5.0), **fields)  # type: ignore[arg-type]
+    with open_store(home) as store, store.writing():
+        store.projects.save(project)
+        store.projects.set_member(Member(project.id, "Mira", "admin", 5.0))
+    return project
+
+
+def test_an_address_names_its_project_and_a_reload_stays_there(
+    app: OpenApp, home: Path, project_id: str
+) -> None:
+    towers = second(home)
+    at = app("pages/check/new.py", project=towers.id)
+    at.text_area(key="new.response").set_value("The tower is 512 m tall.").run()
+    again = app("pages/check/new.py", project=towers.id)
+    assert again.text_area(key="new.response").value == "The tower is 512 m tall."
+    assert again.session_state["project"] == towers.id
+    assert not app("pages/check/new.py", project=project_id).text_area(key="new.response").value
+    links = [link.proto.query_string for link in app("pages/check/compare.py").get("page_link")]
+    assert all(f"project={project_id}" in each for each in links)
+    lost = app("pages/check/new.py", project="nowhere")
+    assert lost.session_state["project"] == project_id
+
+
+def test_the_sidebar_switches_between_projects(app: OpenApp, home: Path, project_id: str) -> None:
+    assert "project.choice" not in keys(app("pages/check/history.py"))
+    towers = second(home)
+    at = put(app("pages/check/history.py", search="cats"), "project.choice", towers.id)
+    assert (at.session_state["project"], query(at, "project")) == (towers.id, towers.id)
+    assert "search" not in at.query_params
+
+
+def test_a_link_to_a_run_carries_its_project(app: OpenApp, home: Path, run_id: str) -> None:
+    second(home)
+    (link,) = [
+        each.proto.query_string
+        for each in app("pages/check/history.py").get("page_link")
+        if f"run={run_id}" in each.proto.query_string
+    ]
+    assert "project=" in link
+
+
+# Roles
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_an_annotator_finds_no_button_that_only_refuses(
+    app: OpenApp, home: Path, run_id: str, page: str
+) -> None:
+    with open_store(home) as store:
+        run = run_of(store, run_id)
+        store.projects.save_note("person", "Nora")
+        fill_queue(store, run.project_id, 9.0)
+    member(home, run.project_id, "Nora", "annotator")
+    ids = {"run": run_id, "case": run.case_id} if page != "pages/check/new.py" else {}
+    at = app(page, **ids)
+    refused = [error.value for error in at.error if "role" in error.value]
+    for key in [str(button.key) for button in at.button if not button.disabled]:
+        if key in ("sample.open", "tour.begin", "settings.health", "new.check"):
+            continue
+        at = app(page, **ids)
+        if key in keys(at):
+            at.button(key=key).click().run()
+            refused += [f"{key}: {e.value}" for e in at.error if "takes the role" in e.value]
+    assert not refused
+
+
+def test_forms_that_are_not_shown_say_who_can_use_them(
+    app: OpenApp, home: Path, project_id: str
+) -> None:
+    member(home, project_id, "Nora", "annotator")
+    with open_store(home) as store:
+        store.projects.save_note("person", "Nora")
+    lines = {
+        "pages/setup/project.py": "Only admins can change the project: Mira.",
+        "pages/setup/exchange.py": "Only leads and admins can export the answers of all: Mira.",
+        "pages/review/adjudicate.py": "Only leads and admins can settle cases: Mira.",
+        "pages/learn/retrain.py": "Only leads and admins can retrain: Mira.",
+        "pages/setup/settings.py": "Only admins can change limits: Mira.",
+    }
+    for page, line in lines.items():
+        assert line in told(app(page)), page
+
+
+# The limit of answers
+
+
+def test_no_page_takes_more_answers_than_are_wanted(site: Site, run_id: str) -> None:
+    with open_store(site.home) as store, store.writing():
+        run = run_of(store, run_id)
+        project = project_of(site.home, run.project_id)
+        store.projects.save(replace(project, people_each=2))
+        fill_queue(store, project.id, 9.0)
+        case = store.cases.get(run.case_id)
+        assert case is not None
+        for place, person in enumerate(("Ida", "Karl", "Nora")):
+            store.projects.set_member(Member(project.id, person, "annotator", 1.0))
+            if person == "Nora":
+                continue
+            said = Correction(f"k{place}", run_id, case.id, person, 5.0 + place, "unclear")
+            store.corrections.add(said, case.response)
+            store.queue.end(case.id, person, "submitted", 5.0)
+        store.projects.save_note("person", "Nora")
+    at = site.open(RUN, run=run_id)
+    assert "as many as this project wants" in told(at)
+    choose = f"run.{run_id}.correct.choose.supported"
+    assert choose not in keys(at)
+    with open_store(site.home) as store:
+        store.projects.save_note("person", "Karl")
+    assert choose in keys(site.open(RUN, run=run_id)), "who answered may answer anew"
+
+
+def test_an_answer_too_many_is_refused_and_stays_in_its_form(site: Site, run_id: str) -> None:
+    with open_store(site.home) as store, store.writing():
+        run = run_of(store, run_id)
+        fill_queue(store, run.project_id, 9.0)
+        store.projects.set_member(Member(run.project_id, "Nora", "annotator", 1.0))
+        store.projects.save_note("person", "Nora")
+    key = f"run.{run_id}.correct"
+    at = press(site.open(RUN, run=run_id), f"{key}.choose.supported")
+    put(at, f"{key}.reason", "I read it so.")
+    with open_store(site.home) as store, store.writing():
+        said = Correction("k", run_id, run.case_id, "Ida", 5.0, "hallucinated", reason="No.")
+        store.corrections.add(said, WRONG)
+    press(at, f"{key}.save")
+    assert "as many as this project wants" in told(at)
+    with open_store(site.home) as store:
+        assert [each.author for each in store.corrections.of_run(run_id)] == ["Ida"]
+        assert "I read it so." in load_draft(store, "Nora", key)
+
+
+def test_the_same_text_in_two_projects_is_two_cases(home: Path, project_id: str) -> None:
+    towers = second(home)
+    with open_store(home) as store:
+        first = project_of(home, project_id)
+        ids = {store_case(store, p, CaseDraft("One."), "Mira", 1.0).id for p in (first, towers)}
+    assert len(ids) == 2
