@@ -28,6 +28,7 @@ from components.review.correction_draft import (
     make_suggestions,
     restore_draft,
 )
+from components.review.guidelines import draw_guidelines
 from components.review.review_queue import (
     ADJUDICATION_VIEWS,
     LABEL_PAGE,
@@ -245,6 +246,7 @@ def _draw_open(item: QueueItem, case: Case, project: Project) -> None:
     if mine is not None:
         _draw_assignment(mine, is_blind)
         draw_shortcut_list(REVIEW_KEYS, "review.keys", case.id)
+    draw_guidelines(project.id)
     if case.question:
         st.caption(f"Question: {escape_markdown(case.question)}")
     draw_html(render_marked_text(case.response, []))

@@ -12,6 +12,7 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
+from components.review.assignment import draw_assignment, format_assigned
 from components.widgets.controls import draw_choice_table, draw_link, show_problems
 from components.widgets.wording import (
     LABEL_SIGNS,
@@ -29,6 +30,7 @@ from core.schema.records import CATEGORY_WORDS, Project
 from core.schema.reviews import AssignmentState, ItemState, QueueItem, format_category
 from core.store import Store
 from core.store.review_queue import (
+    ASSIGNED_REASON,
     NO_ITEM_FILTER,
     RANDOM_REASON,
     ItemFilter,
@@ -258,6 +260,7 @@ def draw_progress() -> None:
         state.get_reordering().ask(store, project.id, project.people_each)
         counts = store.queue.counts(project.id, build_queue_rules(project), now)
         mine = store.queue.counts_of(project.id, person)
+        assigned = store.queue.count_assigned(project.id).get(person, 0)
     total = sum(counts[name] for name in ("pending", "done", "flagged", "adjudicated"))
     if not total:
         st.info("Nothing to review yet: every finished check comes to this queue.")
@@ -269,6 +272,7 @@ def draw_progress() -> None:
         f"{counts['pending']} waiting, {counts['in_hand']} being reviewed",
     )
     did = ", ".join(f"{mine[name]} {name}" for name in ("submitted", "skipped", "flagged"))
+    did += f", {assigned} assigned to you" if assigned else ""
     share = f"{project.random_share:.0%} of what you are given is drawn at random"
     st.caption(f"{escape_markdown(person)}: {did} · {share}")
 
@@ -311,7 +315,8 @@ def draw_filters_and_next() -> ItemFilter:
 
 def format_item_reason(why: str, is_blind: bool) -> str:
     """Return why an item comes; a blind project hides reasons that reveal the machine's view."""
-    return "its answer teaches more than others" if is_blind and why != RANDOM_REASON else why
+    is_open = why == RANDOM_REASON or why.startswith(ASSIGNED_REASON)
+    return why if is_open or not is_blind else "its answer teaches more than others"
 
 
 def open_next_item(wanted: ItemFilter) -> None:
@@ -373,6 +378,7 @@ def draw_list(wanted: ItemFilter) -> None:
     with state.open_store() as store:
         project = state.get_project(store)
         narrowed = _narrow_to_person(store, chosen, wanted, project)
+        draw_assignment(store, project, wanted)
     _draw_page(
         narrowed,
         LIST_STATES[chosen],
@@ -406,6 +412,7 @@ def _build_cells(project: Project, store: Store, item: QueueItem) -> dict[str, A
         cells["The machine"] = _format_label(item)
         cells["Likely hallucinated"] = "" if item.p is None else f"{item.p:.0%}"
     cells["Reviewed"] = f"{item.given} of {project.people_each}"
+    cells["Assigned to"] = format_assigned(store, item.case_id)
     cells["Why"] = format_item_reason(explain_item(item), is_blind)
     if not is_blind:  # the protocols of all runs that reached a label, newest first
         runs = store.runs.of_case(item.case_id, time.time(), 0.0)

@@ -22,7 +22,7 @@ from core.store.cases import Batches, Cases, Library, Readings
 from core.store.corrections import Corrections, Golds
 from core.store.ledger import Ledger, WebSearches
 from core.store.migrations import migrations
-from core.store.projects import Projects, PromptEdits, Rosters
+from core.store.projects import Guidelines, Projects, PromptEdits, Rosters
 from core.store.review_queue import QueueEvents, QueueOrder, ReviewQueue
 from core.store.runs import Runs
 from core.store.sqlite import ChangeMarks, Database
@@ -51,6 +51,7 @@ class Store:
         self.ledger = Ledger(db)
         self.rosters = Rosters(db)
         self.prompt_edits = PromptEdits(db)
+        self.guidelines = Guidelines(db)
         self.queue = ReviewQueue(db)
         self.queue_lists = QueueLists(db)
         self.queue_order = QueueOrder(db)

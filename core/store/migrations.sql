@@ -255,3 +255,14 @@ ALTER TABLE readings ADD COLUMN blocks TEXT NOT NULL DEFAULT '[]';
 -- m014_run_names
 --   What people call a run; empty: by the first words of its claim.
 ALTER TABLE runs ADD COLUMN name TEXT NOT NULL DEFAULT '';
+
+-- m018_guidelines
+--   What a project's leads tell its annotators, every version. Who assigned an item to a person, as
+--   a claim whose time has not begun; empty: it came from the queue.
+        CREATE TABLE guidelines (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            project_id TEXT NOT NULL REFERENCES projects(id),
+            text TEXT NOT NULL, at REAL NOT NULL, author TEXT NOT NULL
+        );
+        CREATE INDEX guidelines_project ON guidelines (project_id, number);
+        ALTER TABLE assignments ADD COLUMN assigned_by TEXT NOT NULL DEFAULT '';
