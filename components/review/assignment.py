@@ -31,7 +31,7 @@ def draw_assignment(store: Store, project: Project, wanted: ItemFilter) -> None:
         return
     wanted = replace(wanted, given_below=project.people_each)
     total = store.queue.count(project.id, wanted, ("open",), time.time())
-    counts = store.queue.count_assigned(project.id)
+    counts = store.queue.count_assigned(project.id, project.people_each)
     people = [member.person for member in store.projects.members(project.id)]
     with st.expander("Assign items", icon=":material/person_add:"):
         st.caption(ABOUT_ASSIGNING)

@@ -260,7 +260,7 @@ def draw_progress() -> None:
         state.get_reordering().ask(store, project.id, project.people_each)
         counts = store.queue.counts(project.id, build_queue_rules(project), now)
         mine = store.queue.counts_of(project.id, person)
-        assigned = store.queue.count_assigned(project.id).get(person, 0)
+        assigned = store.queue.count_assigned(project.id, project.people_each).get(person, 0)
     total = sum(counts[name] for name in ("pending", "done", "flagged", "adjudicated"))
     if not total:
         st.info("Nothing to review yet: every finished check comes to this queue.")

@@ -448,8 +448,9 @@ def _begin_rows(
 
                 order = ImportRequest(project, person, time.time(), file_name, labels, agent)
                 outcome = import_rows(store, home, read, order, progress)
-                number = sum(known.startswith(file_name) for known in one.outcomes)
-                one.outcomes[f"{file_name} ({number + 1})" if number else file_name] = outcome
+                while file_name in one.outcomes:
+                    file_name += " (again)"
+                one.outcomes[file_name] = outcome
             into = store.projects.get(project.id)
             one.words = f"Imported into “{into.name}”." if into else "Imported."
         for outcome in one.outcomes.values():

@@ -353,11 +353,18 @@ class Projects(Repository):
     def remove_member(self, project_id: str, person: str) -> None:
         """Remove a person's role in a project; all they did stays. Call inside `writing()`.
 
+        What was assigned to them is free for others again.
+
         Raises ConflictError: the project would be left without an admin, and nobody could name one.
         """
         self._require_another_admin(project_id, person)
         self._db.execute(
             "DELETE FROM members WHERE project_id = ? AND person = ?", [project_id, person]
+        )
+        self._db.execute(
+            "UPDATE assignments SET assigned_by = '' WHERE person = ? AND state = 'claimed' "
+            "AND case_id IN (SELECT case_id FROM items WHERE project_id = ?)",
+            [person, project_id],
         )
 
     def _require_another_admin(self, project_id: str, person: str) -> None:

@@ -504,13 +504,13 @@ class ReviewQueue(Repository):
         )
         return cursor.rowcount
 
-    def count_assigned(self, project_id: str) -> dict[str, int]:
-        """Count the items that wait for each person they are assigned to."""
+    def count_assigned(self, project_id: str, people: int) -> dict[str, int]:
+        """Count, for each person, the assigned items that fewer than `people` have answered."""
         rows = self._db.query(
             "SELECT a.person AS person, count(*) AS n FROM assignments a CROSS JOIN items USING "
             f"(case_id) WHERE {WAITING_SQL} AND items.project_id = ? AND items.state = 'open' "
-            "GROUP BY a.person ORDER BY a.person",
-            [project_id],
+            "AND items.given < ? GROUP BY a.person ORDER BY a.person",
+            [project_id, people],
         )
         return {row["person"]: int(row["n"]) for row in rows}
 

@@ -108,6 +108,15 @@ def test_items_that_a_lead_assigned_go_to_that_person_alone(site: Site, project_
     assert "Why this one: assigned to you by Mira." in told(at)
 
 
+def test_what_was_assigned_is_free_when_the_person_leaves(site: Site, project_id: str) -> None:
+    queue_cases(site, 2)
+    member(site.home, project_id, "Ben", "annotator")
+    press(put(site.open(REVIEW_PAGE), "assign.person", "Ben"), "assign.do")
+    press(site.open(PROJECT_PAGE), f"project.{project_id}.remove.Ben")
+    with open_store(site.home) as store:
+        assert store.queue.count_assigned(project_id, 1) == {}
+
+
 def test_assigned_items_are_released(site: Site, project_id: str) -> None:
     queue_cases(site, 2)
     member(site.home, project_id, "Ben", "annotator")
@@ -115,4 +124,4 @@ def test_assigned_items_are_released(site: Site, project_id: str) -> None:
     press(put(at, "assign.person", ""), "assign.do")
     assert "Released 2 assignments." in told(at)
     with open_store(site.home) as store:
-        assert store.queue.count_assigned(project_id) == {}
+        assert store.queue.count_assigned(project_id, 1) == {}

@@ -119,7 +119,7 @@ def test_what_a_lead_assigned_comes_first_to_that_person_and_to_nobody_else(stor
     with store.writing():
         assert store.queue.assign([ids[2], ids[3], "nowhere"], "Mira", "Lea", TWO, 0.0) == 2
         assert store.queue.assign(ids[2:], "Mira", "Tom", TWO, 1.0) == 0, "it is hers already"
-    assert store.queue.count_assigned(PROJECT) == {"Mira": 2}
+    assert store.queue.count_assigned(PROJECT, TWO.people) == {"Mira": 2}
     assert store.queue.counts(PROJECT, TWO, 0.0)["in_hand"] == 0, "nobody has begun yet"
     assert claimed(store, "Mira") == ids[2]
     mine = store.queue.of(ids[2], "Mira")
@@ -144,7 +144,8 @@ def test_assigned_items_are_released_and_assigned_to_several(store: Store) -> No
         for person in ("Mira", "Karl"):
             assert store.queue.assign(ids, person, "Lea", TWO, 0.0) == 2
         assert store.queue.release(ids[:1]) == 2
-    assert store.queue.count_assigned(PROJECT) == {"Karl": 1, "Mira": 1}
+    assert store.queue.count_assigned(PROJECT, TWO.people) == {"Karl": 1, "Mira": 1}
+    assert store.queue.count_assigned(PROJECT, 0) == {}, "enough have answered"
     assert claimed(store, "Mira") == ids[1]
     assert [claimed(store, "Ida"), claimed(store, "Tom")] == [ids[0], ids[0]]
     ended(store, ids[0], "Ida")
