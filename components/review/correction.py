@@ -452,12 +452,10 @@ def build_run_target(
     suggestions: tuple[Suggestion, ...] = (),
 ) -> form.CorrectionTarget:
     """Return what a person who sees a run's verdict answers about."""
-    target = form.CorrectionTarget(run, case, progress, suggestions=suggestions)
-    if project is None:
-        return target
-    # An answer given in sight of the verdict is not blind, so blind review still asks for one.
-    after = target.after if project.is_blind else _end_assignment
-    return replace(target, categories=project.categories, after=after)
+    target = form.CorrectionTarget(
+        run, case, progress, suggestions=suggestions, after=_end_assignment
+    )
+    return target if project is None else replace(target, categories=project.categories)
 
 
 def _end_assignment(store: Store, correction: Correction) -> None:

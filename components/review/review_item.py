@@ -31,6 +31,7 @@ from components.review.correction_draft import (
     make_suggestions,
     restore_draft,
 )
+from components.review.guidelines import draw_guidelines
 from components.review.review_queue import (
     ADJUDICATION_VIEWS,
     LABEL_PAGE,
@@ -261,6 +262,7 @@ def _draw_open(item: QueueItem, case: Case, project: Project, mine: Assignment |
     shown = replace(progress, turns=[], judgement=None, verdict=None) if is_blind else progress
     if case.question:
         st.caption(f"Question: {escape_markdown(case.question)}")
+    draw_guidelines(project.id)
     words, sources = st.columns([11, 9])
     with sources:
         draw_source_pane(case, () if is_blind else list_verdict_quotes(progress))

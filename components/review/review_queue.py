@@ -13,6 +13,7 @@ import streamlit as st
 
 from components.app import state
 from components.app.frame import ask_name
+from components.review.assignment import draw_assignment, format_assigned
 from components.widgets.controls import draw_choice_table, draw_link, show_problems
 from components.widgets.wording import (
     LABEL_SIGNS,
@@ -270,6 +271,7 @@ def draw_progress() -> None:
         state.get_queue_ranker().ask(store, project.id, project.people_each)
         counts = store.queue.counts(project.id, build_queue_rules(project), now)
         mine = store.queue.counts_of(project.id, person)
+        assigned = store.queue.count_assigned(project.id, project.people_each).get(person, 0)
     total = sum(counts[name] for name in ("pending", "done", "flagged", "adjudicated"))
     if not total:
         st.info("Nothing to review yet: every finished check comes to this queue.")
@@ -281,6 +283,7 @@ def draw_progress() -> None:
         f"{counts['pending']} waiting, {counts['in_hand']} being reviewed",
     )
     did = ", ".join(f"{mine[name]} {name}" for name in ("submitted", "skipped", "flagged"))
+    did += f", {assigned} assigned to you" if assigned else ""
     share = f"{project.random_share:.0%} of what you are given is drawn at random"
     st.caption(f"{escape_markdown(person)}: {did} · {share}")
 
@@ -393,6 +396,7 @@ def draw_list(wanted: ItemFilter) -> None:
     with state.open_store() as store:
         project = state.get_project(store)
         narrowed = _narrow_to_person(store, chosen, wanted, project)
+        draw_assignment(store, project, wanted)
     _draw_page(
         narrowed,
         LIST_STATES[chosen],
@@ -429,6 +433,7 @@ def _build_cells(project: Project, store: Store, item: QueueItem) -> dict[str, A
         cells["The machine"] = _format_label(item)
         cells["Likely hallucinated"] = "" if item.p is None else f"{item.p:.0%}"
     cells["Reviewed"] = f"{item.given} of {project.people_each}"
+    cells["Assigned to"] = format_assigned(store, item.case_id)
     cells["Why"] = format_item_reason(held.why if held else explain_item(item), is_blind)
     if not is_blind:  # the protocols of all runs that reached a label, newest first
         runs = store.runs.of_case(item.case_id, time.time(), 0.0)

@@ -1,4 +1,4 @@
-"""Import / export: a file is recognised, shown, then brought in; cases go out in each format.
+"""Import / export: files are recognised, shown, then brought in; cases go out in each format.
 
 An import runs in a thread of its own, so that a click or a reload stops nothing. Streamlit makes a
 file in a thread that knows nothing of the session, so who asks and for which project is settled
@@ -12,16 +12,17 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from components.app import state
 from components.app.frame import has_role
+from components.setup.column_choice import ColumnChoice
 from components.widgets.controls import (
     draw_button,
     draw_download,
@@ -34,6 +35,13 @@ from components.widgets.wording import LABEL_WORDS, clip_text, escape_markdown
 from core.documents.segmentation import extract_terms
 from core.exchange.annotation_tools import build_labeling_config
 from core.exchange.archive import import_archive, write_archive
+from core.exchange.column_mapping import (
+    ColumnMapping,
+    FileTable,
+    attribute_labels,
+    map_rows,
+    read_file_table,
+)
 from core.exchange.exporter import export_trajectories, load_project_rows, zip_trajectories
 from core.exchange.file_decoding import MAX_FILE_MEGABYTES
 from core.exchange.importer import (
@@ -98,12 +106,12 @@ UNEXPECTED = "The import broke off: an unexpected error, of which the server’s
 
 @dataclass
 class Import:
-    """One file on its way in; the page reads it, its thread writes it."""
+    """Files on their way in; the page reads it, its thread writes it."""
 
     done: int = 0
     total: int = 0
     is_over: bool = False
-    outcome: ImportOutcome | None = None
+    outcomes: dict[str, ImportOutcome] = field(default_factory=dict)
     words: str = ""
     problem: str = ""
 
@@ -147,8 +155,12 @@ def _draw_last(last: Import | None, is_over: bool) -> None:
     elif last.problem:
         st.error(escape_markdown(last.problem), icon=":material/error:")
     else:
-        told = f"{last.outcome.words}." if last.outcome is not None else "Choose it on Project."
-        st.success(escape_markdown(f"{last.words} {told}"), icon=":material/check_circle:")
+        told = [f"{name}: {one.words}." for name, one in last.outcomes.items()]
+        if len(told) == 1:
+            told = [f"{one.words}." for one in last.outcomes.values()]
+        lines = [last.words, *told] if told else [last.words, "Choose it on Project."]
+        separator = "  \n" if len(told) > 1 else " "
+        st.success(separator.join(map(escape_markdown, lines)), icon=":material/check_circle:")
         draw_link("pages/review/pending.py", "Review them", "checklist")
 
 
@@ -218,9 +230,13 @@ def build_export(asker: Exporter, name: str, which: str) -> bytes:
 
 
 PREVIEWED = 5
+MOST_NAMED = 8
+MOST_CACHED = 12  # files
 MOST_PROBLEMS = 50
-WHAT: dict[LabelUse, str] = {
+ImportUse = LabelUse | Literal["answers"]
+WHAT: dict[ImportUse, str] = {
     "gold": "gold answers",
+    "answers": "answers of a person",
     "suggestions": "suggestions of an agent",
     "cases": "cases without labels",
 }
@@ -229,102 +245,168 @@ ZIP = b"PK\x03\x04"
 
 
 def draw_import() -> None:
-    """The upload, what is in it, and the button."""
+    """The uploads, what is in them, and the button."""
     st.subheader("In", anchor=False)
     if not has_role("lead", "import cases"):
         return
-    upload = st.file_uploader(
+    uploads = st.file_uploader(
         IMPORT_FORMATS,
         key="exchange.file",
+        accept_multiple_files=True,
         max_upload_size=MAX_FILE_MEGABYTES,
         help=ABOUT_IMPORT,
     )
     last: Import | None = st.session_state.get(RUNNING)
     is_over = last is not None and last.is_over
-    if upload is None:
+    if not uploads:
         _draw_last(last, is_over)
         return
     with state.open_store() as store:
         project, person = state.get_project(store), state.get_person(store)
         store.projects.require(project.id, person, "lead", "import cases")
-    if upload.getvalue().startswith(ZIP):
-        _draw_archive(upload, person)
-    else:
-        _draw_rows(upload, project, (id(last), is_over))
+    archives = [upload for upload in uploads if upload.getvalue().startswith(ZIP)]
+    for number, archive in enumerate(archives):
+        _draw_archive(archive, person, f"exchange.import.archive{number or ''}")
+    files = [upload for upload in uploads if upload not in archives]
+    if files:
+        _draw_files(files, project, (id(last), is_over))
     _draw_last(last, is_over)
 
 
-def _draw_archive(upload: UploadedFile, person: str) -> None:
-    st.markdown("An archive: it brings a project of its own, with files, checks and answers.")
+def _draw_archive(upload: UploadedFile, person: str, key: str) -> None:
+    words = "an archive, which brings a project of its own, with files, checks and answers."
+    st.markdown(f"{escape_markdown(upload.name)}: {words}")
     if not has_role("admin", "create a project", for_all=True):
         return
     draw_button(
-        "Import the project", "exchange.import.archive", _begin_archive, upload.getvalue(), person,
+        "Import the project", key, _begin_archive, upload.getvalue(), person,
         icon="archive", type="primary",
     )  # fmt: skip
 
 
-def _draw_rows(upload: UploadedFile, project: Project, last: tuple[int, bool]) -> None:
-    names = list(FORMATS)
-    try:
-        found = _recognised(upload.file_id, upload.name, upload)
-        chosen = st.selectbox(
-            "Read as",
-            names,
-            index=names.index(found),
-            format_func=lambda name: FORMATS[name].words,
-            key=f"exchange.format.{upload.file_id}",
-        )
-        read = _read(upload.file_id, chosen, upload.name, upload)
-        if chosen == "ragtruth":
-            sources = st.file_uploader(
-                "Its sources (source_info.jsonl), if you have them",
-                key="exchange.sources",
-                max_upload_size=MAX_FILE_MEGABYTES,
-            )
-            read = join_sources(read, sources.getvalue(), chosen) if sources else read
-    except InputError as error:
-        st.error(escape_markdown(str(error)), icon=":material/error:")
-        return
-    problems = _draw_counts(read, project, (upload.file_id, chosen, *last))
-    if read.rows:
-        draw_table([_cells(row) for row in read.rows[:PREVIEWED]])
-    if len(read.rows) > PREVIEWED:
-        st.caption(f"The first {PREVIEWED} of them.")
-    _draw_problems([*read.problems, *problems], read.unit)
+def _draw_files(uploads: list[UploadedFile], project: Project, last: tuple[int, bool]) -> None:
+    """Draw what is in each file, what its labels are, and the button that imports all."""
+    columns = ColumnChoice()
+    reads: list[tuple[str, ParsedFile]] = []
+    for upload in uploads:
+        with st.container(border=len(uploads) > 1):
+            if len(uploads) > 1:
+                st.markdown(f"**{escape_markdown(upload.name)}**")
+            try:
+                read = _draw_file(upload, columns)
+            except InputError as error:
+                st.error(escape_markdown(str(error)), icon=":material/error:")
+                continue
+            if read is not None:
+                _draw_rows(read, project, (upload.file_id, *last))
+                reads.append((upload.name, read))
     what = st.segmented_control(
         "Import as", list(WHAT), default="gold", format_func=WHAT.__getitem__, key="exchange.as"
     )
-    agent = ""
-    if what == "suggestions":
-        agent = st.text_input("Whose suggestions", key="exchange.agent", max_chars=80)
+    name = ""
+    if what in ("answers", "suggestions"):
+        words = "Whose answers" if what == "answers" else "Whose suggestions"
+        key = f"exchange.{'person' if what == 'answers' else 'agent'}"
+        name = st.text_input(words, key=key, max_chars=80).strip()
+    is_whole = len(reads) == len(uploads) and any(read.rows for _, read in reads)
     draw_button(
-        "Import", "exchange.import", _begin_rows,
-        read, project, upload.name, what or "gold", agent.strip(),
-        icon="input", type="primary", disabled=not read.rows or what is None,
+        "Import", "exchange.import", _begin_rows, reads, project, what or "gold", name,
+        icon="input", type="primary", disabled=not is_whole or what is None,
     )  # fmt: skip
     show_problem(PROBLEM)
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)
+MAPPABLE_FORMATS = ("jsonl", "csv")
+
+
+def _draw_file(upload: UploadedFile, columns: ColumnChoice) -> ParsedFile | None:
+    """Draw how a file is read; return its rows, or None while its columns are to be chosen.
+
+    Raises InputError: it cannot be read.
+    """
+    names, file_id = list(FORMATS), upload.file_id
+    chosen = st.selectbox(
+        "Read as",
+        names,
+        index=names.index(_recognised(file_id, upload.name, upload)),
+        format_func=lambda name: FORMATS[name].words,
+        key=f"exchange.format.{file_id}",
+    )
+    try:
+        read = _read(file_id, chosen, upload.name, upload)
+    except InputError as error:
+        if chosen not in MAPPABLE_FORMATS:
+            raise
+        read = ParsedFile((), (RowProblem(1, str(error)),))
+    if chosen in MAPPABLE_FORMATS:
+        is_mapped = st.toggle(
+            "Choose its columns",
+            value=len(read.problems) >= len(read.rows),
+            key=f"exchange.mapped.{file_id}",
+            help="For columns with other names, and for labels such as 0 and 1",
+        )
+        if is_mapped:
+            table = _read_table(file_id, upload.name, upload)
+            if read.problems:
+                first = read.problems[0]
+                st.caption(escape_markdown(f"As it is, {read.unit} {first.place}: {first.reason}"))
+            mapping = columns.draw(table)
+            return _map(file_id, repr(mapping), table, mapping) if mapping else None
+        return _read(file_id, chosen, upload.name, upload)
+    if chosen == "ragtruth":
+        sources = st.file_uploader(
+            "Its sources (source_info.jsonl), if you have them",
+            key=f"exchange.sources.{file_id}",
+            max_upload_size=MAX_FILE_MEGABYTES,
+        )
+        read = join_sources(read, sources.getvalue(), chosen) if sources else read
+    return read
+
+
+def _draw_rows(read: ParsedFile, project: Project, seen: tuple[object, ...]) -> None:
+    problems = _draw_counts(read, project, seen)
+    if read.rows:
+        draw_table([_cells(row) for row in read.rows[:PREVIEWED]])
+    if len(read.rows) > PREVIEWED:
+        st.caption(f"The first {PREVIEWED} of them.")
+    people = dict.fromkeys(one.author for row in read.rows for one in row.people)
+    if people:
+        more = f" and {len(people) - MOST_NAMED} more" if len(people) > MOST_NAMED else ""
+        words = f"Answers of {', '.join(list(people)[:MOST_NAMED])}{more}"
+        st.caption(escape_markdown(f"{words}: each keeps the name, with “(imported)” after it."))
+    _draw_problems([*read.problems, *problems], read.unit)
+
+
+@st.cache_resource(max_entries=MOST_CACHED, show_spinner=False)
 def _recognised(file_id: str, name: str, _upload: UploadedFile) -> str:
     return detect_format(name, _upload.getvalue())
 
 
-@st.cache_resource(max_entries=4, show_spinner="Reading the file…")
+@st.cache_resource(max_entries=MOST_CACHED, show_spinner="Reading the file…")
 def _read(file_id: str, chosen: str, name: str, _upload: UploadedFile) -> ParsedFile:
     """What the file holds, read once and not at each rerun."""
     return FORMATS[chosen].read(name, _upload.getvalue())
 
 
+@st.cache_resource(max_entries=MOST_CACHED, show_spinner="Reading the file…")
+def _read_table(file_id: str, name: str, _upload: UploadedFile) -> FileTable:
+    return read_file_table(name, _upload.getvalue())
+
+
+@st.cache_resource(max_entries=MOST_CACHED, show_spinner="Reading the file…")
+def _map(file_id: str, key: str, _table: FileTable, _mapping: ColumnMapping) -> ParsedFile:
+    """The rows as the mapping reads them, read once for each mapping (`key`)."""
+    return map_rows(_table, _mapping)
+
+
 def _draw_counts(read: ParsedFile, project: Project, seen: tuple[object, ...]) -> list[RowProblem]:
     """What would come in, looked up again when that may change; rows that name another case."""
-    key = (*seen, len(read.rows), project.id)
-    kept = st.session_state.get("exchange.foreseen")
+    key = (*seen, id(read), len(read.rows), project.id)
+    foreseen = st.session_state.setdefault("exchange.foreseen", {})
+    kept = foreseen.get(seen[0])
     if kept is None or kept[0] != key:
         with state.open_store() as store:
-            kept = (key, preview_import(store, read, project))
-        st.session_state["exchange.foreseen"] = kept
+            kept = foreseen[seen[0]] = (key, preview_import(store, read, project))
     new, known, problems = kept[1]
     bad = len(read.problems) + len(problems)
     left = f", {bad} cannot be read" if bad else ""
@@ -355,27 +437,40 @@ def _draw_problems(problems: list[RowProblem], unit: str) -> None:
             st.caption(f"The first {MOST_PROBLEMS} of them.")
 
 
-def _begin_rows(read: ParsedFile, project: Project, name: str, what: LabelUse, agent: str) -> None:
-    """Bring the rows in; their documents are read afterwards."""
+def _begin_rows(
+    reads: list[tuple[str, ParsedFile]], project: Project, what: ImportUse, name: str
+) -> None:
+    """Bring the rows in, file by file; their documents are read afterwards."""
     home, prereading = state.home_folder(), state.get_background_reader()
 
     def work(one: Import) -> None:
-        one.total = len(read.rows)
-
-        def progress(done: int, total: int) -> None:
-            one.done, one.total = done, total
-
+        one.total = sum(len(read.rows) for _, read in files)
         with open_store_in(home) as store:
-            one.outcome = import_rows(store, home, read, order, progress)
+            for file_name, read in files:
+                before = one.done
+
+                def progress(done: int, total: int, before: int = before) -> None:
+                    one.done = before + done
+
+                order = ImportRequest(project, person, time.time(), file_name, labels, agent)
+                outcome = import_rows(store, home, read, order, progress)
+                while file_name in one.outcomes:
+                    file_name += " (again)"
+                one.outcomes[file_name] = outcome
             into = store.projects.get(project.id)
             one.words = f"Imported into “{into.name}”." if into else "Imported."
-        for source, its_name in one.outcome.sources.items():
-            prereading.submit(source, its_name)
+        for outcome in one.outcomes.values():
+            for source, its_name in outcome.sources.items():
+                prereading.submit(source, its_name)
 
     with store_problem(PROBLEM):
         with state.open_store() as store:
             person = state.require_role(store, project.id, "lead", "import cases")
-        order = ImportRequest(project, person, time.time(), name, what, agent)
+        labels: LabelUse = "gold" if what == "answers" else what
+        agent, files = name, reads
+        if what == "answers":
+            agent = ""
+            files = [(file, attribute_labels(read, name)) for file, read in reads]
         _start(work)
 
 

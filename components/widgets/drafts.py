@@ -120,7 +120,7 @@ def watch_fields(
         if isinstance(typed, dict):
             on_typed({name: str(typed[name]) for name in fields if name in typed})
 
-    with st.container(key="drafts"):  # app.css takes it out of the flow
+    with st.container(key=f"drafts-{key}"):  # app.css takes it out of the flow
         get_component("drafts")(
             key=key,
             data={

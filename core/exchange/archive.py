@@ -40,13 +40,13 @@ from core.schema.reviews import (
 )
 from core.store import Store
 from core.store.cases import Batch, BatchRow
-from core.store.projects import PromptEdit
+from core.store.projects import Guideline, PromptEdit
 from core.store.review_queue import NO_ITEM_FILTER
 from core.store.sqlite import from_plain, to_plain
 from core.store.traces import export_trace, restore_trace
 
 ARCHIVE_FORMAT = "counterpoint-archive"
-ARCHIVE_VERSION = 2  # archives of version 1 hold no prompts and tables
+ARCHIVE_VERSION = 3  # those of version 1 hold no prompts and tables, of version 2 no guidelines
 MANIFEST_NAME = "manifest.json"
 MAX_ARCHIVE_BYTES = 1024 * MEGABYTE  # bytes, packed as well as unpacked
 MAX_ARCHIVE_FILES = 100_000
@@ -54,9 +54,9 @@ RECORD_TYPES: dict[str, type[Any]] = {
     "members": Member, "library": LibraryEntry, "cases": Case, "runs": Run,
     "corrections": Correction, "golds": GoldAnswer, "suggestions": Suggestion,
     "handlings": QueueEvent, "items": QueueItem, "assignments": Assignment,
-    "prompts": PromptEdit, "batches": Batch, "batch_rows": BatchRow,
+    "prompts": PromptEdit, "batches": Batch, "batch_rows": BatchRow, "guidelines": Guideline,
 }  # fmt: skip
-LISTS_SINCE_VERSION_2 = ("prompts", "batches", "batch_rows")
+LISTS_SINCE_VERSION = {2: ("prompts", "batches", "batch_rows"), 3: ("guidelines",)}
 MEMBER_PATTERN = re.compile(
     rf"project\.json|(?:{'|'.join(RECORD_TYPES)})\.jsonl|documents/[0-9a-f]{{64}}|traces/[\w-]{{1,64}}\.json"
 )
@@ -87,6 +87,7 @@ class ArchiveContent:
     prompts: Sequence[PromptEdit]
     batches: Sequence[Batch]
     batch_rows: Sequence[BatchRow]
+    guidelines: Sequence[Guideline]
     documents: Mapping[str, bytes]
     traces: Mapping[str, bytes]
 
@@ -118,6 +119,8 @@ def restore_project(
         _store_cases(store, project, content)
         for edit in content.prompts:  # checked for its fields when it is used
             store.prompt_edits.save(edit)
+        for version in content.guidelines:
+            store.guidelines.save(version)
         for batch in content.batches:
             rows = [row for row in content.batch_rows if row.batch_id == batch.id]
             store.batches.add(batch, rows)
@@ -140,7 +143,7 @@ def _require_consistent(content: ArchiveContent) -> None:
     runs = {run.id: run.case_id for run in content.runs}
     project_records: list[Any] = [
         *content.members, *content.library, *content.cases, *content.runs, *content.items,
-        *content.prompts, *content.batches,
+        *content.prompts, *content.batches, *content.guidelines,
     ]  # fmt: skip
     case_records: list[Any] = [
         *content.runs, *content.corrections, *content.golds, *content.suggestions,
@@ -278,6 +281,7 @@ def _collect_records(store: Store, project: Project) -> dict[str, list[Any]]:
         "prompts": store.prompt_edits.all(project.id),
         "batches": batches,
         "batch_rows": [row for batch in batches for row in store.batches.rows(batch.id)],
+        "guidelines": store.guidelines.history(project.id)[::-1],
     }
 
 
@@ -296,7 +300,8 @@ def _count_records(lists: dict[str, list[Any]]) -> dict[str, int]:
         "corrections",
         "golds",
         "suggestions",
-        *LISTS_SINCE_VERSION_2[:2],
+        "prompts",
+        "batches",
     )
     titles = {"library": "files", "golds": "gold answers", "prompts": "prompt edits",
              "batches": "tables"}  # fmt: skip
@@ -359,8 +364,9 @@ def _read_archive(stream: BinaryIO) -> tuple[ArchiveContent, dict[str, list[Any]
         raise InputError(
             f"Expected a whole archive of Counterpoint (zip), found: {error}; copy it again."
         ) from error
-    if version == 1:
-        files |= {f"{name}.jsonl": b"" for name in LISTS_SINCE_VERSION_2}
+    for since, names in LISTS_SINCE_VERSION.items():
+        if version < since:
+            files |= {f"{name}.jsonl": b"" for name in names}
     missing = [n for n in ("project.json", *(f"{n}.jsonl" for n in RECORD_TYPES)) if n not in files]
     if missing:
         raise InputError(f"Expected {missing[0]} in the archive, found none; export it again.")
@@ -405,9 +411,9 @@ def _read_manifest(archive: zipfile.ZipFile) -> tuple[int, dict[str, str]]:
     if not isinstance(manifest, dict) or manifest.get("format") != ARCHIVE_FORMAT:
         raise InputError("Expected an archive that Counterpoint exported, found another zip file.")
     version = manifest.get("version")
-    if version not in (1, ARCHIVE_VERSION):
+    if not isinstance(version, int) or version not in range(1, ARCHIVE_VERSION + 1):
         raise InputError(
-            f"Expected an archive of version 1 or {ARCHIVE_VERSION}, found {str(version)[:20]}; "
+            f"Expected an archive of version 1 to {ARCHIVE_VERSION}, found {str(version)[:20]}; "
             "open it with the Counterpoint that wrote it."
         )
     digests = manifest.get("files")

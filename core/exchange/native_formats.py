@@ -312,9 +312,9 @@ def read_csv_table(name: str, data: bytes) -> ParsedFile:
     declared = DECLARED_DELIMITER.match(text)
     text = text[declared.end() :] if declared else text
     header, delimiter = _detect_header(name, text, declared[1] if declared else "")
-    grid = _iter_cells(text, delimiter)
+    grid = iter_table_cells(text, delimiter)
     next(grid, None)  # the header
-    items = _iter_items(header, grid)
+    items = iter_table_items(header, grid)
     rows, problems = parse_rows(items, partial(_parse_csv_row, _is_ours(header)))
     return ParsedFile(tuple(rows), tuple(problems))
 
@@ -324,7 +324,7 @@ def _detect_header(name: str, text: str, delimiter: str) -> tuple[list[str], str
     csv.field_size_limit(MAX_ROW_CHARS)
     longest: list[str] = []
     for candidate in (delimiter,) if delimiter else DELIMITERS:
-        row = next(_iter_cells(text, candidate), None)
+        row = next(iter_table_cells(text, candidate), None)
         if row is None or isinstance(row, RowProblem):
             continue
         names = row[1]
@@ -356,7 +356,7 @@ def _require_once(name: str, names: Sequence[str], plain: Sequence[str]) -> None
         )
 
 
-def _iter_cells(text: str, delimiter: str) -> CsvRows:
+def iter_table_cells(text: str, delimiter: str) -> CsvRows:
     """Yield (line, cells) of each row that is not empty; stop after an unmatched quote."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     while True:
@@ -376,7 +376,7 @@ def _iter_cells(text: str, delimiter: str) -> CsvRows:
             yield line, cells
 
 
-def _iter_items(header: list[str], grid: CsvRows) -> Iterator[tuple[int, object] | RowProblem]:
+def iter_table_items(header: list[str], grid: CsvRows) -> Iterator[tuple[int, object] | RowProblem]:
     """Yield each row as a mapping from column to cell."""
     is_ours = _is_ours(header)
     for item in grid:
@@ -419,7 +419,7 @@ def _parse_csv_row(is_ours: bool, record: FileRecord) -> ExchangeRow:
     # In our own tables an empty cell means that the row has no such column.
     others = [(n, v) for n, v in cells if fold_column_name(n) not in used and (v or not is_ours)]
     suggestions = (
-        _parse_json_cell(by_column.get("suggestions", ""), "suggestions") if is_ours else None
+        parse_json_cell(by_column.get("suggestions", ""), "suggestions") if is_ours else None
     )
     row = ExchangeRow(
         id=parse_case_id(by_column.get("id")),
@@ -435,18 +435,18 @@ def _parse_csv_row(is_ours: bool, record: FileRecord) -> ExchangeRow:
 
 
 def _add_answers(row: ExchangeRow, by_column: dict[str, str], label_text: str) -> ExchangeRow:
-    answers = _parse_json_cell(by_column.get("answers", ""), "answers")
+    answers = parse_json_cell(by_column.get("answers", ""), "answers")
     if answers is not None and not isinstance(answers, list):
         raise InputError("expected a JSON list in the column answers, found another value.")
     corrections = tuple(
         _parse_answer(row.response, FileRecord(a if isinstance(a, dict) else {}, "", row.place))
         for a in answers or []
     )
-    spans = parse_spans(row.response, _parse_json_cell(by_column.get("spans", ""), "spans"))
+    spans = parse_spans(row.response, parse_json_cell(by_column.get("spans", ""), "spans"))
     label = infer_label(parse_label(label_text.strip()), spans, bool(by_column.get("spans")))
     golds: tuple[GoldAnswer, ...] = ()
     if label is not None:
-        soft = parse_soft_labels(row.response, _parse_json_cell(by_column.get("soft", ""), "soft"))
+        soft = parse_soft_labels(row.response, parse_json_cell(by_column.get("soft", ""), "soft"))
         texts = {name: by_column.get(name, "") for name in ("reason", "corrected_answer")}
         golds = (build_gold(label, spans, soft=soft, **texts),)
     basis = by_column.get("basis")
@@ -463,7 +463,8 @@ def _parse_answer(response: str, record: FileRecord) -> Any:
     return build_correction(record.text("person"), label, spans, **texts)
 
 
-def _parse_json_cell(cell: str, name: str) -> object:
+def parse_json_cell(cell: str, name: str) -> object:
+    """Return the JSON value in a cell, or None if it is blank. Raises InputError for other text."""
     if not cell.strip():
         return None
     item = next(iter_json_lines(cell.replace("\n", " ").replace("\r", " ")), None)
@@ -477,7 +478,7 @@ def _parse_csv_documents(cell: str, is_written: bool) -> tuple[ExchangeDocument,
     if not cell.strip():
         return ()
     if is_written and cell.startswith("[{"):
-        items = _parse_json_cell(cell, "document")
+        items = parse_json_cell(cell, "document")
         if isinstance(items, list) and all(isinstance(item, dict) for item in items):
             records = [FileRecord(item, "", 0) for item in items]
             return tuple(

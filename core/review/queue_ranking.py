@@ -373,7 +373,12 @@ def enqueue_run(store: Store, run_id: str, now: float) -> bool:
         policy = load_policy(store, store.projects.get(item.project_id))
         if policy is not None and policy.is_for_people(run, progress.classifier):
             item = replace(item, teaches=item.teaches + PRIORITY_BONUS)
+        is_new = store.queue.get(case.id) is None
         store.queue.add(item)
+        if is_new:  # who answered before it came here is not asked again
+            for answer in store.corrections.newest_of_case(case.id):
+                if store.projects.role_of(case.project_id, answer.author) is not None:
+                    store.queue.end(case.id, answer.author, "submitted", answer.at)
     return True
 
 

@@ -179,7 +179,11 @@ class QueueItem:
 
 @dataclass(frozen=True)
 class Assignment:
-    """An item in a person's hands until `until`, or how they ended it; `why` it came to them."""
+    """An item in a person's hands until `until`, or how they ended it; `why` it came to them.
+
+    Where a lead has assigned it, `assigned_by` names them; until the person opens it, its time has
+    not begun, and `until` is past.
+    """
 
     case_id: str
     person: str
@@ -188,6 +192,12 @@ class Assignment:
     claimed_at: float
     until: float
     ended_at: float | None = None
+    assigned_by: str = ""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Return True if a lead assigned the item and the person has not ended it."""
+        return bool(self.assigned_by) and self.state == "claimed"
 
 
 def combine_statement_labels(labels: Iterable[Label]) -> Label:

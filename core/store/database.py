@@ -23,7 +23,7 @@ from core.store.corrections import Corrections, Golds
 from core.store.ground_truth import GroundTruths
 from core.store.ledger import Ledger, WebSearches
 from core.store.migrations import migrations
-from core.store.projects import Projects, PromptEdits, Rosters
+from core.store.projects import Guidelines, Projects, PromptEdits, Rosters
 from core.store.review_queue import QueueEvents, QueueOrder, ReviewQueue
 from core.store.runs import Runs
 from core.store.sqlite import ChangeMarks, Database
@@ -52,6 +52,7 @@ class Store:
         self.ledger = Ledger(db)
         self.rosters = Rosters(db)
         self.prompt_edits = PromptEdits(db)
+        self.guidelines = Guidelines(db)
         self.queue = ReviewQueue(db)
         self.queue_lists = QueueLists(db)
         self.queue_order = QueueOrder(db)

@@ -264,3 +264,13 @@ UPDATE items SET differ = 3 WHERE differ = 2 AND (
             SELECT 1 FROM standing m WHERE m.case_id = k.case_id AND m.author = k.author
             AND (m.at, m.place) > (k.at, k.place))
         GROUP BY k.label));
+-- m018_guidelines
+--   What a project's leads tell its annotators, every version. Who assigned an item to a person, as
+--   a claim whose time has not begun; empty: it came from the queue.
+        CREATE TABLE guidelines (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            project_id TEXT NOT NULL REFERENCES projects(id),
+            text TEXT NOT NULL, at REAL NOT NULL, author TEXT NOT NULL
+        );
+        CREATE INDEX guidelines_project ON guidelines (project_id, number);
+        ALTER TABLE assignments ADD COLUMN assigned_by TEXT NOT NULL DEFAULT '';

@@ -26,6 +26,7 @@ from core.store.sqlite import (
 )
 
 MAX_PROMPT_CHARACTERS = 20_000  # characters
+MAX_GUIDELINE_CHARACTERS = 50_000  # characters
 ROLE_RANKS: dict[PersonRole, int] = {"annotator": 0, "lead": 1, "admin": 2}
 
 
@@ -86,6 +87,49 @@ class PromptEdits(Repository):
         condition = "project_id = ? AND name = ? AND language = ? ORDER BY number DESC"
         query = f"SELECT * FROM prompt_edits WHERE {condition}"
         return self._all(PromptEdit, query, project_id, name, language)
+
+
+@dataclass(frozen=True)
+class Guideline:
+    """A version of a project's guidelines for annotators, in Markdown; empty if there are none."""
+
+    number: int
+    project_id: str
+    text: str
+    at: float
+    author: str
+
+
+class Guidelines(Repository):
+    """Append-only versions of the guidelines of all projects."""
+
+    def save(self, version: Guideline, *, seen: int | None = None) -> None:
+        """Append a version, under a number of its own; call inside `Store.writing()`.
+
+        `seen` is the number of the version that was changed, 0 if there was none. Raises
+        InputError: the text is too long. Raises ConflictError: somebody else saved one since; not
+        checked if `seen` is None.
+        """
+        if len(version.text) > MAX_GUIDELINE_CHARACTERS:
+            raise InputError(
+                f"Expected guidelines of at most {MAX_GUIDELINE_CHARACTERS:,} characters, found "
+                f"{len(version.text):,}; please shorten them."
+            )
+        values = {name: value for name, value in get_columns(version).items() if name != "number"}
+        if _insert_if_newest(self._db, "guidelines", values, ("project_id",), seen) is None:
+            raise _make_conflict(
+                "The guidelines", self.history(version.project_id), "your text was", "", verb="were"
+            )
+
+    def newest(self, project_id: str) -> Guideline | None:
+        """Return the newest version of a project's guidelines, or None."""
+        query = "SELECT * FROM guidelines WHERE project_id = ? ORDER BY number DESC LIMIT 1"
+        return next(iter(self._all(Guideline, query, project_id)), None)
+
+    def history(self, project_id: str) -> list[Guideline]:
+        """Return all versions of a project's guidelines, newest first."""
+        query = "SELECT * FROM guidelines WHERE project_id = ? ORDER BY number DESC"
+        return self._all(Guideline, query, project_id)
 
 
 @dataclass(frozen=True)
@@ -168,12 +212,16 @@ class Rosters(Repository):
 
 
 def _make_conflict(
-    what: str, newest: Sequence[PromptEdit | SavedRoster], yours: str, instead: str
+    what: str,
+    newest: Sequence[PromptEdit | Guideline | SavedRoster],
+    yours: str,
+    instead: str,
+    verb: str = "was",
 ) -> ConflictError:
     who = newest[0].author if newest else "somebody"
     return ConflictError(
-        f"{what} was changed by {who} meanwhile, so {yours} not saved. Look at theirs, then save "
-        f"again{instead}."
+        f"{what} {verb} changed by {who} meanwhile, so {yours} not saved. Look at theirs, then "
+        f"save again{instead}."
     )
 
 
@@ -309,11 +357,18 @@ class Projects(Repository):
     def remove_member(self, project_id: str, person: str) -> None:
         """Remove a person's role in a project; all they did stays. Call inside `writing()`.
 
+        What was assigned to them is free for others again.
+
         Raises ConflictError: the project would be left without an admin, and nobody could name one.
         """
         self._require_another_admin(project_id, person)
         self._db.execute(
             "DELETE FROM members WHERE project_id = ? AND person = ?", [project_id, person]
+        )
+        self._db.execute(
+            "UPDATE assignments SET assigned_by = '' WHERE person = ? AND state = 'claimed' "
+            "AND case_id IN (SELECT case_id FROM items WHERE project_id = ?)",
+            [person, project_id],
         )
 
     def _require_another_admin(self, project_id: str, person: str) -> None:

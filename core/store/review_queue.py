@@ -51,6 +51,7 @@ RANDOM_REASON = "picked at random"
 CHOSEN_REASON = "chosen"
 UNLIKE_REASON, ALIKE_REASON = "unlike any answered", "much like another"
 NEUTRAL_REASONS = (RANDOM_REASON, CHOSEN_REASON, UNLIKE_REASON, ALIKE_REASON)
+ASSIGNED_REASON = "assigned to you by "
 PEOPLE_DECIDE_REASON = "for people to decide, below what this project answers by itself"
 ITEM_COLUMNS = (
     "case_id", "project_id", "run_id", "added_at", "label", "p", "disagreement", "language",
@@ -348,7 +349,11 @@ def explain_item(item: QueueItem) -> str:
 
 def leave_neutral_reasons(why: str) -> str:
     """Return those of an item's reasons that say nothing about its verdict; empty if none do."""
-    return ", ".join(reason for reason in why.split(", ") if reason in NEUTRAL_REASONS)
+    return ", ".join(
+        reason
+        for reason in why.split(", ")
+        if reason in NEUTRAL_REASONS or reason.startswith(ASSIGNED_REASON)
+    )
 
 
 # How many others took the item: submitted, or claimed and not expired.
@@ -370,6 +375,15 @@ HAS_PART_SQL = (
 NOT_ASSIGNED_SQL = (
     "NOT EXISTS (SELECT 1 FROM assignments a WHERE a.case_id = items.case_id "
     "AND a.person = :person AND NOT (a.state = 'claimed' AND a.until <= :now))"
+)
+# A lead assigned the item to somebody who has not ended it.
+WAITING_SQL = "a.state = 'claimed' AND a.assigned_by != ''"
+IS_ASSIGNED_SQL = (
+    f"EXISTS (SELECT 1 FROM assignments a WHERE a.case_id = items.case_id AND {WAITING_SQL})"
+)
+ASSIGNED_TO_ME_SQL = (
+    "items.case_id IN (SELECT a.case_id FROM assignments a WHERE a.person = :person "
+    f"AND {WAITING_SQL})"
 )
 
 
@@ -410,7 +424,8 @@ class ReviewQueue(Repository):
     ) -> Assignment | None:
         """Give the person the next item; None if none is left. Call inside `writing()`.
 
-        An item that they have in hand comes first; then the one that teaches most, or a random one.
+        An item that they have in hand comes first, then those assigned to them, then the one that
+        teaches most, or a random one. What is assigned to others is theirs alone until they end it.
         """
         held = self.in_hand(project_id, person, now)
         if held is not None:
@@ -421,6 +436,9 @@ class ReviewQueue(Repository):
             return None
         why = RANDOM_REASON if is_random else explain_item(_parse_item(row))
         assignment = Assignment(row["case_id"], person, "claimed", why, now, now + rules.seconds)
+        mine = self.of(row["case_id"], person)
+        if mine is not None and mine.assigned_by:
+            assignment = replace(assignment, why=mine.why, assigned_by=mine.assigned_by)
         self._save_assignment(assignment)
         return assignment
 
@@ -441,19 +459,25 @@ class ReviewQueue(Repository):
         order: str = "",
     ) -> dict[str, Any] | None:
         clauses, values = wanted.clauses(now)
-        return self._first(
-            f"SELECT * FROM items WHERE project_id = :project AND state = 'open' AND {clauses} "
-            f"AND given < :people AND {NOT_ASSIGNED_SQL} AND {TAKEN_COUNT_SQL} < :people {order} "
-            "LIMIT 1",
-            values | {"project": project_id, "person": person, "now": now, "people": rules.people},
+        values |= {"project": project_id, "person": person, "now": now, "people": rules.people}
+        rows = (  # two queries, so that each follows an index
+            self._first(
+                f"SELECT * FROM items WHERE project_id = :project AND state = 'open' AND {clauses} "
+                f"AND {whose} AND given < :people AND {NOT_ASSIGNED_SQL} "
+                f"AND {TAKEN_COUNT_SQL} < :people {order} LIMIT 1",
+                values,
+            )
+            for whose in (ASSIGNED_TO_ME_SQL, f"NOT {IS_ASSIGNED_SQL}")
         )
+        return next(filter(None, rows), None)
 
     def take(
         self, case_id: str, person: str, rules: QueueRules, now: float, why: str = CHOSEN_REASON
     ) -> Assignment:
         """Give the person this particular item; call inside `writing()`.
 
-        Raises ConflictError: it is not in the queue, is settled, or enough others have it.
+        Raises ConflictError: it is not in the queue, is settled, assigned to others, or enough
+        others have it.
         """
         mine = self.of(case_id, person)
         if mine is not None and mine.state != "claimed":
@@ -469,11 +493,59 @@ class ReviewQueue(Repository):
             raise ConflictError(
                 "Others are on this case already, as many as the project wants; take the next one."
             )
+        waiting = [each.person for each in self.people_of(case_id) if each.is_waiting]
+        if waiting and person not in waiting and not holds:
+            raise ConflictError(
+                f"This case is assigned to {' and '.join(waiting)}; take the next one."
+            )
         assignment = Assignment(case_id, person, "claimed", why, now, now + rules.seconds)
         if mine is not None:  # renew its time
-            assignment = replace(assignment, why=mine.why, claimed_at=mine.claimed_at)
+            assignment = replace(mine, until=now + rules.seconds)
         self._save_assignment(assignment)
         return assignment
+
+    def assign(
+        self, case_ids: Sequence[str], person: str, by: str, rules: QueueRules, now: float
+    ) -> int:
+        """Assign items to a person; return how many. Call inside `writing()`.
+
+        Those are left out that are not open, have enough answers, or were this person's before.
+        """
+        cursor = self._db.execute(
+            "INSERT INTO assignments (case_id, person, state, why, claimed_at, until, assigned_by) "
+            "SELECT case_id, :person, 'claimed', :why, :now, :now, :by FROM items "
+            "WHERE case_id IN (SELECT value FROM json_each(:cases)) AND state = 'open' "
+            "AND given < :people ON CONFLICT (case_id, person) DO UPDATE SET why = excluded.why, "
+            "assigned_by = excluded.assigned_by WHERE state = 'claimed' AND assigned_by = ''",
+            {
+                "cases": json.dumps(list(case_ids)),
+                "person": person,
+                "why": f"{ASSIGNED_REASON}{by}",
+                "by": by,
+                "now": now,
+                "people": rules.people,
+            },
+        )
+        return cursor.rowcount
+
+    def release(self, case_ids: Sequence[str]) -> int:
+        """Free items that were assigned and not ended for everybody; return how many."""
+        cursor = self._db.execute(
+            "UPDATE assignments SET assigned_by = '' WHERE state = 'claimed' "
+            "AND assigned_by != '' AND case_id IN (SELECT value FROM json_each(?))",
+            [json.dumps(list(case_ids))],
+        )
+        return cursor.rowcount
+
+    def count_assigned(self, project_id: str, people: int) -> dict[str, int]:
+        """Count, for each person, the assigned items that fewer than `people` have answered."""
+        rows = self._db.query(
+            "SELECT a.person AS person, count(*) AS n FROM assignments a CROSS JOIN items USING "
+            f"(case_id) WHERE {WAITING_SQL} AND items.project_id = ? AND items.state = 'open' "
+            "AND items.given < ? GROUP BY a.person ORDER BY a.person",
+            [project_id, people],
+        )
+        return {row["person"]: int(row["n"]) for row in rows}
 
     def end(self, case_id: str, person: str, state: AssignmentState, now: float) -> None:
         """Record that the person submitted, skipped or flagged the item. Call inside `writing()`.

@@ -16,7 +16,7 @@ from core.__main__ import main
 from core.documents.library import load_file_bytes, store_file
 from core.exchange import archive
 from core.exchange.archive import (
-    LISTS_SINCE_VERSION_2,
+    LISTS_SINCE_VERSION,
     MANIFEST_NAME,
     import_archive,
     write_archive,
@@ -32,7 +32,7 @@ from core.schema.records import Member, Plan, Project, Run, Span, Verdict
 from core.schema.reviews import Correction, GoldAnswer, QueueEvent, Suggestion
 from core.store import Store, open_store
 from core.store.cases import Batch, BatchRow
-from core.store.projects import PromptEdit
+from core.store.projects import Guideline, PromptEdit
 from tests.documents.builders import photograph, png
 from tests.exchange.stores import kept, project_of
 
@@ -77,6 +77,7 @@ def home(tmp_path: Path) -> Path:
                 at = 10.0 + number
                 edit = PromptEdit(0, project.id, "judge", "en", words, at, "lee")
                 store.prompt_edits.save(edit)
+                store.guidelines.save(Guideline(0, project.id, f"# {number}", at, "lee"))
             batch = Batch("b1", project.id, "towers.csv", "ana", 11.0, Plan(max_turns=3))
             others = (("model", "x"),)
             checked = BatchRow("b1", 1, TEXT, (ids[0],), case.id, "r1", "", "Old?", others)
@@ -116,6 +117,7 @@ def everything(store: Store, home: Path, project: Project) -> dict[str, object]:
         "items": [store.queue.get(i) for i in ids],
         "assignments": [store.queue.people_of(i) for i in ids],
         "prompts": [replace(edit, number=0) for edit in store.prompt_edits.all(project.id)],
+        "guidelines": [replace(v, number=0) for v in store.guidelines.history(project.id)],
         "texts": store.prompt_edits.of_project(project.id),
         "batches": [(b, store.batches.rows(b.id)) for b in store.batches.all(project.id)],
     }  # fmt: skip
@@ -172,9 +174,10 @@ def test_only_who_may_begin_a_project_takes_an_archive_in(home: Path, tmp_path: 
 
 
 def of_version_1(files: dict[str, bytes]) -> None:
-    for name in LISTS_SINCE_VERSION_2:
-        del files[f"{name}.jsonl"]
-    files[MANIFEST_NAME] = files[MANIFEST_NAME].replace(b'"version": 2', b'"version": 1')
+    for names in LISTS_SINCE_VERSION.values():
+        for name in names:
+            del files[f"{name}.jsonl"]
+    files[MANIFEST_NAME] = files[MANIFEST_NAME].replace(b'"version": 3', b'"version": 1')
 
 
 def test_an_archive_of_the_first_version_still_comes_in(home: Path, tmp_path: Path) -> None:
@@ -184,6 +187,7 @@ def test_an_archive_of_the_first_version_still_comes_in(home: Path, tmp_path: Pa
         assert len(store.cases.all(project.id)) == 1
         assert store.prompt_edits.all(project.id) == []
         assert store.batches.all(project.id) == []
+        assert store.guidelines.history(project.id) == []
 
 
 def test_a_name_that_is_taken_is_told_apart(home: Path, tmp_path: Path) -> None:
@@ -216,7 +220,7 @@ def changed(data: bytes, change: Change, *, is_resummed: bool = False) -> bytes:
 
 
 def newer(files: dict[str, bytes]) -> None:
-    files[MANIFEST_NAME] = files[MANIFEST_NAME].replace(b'"version": 2', b'"version": 3')
+    files[MANIFEST_NAME] = files[MANIFEST_NAME].replace(b'"version": 3', b'"version": 4')
 
 
 def other_text(files: dict[str, bytes]) -> None:
@@ -270,7 +274,7 @@ def without_cases(files: dict[str, bytes]) -> None:
 @pytest.mark.parametrize(
     ("change", "is_resummed", "words"),
     [
-        (newer, False, "version 1 or 2, found 3"),
+        (newer, False, "version 1 to 3, found 4"),
         (other_text, False, "changed or damaged"),
         (other_text, True, "its own case"),
         (other_document, False, "changed or damaged"),

@@ -19,7 +19,7 @@ from core.schema.records import Member
 from core.store import open_store
 from tests.formats.recorded_debates import archive, debate
 from tests.pages.conftest import OpenApp
-from tests.pages.driving import Site, member, press, told
+from tests.pages.driving import Site, member, press, put, told
 
 PAGE = "pages/setup/exchange.py"
 SPAN = {"start": 4, "end": 9, "text": "tower", "category": "reasoning"}
@@ -74,11 +74,65 @@ def test_labels_come_in_as_suggestions(site: Site, project_id: str) -> None:
         assert store.golds.of_case("a") == []
 
 
+def test_columns_and_the_meaning_of_labels_are_chosen_before_anything_comes_in(
+    site: Site, project_id: str
+) -> None:
+    at = given(site.open(PAGE), "set.csv", b"hyp,is_hal,rater\nOne.,0,ana\nTwo.,1,ana\n")
+    assert at.dataframe[0].value.iloc[1].tolist() == ["Two.", "1", "ana"]
+    (response,) = (box.key for box in at.selectbox if box.label == "Response")
+    columns = str(response).removesuffix("response")
+    for name, column in {"response": "hyp", "label": "is_hal", "annotator": "rater"}.items():
+        put(at, f"{columns}{name}", column)
+    assert "Choose what “0”, “1” means: sets differ in it." in told(at)
+    assert at.button(key="exchange.import").disabled
+    put(at, f"{columns}is_hal.means.0", "supported")
+    put(at, f"{columns}is_hal.means.1", "hallucinated")
+    assert "Answers of ana: each keeps the name" in told(at)
+    imported(at)
+    with open_store(site.home) as store:
+        answers = {
+            case.response: [(one.author, one.label) for one in store.corrections.of_case(case.id)]
+            for case in store.cases.all(project_id)
+        }
+    assert answers == {
+        "One.": [("ana (imported)", "supported")], "Two.": [("ana (imported)", "hallucinated")]
+    }  # fmt: skip
+
+
+def test_several_files_come_in_at_once_as_the_answers_of_a_named_person(
+    site: Site, project_id: str
+) -> None:
+    at = site.open(PAGE)
+    files = [("a.csv", b"claim,gt\nOne.,0\n"), ("b.csv", b"claim,gt\nTwo.,2\n")]
+    at.file_uploader(key="exchange.file").set_value([(*one, "text/csv") for one in files]).run()
+    for key in [str(mapped.key) for mapped in at.toggle if "mapped" in str(mapped.key)]:
+        put(at, key, True)
+    (label,) = (str(box.key) for box in at.selectbox if box.label == "Label")
+    put(at, label, "gt")
+    put(at, f"{label.removesuffix('label')}gt.means.0", "supported")
+    assert at.button(key="exchange.import").disabled, "what 2 means nobody has said"
+    put(at, f"{label.removesuffix('label')}gt.means.2", "unclear")
+    put(at, "exchange.as", "answers")
+    press(at, "exchange.import")
+    assert "the name of the person who gave these answers" in told(at)
+    put(at, "exchange.person", "Ben")
+    imported(at)
+    assert "a.csv: 1 new case" in told(at)
+    assert "b.csv: 1 new case" in told(at)
+    with open_store(site.home) as store:
+        cases = store.cases.all(project_id)
+        answers = [one for case in cases for one in store.corrections.of_case(case.id)]
+        assert [(one.author, one.label) for one in answers] == [
+            ("Ben (imported)", "supported"), ("Ben (imported)", "unclear")
+        ]  # fmt: skip
+        assert all(truth.basis != "gold" for truth in store.truths.labels(project_id).values())
+
+
 @pytest.mark.parametrize(
     ("name", "data", "words"),
     [
         ("empty.csv", b"\n", "empty file"),
-        ("table.csv", b"a,b\n1,2\n", "response"),
+        ("twice.csv", b"a,a\n1,2\n", "each column once"),
         ("photo.png", b"\x89PNG\r\n\x1a\n\xff", "UTF-8"),
     ],
 )

@@ -144,11 +144,25 @@ def test_who_answered_on_the_run_page_is_not_asked_the_same_in_the_queue(
     with open_store(site.home) as store:
         held, said = store.queue.of(run.case_id, "Mira"), store.corrections.of_case(run.case_id)
     assert [own.author for own in said] == ["Mira"]
-    assert (held.state if held else None) == (None if is_blind else "submitted")
+    assert held is not None
+    assert held.state == "submitted"
     press(form.at, f"said.{said[0].id}.back")
     with open_store(site.home) as store:
         held = store.queue.of(run.case_id, "Mira")
-    assert (held.state if held else None) == (None if is_blind else "claimed")
+    assert held is not None
+    assert held.state == "claimed"
+
+
+def test_an_answer_on_a_run_counts_once_its_case_comes_to_the_queue(
+    site: Site, run_id: str
+) -> None:
+    with open_store(site.home) as store:
+        store.db.execute("DELETE FROM items")
+    form = run_page(site.open, run_id).do("choose.hallucinated").write("reason", "It says so.")
+    form.do("save")
+    run = queued(site.home, run_id)
+    assert item_of(site.home, run.case_id).given == 1
+    assert "Nothing else is waiting for you." in told(site.open("pages/review/pending.py"))
 
 
 def test_agreement_knows_agents_of_a_run_that_was_judged_outside_the_queue(

@@ -190,8 +190,9 @@ def test_the_page_is_drawn_without_litellm() -> None:
     code = (
         "import sys\n"
         "from streamlit.testing.v1 import AppTest\n"
-        f"at = AppTest.from_file({str(ROOT / PAGE)!r}, default_timeout=60).run()\n"
-        "at.selectbox(key='rosters.choice').set_value('ceda').run()\n"
+        f"at = AppTest.from_file({str(ROOT / PAGE)!r}, default_timeout=60)\n"
+        "at.session_state['person'] = 'Mira'\n"
+        "at.run().selectbox(key='rosters.choice').set_value('ceda').run()\n"
         "at.button(key='rosters.copy').click().run()\n"
         "assert not at.exception and at.button(key='rosters.save')\n"
         "assert 'litellm' not in sys.modules and 'torch' not in sys.modules\n"

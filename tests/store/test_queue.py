@@ -114,6 +114,46 @@ def test_what_was_passed_over_does_not_come_back_and_what_is_flagged_waits_for_a
     assert claimed(store, "Lea") == ids[0]
 
 
+def test_what_a_lead_assigned_comes_first_to_that_person_and_to_nobody_else(store: Store) -> None:
+    ids = filled(store, 4)
+    with store.writing():
+        assert store.queue.assign([ids[2], ids[3], "nowhere"], "Mira", "Lea", TWO, 0.0) == 2
+        assert store.queue.assign(ids[2:], "Mira", "Tom", TWO, 1.0) == 0, "it is hers already"
+    assert store.queue.count_assigned(PROJECT, TWO.people) == {"Mira": 2}
+    assert store.queue.counts(PROJECT, TWO, 0.0)["in_hand"] == 0, "nobody has begun yet"
+    assert claimed(store, "Mira") == ids[2]
+    mine = store.queue.of(ids[2], "Mira")
+    assert mine is not None
+    assert (mine.why, mine.assigned_by) == ("assigned to you by Lea", "Lea")
+    assert [claimed(store, "Karl"), claimed(store, "Ida")] == [ids[0], ids[0]]
+    ended(store, ids[0], "Karl")
+    assert claimed(store, "Karl") == ids[1]
+    ended(store, ids[1], "Karl")
+    assert claimed(store, "Karl") is None, "the two others are assigned to Mira"
+    with store.writing(), pytest.raises(ConflictError, match="is assigned to Mira; take the next"):
+        store.queue.take(ids[3], "Karl", TWO, 0.0)
+    assert claimed(store, "Mira", 100.0) == ids[2], "her time ran out, it stays hers"
+    ended(store, ids[2], "Mira")
+    assert claimed(store, "Karl", 100.0) == ids[2], "two people review each item"
+    assert claimed(store, "Mira", 100.0) == ids[3]
+
+
+def test_assigned_items_are_released_and_assigned_to_several(store: Store) -> None:
+    ids = filled(store, 2)
+    with store.writing():
+        for person in ("Mira", "Karl"):
+            assert store.queue.assign(ids, person, "Lea", TWO, 0.0) == 2
+        assert store.queue.release(ids[:1]) == 2
+    assert store.queue.count_assigned(PROJECT, TWO.people) == {"Karl": 1, "Mira": 1}
+    assert store.queue.count_assigned(PROJECT, 0) == {}, "enough have answered"
+    assert claimed(store, "Mira") == ids[1]
+    assert [claimed(store, "Ida"), claimed(store, "Tom")] == [ids[0], ids[0]]
+    ended(store, ids[0], "Ida")
+    ended(store, ids[0], "Tom")
+    with store.writing():
+        assert store.queue.assign(ids[:1], "Ben", "Lea", TWO, 0.0) == 0, "enough have answered"
+
+
 def test_submitting_twice_counts_once(store: Store) -> None:
     ids = filled(store, 1)
     claimed(store, "Mira")

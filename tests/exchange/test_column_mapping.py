@@ -1,0 +1,126 @@
+"""Files with columns of other names come in as a person maps them; nothing is guessed silently."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from core.exchange.column_mapping import (
+    ColumnMapping,
+    attribute_labels,
+    guess_columns,
+    guess_label,
+    list_label_values,
+    map_rows,
+    read_file_table,
+)
+from core.exchange.exporter import load_project_rows
+from core.exchange.registry import FORMATS
+from core.runtime.errors import InputError
+from core.store import open_store
+from tests.exchange.stores import NOWHERE, exported, imported, project_of
+
+TABLE = (
+    b"hypothesis;premise;is_hal;rater;topic\n"
+    b"The cat sat.;A cat sat there.;0;ana;cats\n"
+    b"The cat sat.;A cat sat there.;1;bo;cats\n"
+    b"The dog ran.;;1;ana;dogs\n"
+    b"The dog ran.;;;bo;dogs\n"
+)
+COLUMNS = {"response": "hypothesis", "document": "premise", "label": "is_hal", "annotator": "rater"}
+
+
+def test_a_table_is_read_by_columns_and_meanings_that_a_person_chose(tmp_path: Path) -> None:
+    table = read_file_table("set.csv", TABLE)
+    assert table.columns == ("hypothesis", "premise", "is_hal", "rater", "topic")
+    assert list_label_values(table, "is_hal") == ["0", "1"]
+    assert [guess_label(value) for value in ("0", "1", "Refuted")] == [None, None, "hallucinated"]
+    read = map_rows(table, ColumnMapping(COLUMNS, {"0": "supported", "1": "hallucinated"}))
+    assert [len(row.corrections) for row in read.rows] == [2, 1]
+    with open_store(None) as store:
+        outcome = imported(store, read, home=tmp_path)
+        assert (outcome.new, outcome.corrections, outcome.golds, outcome.documents) == (2, 3, 0, 1)
+        first = load_project_rows(store, tmp_path, project_of(store))[0]
+        assert [(one.author, one.label) for one in first.people] == [
+            ("ana (imported)", "supported"), ("bo (imported)", "hallucinated")
+        ]  # fmt: skip
+        assert first.others == (("topic", "cats"),)
+        assert imported(store, read, home=tmp_path).corrections == 0, "the same file again"
+    opposite = map_rows(table, ColumnMapping(COLUMNS, {"0": "hallucinated", "1": None}))
+    assert [one.label for row in opposite.rows for one in row.corrections] == ["hallucinated"]
+
+
+def test_a_label_whose_meaning_nobody_chose_is_a_problem_not_a_guess() -> None:
+    read = map_rows(read_file_table("set.csv", TABLE), ColumnMapping(COLUMNS, {"1": "supported"}))
+    assert [one.reason for one in read.problems] == [
+        "expected a meaning of the label “0”, found none; choose one."
+    ]
+
+
+def test_json_lines_with_lists_are_mapped_too() -> None:
+    rows = [
+        {"uid": 7, "answer": "Two towers.", "ctx": ["One.", {"title": "b.txt", "text": "Two."}],
+         "ok": True, "marks": [[0, 3]]},
+        {"uid": 8, "answer": "", "ok": False},
+    ]  # fmt: skip
+    table = read_file_table("set.jsonl", "\n".join(map(json.dumps, rows)).encode())
+    assert table.columns == ("uid", "answer", "ctx", "ok", "marks")
+    assert list_label_values(table, "ok") == ["true", "false"]
+    columns = {
+        "id": "uid",
+        "response": "answer",
+        "document": "ctx",
+        "label": "ok",
+        "spans": "marks",
+    }
+    read = map_rows(table, ColumnMapping(columns, {"true": "supported", "false": "hallucinated"}))
+    (row,) = read.rows
+    assert (row.id, row.golds[0].label, row.golds[0].spans[0].text) == ("7", "supported", "Two")
+    assert [(d.name, d.text) for d in row.documents] == [
+        ("source 1.txt", "One."),
+        ("b.txt", "Two."),
+    ]
+    assert [one.place for one in read.problems] == [2]
+
+
+def test_columns_are_proposed_by_their_names() -> None:
+    found = guess_columns(["Claim", "Context", "Label", "worker_id", "x"])
+    assert found == {
+        "response": "Claim", "document": "Context", "label": "Label", "annotator": "worker_id"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"a,b,a\n1,2,3\n", "each column once, found “a” twice"),
+        (b"\x89PNG\r\n\x1a\n\xff", "UTF-8"),
+    ],
+)
+def test_what_is_no_table_is_refused(data: bytes, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        read_file_table("set.csv", data)
+
+
+def test_a_column_of_numbers_is_not_taken_for_labels() -> None:
+    data = "text,p\n" + "".join(f"Claim {n}.,{n}\n" for n in range(30))
+    with pytest.raises(InputError, match="at most 20 different labels in the column “p”, found 30"):
+        list_label_values(read_file_table("set.csv", data.encode()), "p")
+
+
+def test_labels_become_the_answers_of_a_person_who_is_named() -> None:
+    read = FORMATS["csv"].read("set.csv", b"response,label\nTwo.,supported\nThree.,\n")
+    with pytest.raises(InputError, match="the name of the person who gave these answers"):
+        attribute_labels(read, "")
+    with open_store(None) as store, open_store(None) as other:
+        outcome = imported(store, attribute_labels(read, "Ana"))
+        assert (outcome.golds, outcome.corrections) == (0, 1)
+        imported(other, FORMATS["jsonl"].read("rows", exported(store, "jsonl")))
+        people = [
+            one.author
+            for row in load_project_rows(other, NOWHERE, project_of(other))
+            for one in row.people
+        ]
+    assert people == ["Ana (imported)"]
