@@ -12,6 +12,13 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
+from components.review.answer_filters import (
+    ANSWER_CHOICES,
+    WORDS_FIELD,
+    draw_answer_filters,
+    format_difference,
+    sync_address,
+)
 from components.widgets.controls import draw_choice_table, draw_link, show_problems
 from components.widgets.wording import (
     LABEL_SIGNS,
@@ -19,11 +26,14 @@ from components.widgets.wording import (
     clip_text,
     escape_markdown,
     format_count,
+    format_duration,
+    format_label,
     format_protocol,
 )
-from core.review.adjudication import LABELS_DIFFER, MARKS_DIFFER
+from core.review.adjudication import find_difference
 from core.review.people import can_see_answers, list_drafts
 from core.review.queue_ranking import fill_queue
+from core.review.work_time import measure_seconds
 from core.runtime.errors import InputError
 from core.schema.records import CATEGORY_WORDS, Project
 from core.schema.reviews import AssignmentState, ItemState, QueueItem, format_category
@@ -70,7 +80,8 @@ LIST_STATES: dict[str, tuple[ItemState, ...]] = {
     "settled": ("adjudicated",),
 }
 SETTLE_PAGE = "pages/review/adjudicate_case.py"
-ADJUDICATION_VIEWS: dict[str, tuple[ItemFilter, tuple[ItemState, ...]]] = {
+AdjudicationView = tuple[ItemFilter, tuple[ItemState, ...]]
+ADJUDICATION_VIEWS: dict[str, AdjudicationView] = {
     "people differ": (ItemFilter(differ=True), ("open",)),
     "flagged": (NO_ITEM_FILTER, ("flagged",)),
     "people agree": (ItemFilter(given_from=2, differ=False), ("open",)),
@@ -78,50 +89,59 @@ ADJUDICATION_VIEWS: dict[str, tuple[ItemFilter, tuple[ItemState, ...]]] = {
     "settled": (NO_ITEM_FILTER, ("adjudicated",)),
 }
 LEADS_SETTLE = "This project is blind: only its leads see what several people answered."
-DIFFER_WORDS = {LABELS_DIFFER: "labels", MARKS_DIFFER: "marked words", 0: "–"}
 
 
 def _draw_filters() -> ItemFilter:
     """Draw the filters and return the chosen one."""
     if st.query_params.pop("filters", "") == NO_FILTERS:
-        for name in ("age", "language", "source", "label", "p", "apart"):
+        for name in (
+            "age",
+            "language",
+            "source",
+            "label",
+            "p",
+            "apart",
+            WORDS_FIELD,
+            *ANSWER_CHOICES,
+        ):
             st.session_state.pop(f"review.{name}", None)
     with state.open_store() as store:
         project = state.get_project(store)
         languages = store.queue_lists.languages(project.id)
         sources = {entry.id: entry.name for entry in store.library.all(project.id)}
-    is_set = st.session_state.get("review.wanted", NO_ITEM_FILTER) != NO_ITEM_FILTER
+    choices: dict[str, dict[str, str]] = {
+        "age": {"": "any age"} | {name: name for name in AGE_LIMITS if name},
+        "language": {"": "any"} | {name: name for name in languages},
+        "source": {"": "any source"} | sources,
+        WORDS_FIELD: {},
+        "show": {name: name for name in LIST_STATES},
+    }
+    if not project.is_blind:  # the others would tell what the machine or people found
+        choices |= {"label": {"": "any"} | LABEL_WORDS, **ANSWER_CHOICES}
+    sync_address("review", choices, show_key="review.states")
+    is_set = any(st.session_state.get(f"review.{name}") for name in choices) or (
+        st.session_state.get("review.wanted", NO_ITEM_FILTER) != NO_ITEM_FILTER
+    )
     kept: dict[str, Any] = {"persist_state": "session"}
     with st.expander("Filters", expanded=is_set, icon=":material/filter_list:"):
         values: list[str] = []
-        for column, (label, key, words) in zip(
-            st.columns(3),
-            (
-                (
-                    "Older than",
-                    "age",
-                    {"": "any age"} | {name: name for name in AGE_LIMITS if name},
-                ),
-                ("Language", "language", {"": "any"} | {name: name for name in languages}),
-                ("Source", "source", {"": "any source"} | sources),
-            ),
-            strict=True,
-        ):
+        titles = {"age": "Older than", "language": "Language", "source": "Source"}
+        for column, (name, title) in zip(st.columns(3), titles.items(), strict=True):
+            words = choices[name]
             chosen = column.selectbox(
-                label, list(words), format_func=words.__getitem__, key=f"review.{key}", **kept
+                title, list(words), format_func=words.__getitem__, key=f"review.{name}", **kept
             )
             values.append(chosen or "")
         age, language, source_id = values
         wanted = ItemFilter(older_than=AGE_LIMITS[age], language=language, source_id=source_id)
+        wanted = draw_answer_filters("review", wanted, shows_answers=not project.is_blind)
         if project.is_blind:
             return wanted
-        # These filters would reveal the machine's verdict in a blind project.
         says, p, apart = st.columns([2, 3, 3])
-        labels = {"": "any"} | LABEL_WORDS
         label = says.selectbox(
             "The machine says",
-            list(labels),
-            format_func=labels.__getitem__,
+            list(choices["label"]),
+            format_func=choices["label"].__getitem__,
             key="review.label",
             **kept,
         )
@@ -165,7 +185,7 @@ def _draw_page(
     if not rows:  # others have answered these items meanwhile
         st.session_state[page] = 1
         st.rerun()
-    widths = {"Claim": 250, "Why": 200}
+    widths = {"Claim": 250, "Why": 200, "Differences": 260}
     columns = {name: st.column_config.TextColumn(width=width) for name, width in widths.items()}
     chosen = draw_choice_table(rows, f"{key}.{first}", column_config=columns)
     if (pages := -(-total // PAGE_SIZE)) > 1:
@@ -364,10 +384,9 @@ def draw_nothing_left(wanted: ItemFilter) -> None:
 
 def draw_list(wanted: ItemFilter) -> None:
     """Draw the list of waiting, flagged or settled items; a click opens one."""
-    if (linked := st.query_params.pop("show", "")) in LIST_STATES:
-        st.session_state["review.states"] = linked
+    st.session_state.setdefault("review.states", "pending")
     shown = st.segmented_control(
-        "Show", list(LIST_STATES), default="pending", key="review.states", persist_state="session"
+        "Show", list(LIST_STATES), key="review.states", persist_state="session"
     )
     chosen = shown or "pending"
     with state.open_store() as store:
@@ -376,7 +395,7 @@ def draw_list(wanted: ItemFilter) -> None:
     _draw_page(
         narrowed,
         LIST_STATES[chosen],
-        partial(_build_cells, project),
+        partial(_build_own_cells if chosen == "I submitted" else _build_cells, project),
         key=f"review.table.{shown}",
         page="review.page",
         opens=LABEL_PAGE,
@@ -420,6 +439,19 @@ def _build_cells(project: Project, store: Store, item: QueueItem) -> dict[str, A
     return cells
 
 
+def _build_own_cells(project: Project, store: Store, item: QueueItem) -> dict[str, Any]:
+    """Return an item's cells with the person's own answer and the time that they took."""
+    person, cells = state.get_person(store), _build_cells(project, store, item)
+    own = [each for each in store.corrections.of_case(item.case_id) if each.author == person]
+    assignment = store.queue.of(item.case_id, person)
+    seconds = measure_seconds(assignment) if assignment else None
+    mine = {
+        "I said": format_label(own[-1].label if own else None),
+        "My time": "with a pause" if seconds is None else format_duration(seconds),
+    }
+    return {"Claim": cells.pop("Claim"), **mine, **cells}
+
+
 def _format_label(item: QueueItem) -> str:
     return f"{LABEL_SIGNS[item.label]} {LABEL_WORDS[item.label]}" if item.label else "–"
 
@@ -430,30 +462,41 @@ def draw_adjudication_list() -> None:
     with state.open_store() as store:
         project = state.get_project(store)
         may_settle = can_see_answers(store, project.id, state.get_person(store), is_settling=True)
-        counts = {
-            name: store.queue.count(project.id, wanted, states, now)
-            for name, (wanted, states) in ADJUDICATION_VIEWS.items()
-        }
     if not may_settle:
         st.info(LEADS_SETTLE)
         return
-    chosen = st.segmented_control(
+    sync_address(
+        "settling",
+        {"show": {name: name for name in ADJUDICATION_VIEWS}, WORDS_FIELD: {}, **ANSWER_CHOICES},
+        show_key="settling.view",
+    )
+    shown = st.container()
+    wanted = draw_answer_filters("settling", NO_ITEM_FILTER, shows_answers=True)
+    st.session_state["settling.wanted"] = wanted
+    views = {name: narrow_view(view, wanted) for name, view in ADJUDICATION_VIEWS.items()}
+    with state.open_store() as store:
+        counts = {name: store.queue.count(project.id, *view, now) for name, view in views.items()}
+    if not st.session_state.get("settling.view"):
+        first = next((name for name, count in counts.items() if count), "people differ")
+        st.session_state["settling.view"] = first
+    name = shown.segmented_control(
         "Show",
-        list(ADJUDICATION_VIEWS),
+        list(views),
         format_func=lambda name: f"{name} ({counts[name]})",
-        default=next((name for name, count in counts.items() if count), "people differ"),
         key="settling.view",
         required=True,
+        persist_state="session",
     )
-    name = str(chosen or "people differ")
-    if not counts[name]:
+    if name is None or not counts[name]:
         st.info(
             "Nothing to adjudicate. A case appears here once two people have answered it, or one "
             "has flagged it."
+            if wanted == NO_ITEM_FILTER
+            else "No case here matches these filters."
         )
         return
     _draw_page(
-        *ADJUDICATION_VIEWS[name],
+        *views[name],
         _build_settling_cells,
         key=f"settling.table.{name}",
         page=f"settling.{name}.page",
@@ -461,12 +504,24 @@ def draw_adjudication_list() -> None:
     )
 
 
+def narrow_view(view: AdjudicationView, wanted: ItemFilter) -> AdjudicationView:
+    """Return a view of Adjudicate with the words and cases that its filters choose."""
+    filtered, states = view
+    return replace(filtered, words=wanted.words, case_ids=wanted.case_ids), states
+
+
 def _build_settling_cells(store: Store, item: QueueItem) -> dict[str, Any]:
     case = store.cases.get(item.case_id)
     answers = store.corrections.newest_of_case(item.case_id)
-    return {
+    cells = {
         "Claim": clip_text(case.response if case else "", 200),
         "People": ", ".join(f"{each.author}: {LABEL_SIGNS[each.label]}" for each in answers),
-        "They differ in": DIFFER_WORDS[item.differ],
+        "Differences": format_difference(find_difference(answers)) or "–",
         "The machine": _format_label(item),
     }
+    if item.state == "flagged":
+        flags = [each for each in store.handlings.of_case(item.case_id) if each.did == "flagged"]
+        cells["Flagged"] = ", ".join(
+            f"{each.person}: {each.words}" if each.words else each.person for each in flags[-1:]
+        )
+    return cells
