@@ -69,8 +69,9 @@ def draw_difference(answers: Sequence[Correction]) -> None:
     difference = find_difference(answers)
     if words := format_difference(difference):
         st.markdown(f"**Differences:** {escape_markdown(words)}")
+    lead = "" if difference.kind == "kinds" else "Only the kind differs: "
     for line in _describe_kinds(answers) if difference.kinds else ():
-        st.caption(f"Only the kind differs: {escape_markdown(line)}")
+        st.caption(escape_markdown(lead + line))
 
 
 def _describe_kinds(answers: Sequence[Correction]) -> Iterator[str]:

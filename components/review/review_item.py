@@ -104,7 +104,7 @@ ADJUDICATION_KEYS: dict[str, str] = {
 
 HistoryEntry = Correction | GoldAnswer | QueueEvent
 RENEW_SECONDS = 60.0
-FLAG_FIELD = "review.flag.why"
+FLAG_FIELD = "review.{}.flag"  # by case
 MAX_REASON_CHARS = 300  # of why an item is flagged
 MAX_WAITING_CASES = 500  # waiting cases searched for the next one
 ADJUDICATION_PAGE = "pages/review/adjudicate.py"
@@ -339,19 +339,23 @@ def _draw_assignment(mine: Assignment, is_blind: bool) -> None:
 
 def _draw_reasoned_flag(case_id: str) -> None:
     with st.popover("Flag with a reason", icon=":material/flag:"):
-        st.text_input("Why a lead should look at it", key=FLAG_FIELD, max_chars=MAX_REASON_CHARS)
+        st.text_input(
+            "Why a lead should look at it",
+            key=FLAG_FIELD.format(case_id),
+            max_chars=MAX_REASON_CHARS,
+        )
         draw_button("Flag it", "review.flagged.why", _pass_on, case_id, "flagged", icon="flag")
 
 
 def _pass_on(case_id: str, became: Literal["skipped", "flagged"]) -> None:
-    why = str(st.session_state.get(FLAG_FIELD) or "").strip() if became == "flagged" else ""
+    typed = str(st.session_state.get(FLAG_FIELD.format(case_id)) or "")
+    reason = typed.strip() if became == "flagged" else ""
     with store_problem("review.problem"):
         with state.open_store() as store, store.writing():
             project, person, now = state.get_project(store), state.get_person(store), time.time()
             store.projects.require(project.id, person, "annotator", "review")
             store.queue.end(case_id, person, became, now)
-            store.handlings.add(QueueEvent(case_id, person, now, became, why))
-        st.session_state.pop(FLAG_FIELD, None)
+            store.handlings.add(QueueEvent(case_id, person, now, became, reason))
         st.session_state["review.last"] = {"case": case_id, "did": became}
         st.session_state["review.go"] = True
 

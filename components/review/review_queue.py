@@ -447,7 +447,7 @@ def _build_own_cells(project: Project, store: Store, item: QueueItem) -> dict[st
     seconds = measure_seconds(assignment) if assignment else None
     mine = {
         "I said": format_label(own[-1].label if own else None),
-        "My time": "with a pause" if seconds is None else format_duration(seconds),
+        "My time": "not measured" if seconds is None else format_duration(seconds),
     }
     return {"Claim": cells.pop("Claim"), **mine, **cells}
 

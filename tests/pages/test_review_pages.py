@@ -704,6 +704,12 @@ def test_cases_are_filtered_by_how_people_differ_by_majority_and_by_words(
     assert "Nothing matches these filters" in told(at)
     put(at, "review.words", "")
     assert len(at.dataframe) == 0, "two of one wanted people have answered it"
+    assert {"review.words", "review.differ", "review.majority"} <= keys(at)
+    with open_store(site.home) as store, store.writing():
+        store.projects.save(replace(ensure_project(store, "Mira", 1.0), is_blind=True))
+    blind = keys(site.open("pages/review/pending.py", differ="labels"))
+    assert "review.words" in blind
+    assert blind.isdisjoint({"review.differ", "review.majority"}), "they tell what others said"
 
 
 def test_a_flag_tells_the_lead_why_and_comments_go_both_ways(site: Site, run_id: str) -> None:
@@ -714,7 +720,7 @@ def test_a_flag_tells_the_lead_why_and_comments_go_both_ways(site: Site, run_id:
     assert at.text_area(key=f"comment.{case_id}").value == "Which cats?", "a reload lost it"
     press(at, f"comment.{case_id}.add")
     assert "**Mira**: Which cats?" in told(at)
-    put(at, "review.flag.why", "two readings")
+    put(at, f"review.{case_id}.flag", "two readings")
     press(at, "review.flagged.why")
     table = site.open("pages/review/adjudicate.py").dataframe[0].value
     assert list(table["Flagged"]) == ["Mira: two readings"]
