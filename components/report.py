@@ -55,7 +55,6 @@ from components.run.verdict import (
     PersonVerdict,
     apply_person_marks,
     describe_judge_dissent,
-    describe_overruling,
     describe_readers,
     describe_reliability,
     describe_rescoring,
@@ -76,9 +75,9 @@ from components.widgets.wording import (
     QUOTE_WORDS,
     clip_text,
     format_label_probability,
-    format_place,
     format_protocol,
     format_roster,
+    format_source,
     format_status,
     format_time,
 )
@@ -147,7 +146,7 @@ def _describe_origin(run: Run, progress: RunState) -> str:
 
 
 def _list_person_blocks(person: PersonVerdict, progress: RunState) -> list[Block]:
-    lead = f"{describe_overruling(person, progress.verdict)}: {LABEL_WORDS[person.label]}"
+    lead = f"{person.describe(progress.verdict)}: {LABEL_WORDS[person.label]}"
     blocks: list[Block] = [Paragraph([Words(lead, "strong")], "lead")]
     blocks += [Paragraph([Words(person.reason)])] * bool(person.reason)
     if person.corrected_answer:
@@ -253,7 +252,7 @@ def _make_span_table(spans: Sequence[Span]) -> ReportTable:
     rows: list[list[Line]] = []
     for number, span in enumerate(spans, start=1):
         quote = f"“{clip_text(span.quote.text, MAX_FINDING_CHARS)}” " if span.quote else ""
-        place = f"({format_place(span.quote)})" if span.quote else ""
+        place = f"({format_source(span.quote)})" if span.quote else ""
         rows.append(
             [
                 [Words(str(number))],
@@ -298,7 +297,7 @@ def _list_sections(
     if corrected := _list_corrected_blocks(case, progress):
         sections.append(ReportSection("Corrected text", corrected))
     passages = [
-        Paragraph([Words(p.text), Words(f" ({format_place(p)})", "quiet")], "quote")
+        Paragraph([Words(p.text), Words(f" ({format_source(p)})", "quiet")], "quote")
         for p in progress.evidence.values()
     ]
     sections.append(ReportSection("Evidence", passages))
@@ -389,33 +388,19 @@ def _describe_correction(correction: Correction) -> str:
     return f"{correction.author}, {format_time(correction.at)}: {words}"
 
 
-def build_html_report(*run: Any, **more: Any) -> str:
-    """Return a run's report as one HTML file; the arguments are those of `build_report`."""
-    return write_html(build_report(*run, **more))
-
-
-def build_markdown_report(*run: Any, **more: Any) -> str:
-    """Return a run's report as Markdown; the arguments are those of `build_report`."""
-    return write_markdown(build_report(*run, **more))
-
-
-def build_docx_report(*run: Any, **more: Any) -> bytes:
-    """Return a run's report as a Word file; the arguments are those of `build_report`."""
-    return write_docx(build_report(*run, **more))
-
-
-def build_pdf_report(*run: Any, **more: Any) -> bytes:
-    """Return a run's report as a PDF; the arguments are those of `build_report`."""
-    return write_pdf(build_report(*run, **more))
-
-
-# By the ending of the file: what the button says, its icon, and what makes the file.
-REPORT_FORMATS: Mapping[str, tuple[str, str, Callable[..., str | bytes]]] = {
-    "html": ("Report (HTML)", "description", build_html_report),
-    "pdf": ("Report (PDF)", "picture_as_pdf", build_pdf_report),
-    "docx": ("Report (Word)", "docs", build_docx_report),
-    "md": ("Report (Markdown)", "markdown", build_markdown_report),
+# By the ending of the file: what the button says, its icon, and what writes the file.
+REPORT_FORMATS: Mapping[str, tuple[str, str, Callable[[Report], str | bytes]]] = {
+    "html": ("Report (HTML)", "description", write_html),
+    "pdf": ("Report (PDF)", "picture_as_pdf", write_pdf),
+    "docx": ("Report (Word)", "docs", write_docx),
+    "md": ("Report (Markdown)", "markdown", write_markdown),
 }
+
+
+def write_report(file_format: str, *run: Any) -> str | bytes:
+    """Return a run's report in one of `REPORT_FORMATS`; `run` is what `build_report` takes."""
+    _, _, write = REPORT_FORMATS[file_format]
+    return write(build_report(*run))
 
 
 @dataclass(frozen=True)
@@ -518,7 +503,7 @@ def _run_section(number: int, reported: ReportedRun) -> Html:
     # Every quote of the debate once, in order.
     quotes = [quote for turn in progress.turns for quote in turn.quotes]
     for quote in {(quote.source, quote.text): quote for quote in quotes}.values():
-        words = Words(f"{format_place(quote)} · {QUOTE_WORDS[quote.status]}\n", "quiet")
+        words = Words(f"{format_source(quote)} · {QUOTE_WORDS[quote.status]}\n", "quiet")
         parts.append(render_blocks([Paragraph([words, Words(quote.text)], "quote")]))
     parts += [
         element("p", _describe_correction(correction), dir="auto")

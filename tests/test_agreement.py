@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.learning.track_record import WilsonShare
 from core.review.agreement import (
-    MIN_ITEMS,
+    MIN_CASES,
     ItemAnswers,
     ItemMarks,
     character_f1,
@@ -80,6 +81,65 @@ def test_alpha_is_that_of_nltk(rows: list[dict[str, str]]) -> None:
         assert ours == pytest.approx(AnnotationTask(told).alpha())
 
 
+@given(st.lists(st.dictionaries(st.sampled_from("abcde"), LABELS), min_size=1, max_size=30))
+@settings(max_examples=60, deadline=None)
+def test_alpha_with_missing_answers_is_that_of_krippendorffs_package(
+    rows: list[dict[str, str]],
+) -> None:
+    import krippendorff
+
+    ours = krippendorff_alpha(count_answers({str(n): own for n, own in enumerate(rows)}))
+    names = ("supported", "hallucinated", "unclear")
+    data = np.full((5, len(rows)), np.nan)
+    for place, own in enumerate(rows):
+        for who, label in own.items():
+            data["abcde".index(who), place] = names.index(label)
+    pairable = {label for own in rows if len(own) > 1 for label in own.values()}
+    if len(pairable) < 2:
+        assert ours is None
+    else:
+        theirs = krippendorff.alpha(reliability_data=data, level_of_measurement="nominal")
+        assert ours == pytest.approx(theirs)
+
+
+@given(st.lists(st.lists(LABELS, min_size=3, max_size=3), min_size=2, max_size=30))
+@settings(max_examples=60, deadline=None)
+def test_fleiss_kappa_is_that_of_statsmodels(rows: list[list[str]]) -> None:
+    from statsmodels.stats.inter_rater import (  # type: ignore[import-untyped]
+        fleiss_kappa as oracle,
+    )
+
+    answers = {str(n): dict(zip("abc", own, strict=True)) for n, own in enumerate(rows)}
+    counts = count_answers(answers)
+    ours = fleiss_kappa(counts)
+    if ours is None:
+        assert len({label for own in rows for label in own}) == 1
+    else:
+        assert ours == pytest.approx(oracle(counts))
+
+
+@given(n=st.integers(1, 500), share=st.floats(0, 1))
+@settings(max_examples=60, deadline=None)
+def test_a_shares_interval_is_wilsons_by_statsmodels(n: int, share: float) -> None:
+    from statsmodels.stats.proportion import (  # type: ignore[import-untyped]
+        proportion_confint,
+    )
+
+    right = round(n * share)
+    found = WilsonShare(right, n).interval
+    assert found == pytest.approx(proportion_confint(right, n, method="wilson"), abs=1e-6)
+    two, many = WilsonShare(2, 2).interval, WilsonShare(right, n).interval
+    assert n <= 6 or two[1] - two[0] > many[1] - many[0], "two cases are never the surer ones"
+
+
+def test_the_least_cases_bound_the_width_of_every_interval() -> None:
+    def widest(n: int) -> float:
+        return max(high - low for low, high in (WilsonShare(k, n).interval for k in range(n + 1)))
+
+    assert widest(MIN_CASES) < 0.35 < widest(MIN_CASES - 3)
+    assert widest(14) > 0.45, "nearly all of an axis of confidences"
+
+
 @given(st.lists(st.tuples(LABELS, LABELS), min_size=1, max_size=40))
 @settings(max_examples=60, deadline=None)
 def test_cohens_kappa_is_that_of_scikit_learn(pairs: list[tuple[str, str]]) -> None:
@@ -116,7 +176,7 @@ def test_figures_stand_with_their_intervals_and_say_when_there_are_too_few() -> 
     few = measure_counts(count_answers(krippendorffs()), krippendorff_alpha)
     assert few.n == 11
     assert few.is_thin
-    assert few.n < MIN_ITEMS
+    assert few.n < MIN_CASES
     assert measure_cohen_kappa(answers, "a", "nobody").value is None
 
 

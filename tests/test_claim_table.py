@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import threading
 from pathlib import Path
 
@@ -57,6 +58,8 @@ def results_csv(store: Store, batch: str) -> str:
         ("Claim;Quelle\nÄpfel, rot;x".encode(), ["Äpfel, rot"]),
         (b"\xef\xbb\xbftext\tfile\nOne.\ta.txt", ["One."]),
         (b'response\n"Two\nlines"', ["Two\nlines"]),
+        (b'{"id": 1, "Claim": "One, two."}\n\n{"Claim": "Three."}', ["One, two.", "Three."]),
+        (b'{"id": 1}\n{"id": 2, "text": "Two."}', ["", "Two."]),
     ],
 )
 def test_tables_of_many_kinds_are_read(data: bytes, claims: list[str]) -> None:
@@ -66,6 +69,40 @@ def test_tables_of_many_kinds_are_read(data: bytes, claims: list[str]) -> None:
 def test_sources_are_named_in_several_ways() -> None:
     data = b"claim,document,image\nOne.,a.pdf; b.txt,c.png"
     assert read_claims("t.csv", data, 10)[0].sources == ("a.pdf", "b.txt", "c.png")
+
+
+def test_sources_may_stand_in_the_table_itself() -> None:
+    one, two, three = read_claims(
+        "t.jsonl",
+        json.dumps(
+            {"claim": "One.", "context": ["A; b.", "C."], "files": ["a.pdf", "b.txt"]}
+        ).encode()
+        + b'\n{"claim": "\\ud83d"}\n'
+        + json.dumps({"claim": "Three.", "document": CATS * 2}).encode(),
+        10,
+    )
+    assert (one.sources, one.texts) == (("a.pdf", "b.txt"), (("context", "A; b.\nC."),))
+    assert "not a JSON object" in two.problem
+    assert (three.sources, three.texts) == ((), (("document", CATS * 2),))
+
+
+def test_a_text_in_the_table_is_the_rows_source(home: Path) -> None:
+    claims = ("Female cats tend to be left pawed.", "Female cats tend to be right pawed.")
+    one, three = (f"{claim},{CATS!r}\n" for claim in claims)
+    table = f"claim,context\n{one}Fine.,GIF89a\n{three}"
+    with open_store(home) as store:
+        project = ensure_project(store, "Mira", 1.0)
+        rows = read_claims("cats.csv", table.replace("'", '"').encode(), 10)
+        jobs = JobRunner(home)
+        batch = start_batch(store, jobs, project, rows, author="Mira", name="cats.csv", plan=Plan())
+        for row, _ in load_batch_results(store, batch):
+            assert row.run_id is None or jobs.wait(row.run_id, 60)
+        (row, run), (refused, _), (same, _) = load_batch_results(store, batch)
+        assert run is not None
+        assert run.label == "hallucinated"
+        assert "(cats, context 1.txt)" in summarize_run(store, run).source_says
+    assert row.sources == same.sources == ("cats, context 1.txt",)
+    assert "is a GIF image" in refused.problem
 
 
 def test_further_columns_come_back_with_the_results(home: Path) -> None:
@@ -89,6 +126,7 @@ def test_further_columns_come_back_with_the_results(home: Path) -> None:
     ("data", "message"),
     [
         (b"a,b\n1,2", "one column called claim, found a, b"),
+        (b'{"a": 1, "b": 2}', "one field called claim, found a, b; name the field"),
         (b"claim", "expected rows below the header, found none"),
         (b"", "found none"),
         (b"claim\n" + b"x\n" * 11, "at most 10 claims, found more"),

@@ -18,6 +18,7 @@ from core.pipeline.cost_estimate import (
     PER_MEGABYTE_SECONDS,
     CheckSize,
     ModelUsage,
+    estimate_duration,
     estimate_seconds,
     estimate_usage,
     load_paces,
@@ -92,6 +93,14 @@ def test_the_pace_is_that_of_the_newest_runs_here(shelf: Store, pace: float) -> 
         add_run(shelf, number, count, pace * usual)
     after = [estimate_seconds(shelf, [], count) for count in lengths]
     assert after == pytest.approx([pace * usual for usual in before])
+
+
+def test_the_time_is_a_range_up_to_that_of_a_busy_computer(shelf: Store) -> None:
+    usual, longest = estimate_duration(shelf, [], 700)
+    assert longest > 3 * usual, "nothing was measured here yet"
+    for number, pace in enumerate([1.0] * 8 + [3.0] * 2, start=1):
+        add_run(shelf, number, 700, pace * usual)
+    assert estimate_duration(shelf, [], 700) == pytest.approx((usual, 3 * usual))
 
 
 def test_waiting_and_reading_are_not_the_texts_time(shelf: Store) -> None:

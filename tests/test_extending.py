@@ -205,7 +205,7 @@ def test_a_call_in_the_language_sends_its_prompt() -> None:
     place = workplace(["Die Quelle sagt 412 m.\nVerdict: 0"])
     case = make_case("Der Turm ist 512 m hoch.", language="de-AT")
     view = judge_view(make_view(case, [make_passage("Der Turm ist 412 m hoch.")]))
-    judgement = LlmJudge(SEAT, place.work).decide(replace(view, manner="plain"), StopSignal())
+    judgement = LlmJudge(SEAT, place.work).decide(replace(view, mode="plain"), StopSignal())
     assert judgement.label == "hallucinated"
     assert place.desk.asked[0].prompt == "de/judge_plain"
     assert "Du entscheidest, ob eine Behauptung richtig ist." in place.prompt

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 NEW_PAGE, RUN_PAGE = "pages/check/new.py", "pages/check/run.py"
 RETRAIN_PAGE = "pages/learn/retrain.py"
 TARGET, PROBLEM, ASKED = "sample.target", "sample.problem", "sample.asked"
-NEW_CHECK, SOURCE_FIELDS = "new", ("upload.held", "library")
+SOURCE_FIELDS = "upload.held", "library"
 STEP, TOUR_RUN, OWN_PROJECT = "tour.step", "tour.run", "sample.own_project"
 POLL_SECONDS = 1.0
 OFFER = (
@@ -163,7 +163,7 @@ def _follow_building(folder: str) -> None:
 def draw_sample_offer(page: str) -> None:
     """Draw on an empty page the button that opens it in the sample project."""
     with state.open_store() as store:
-        is_empty = not any(store.changes.of_corrections())
+        is_empty = not any(store.changes.of_corrections()[:2])
     if is_empty and not st.session_state.get(state.SAMPLE_KEY):
         words, act = st.columns([5, 2], vertical_alignment="center")
         words.caption(OFFER)
@@ -175,6 +175,11 @@ def draw_sample_button(page: str, **options: Any) -> None:
     """Draw the button that opens a page in the sample project."""
     label = "Open the sample project"
     draw_button(label, "sample.open", _open_sample, page, icon="science", **options)
+
+
+def is_touring() -> bool:
+    """Return True while the tour leads this session."""
+    return STEP in st.session_state
 
 
 def draw_tour_button() -> None:
@@ -218,11 +223,9 @@ def _enter_sample() -> tuple[Case, str]:
 
 def _save_typed_text() -> None:
     """Keep New check's text, whose own save comes after the click that leads away from it."""
-    if drafts.is_page_open(NEW_CHECK):
-        from components.check.new_check import keep_draft
-
-        sources = [st.session_state.get(f"{NEW_CHECK}.{name}") for name in SOURCE_FIELDS]
-        keep_draft([source_id for ids in sources for source_id in ids or []])
+    if drafts.is_page_open(drafts.NEW_CHECK):
+        sources = [st.session_state.get(f"{drafts.NEW_CHECK}.{name}") for name in SOURCE_FIELDS]
+        drafts.save_check_draft([source_id for ids in sources for source_id in ids or []])
 
 
 def _open_sample(page: str) -> None:
@@ -235,7 +238,7 @@ def _begin_tour() -> None:
     with store_problem(PROBLEM):
         case, run_id = _enter_sample()
         draft = {"response": case.response, "question": "", "sources": list(case.documents)}
-        drafts.save_draft_values(f"{NEW_CHECK}.{case.project_id}", draft)
+        drafts.save_draft_values(f"{drafts.NEW_CHECK}.{case.project_id}", draft)
         st.session_state[TOUR_RUN] = run_id
         _go_to_step(0)
 

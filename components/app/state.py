@@ -96,7 +96,7 @@ def get_keys() -> Keys:
     return replace(get_jobs().keys, typed=get_typed_keys())
 
 
-def get_prereading() -> BackgroundReader:
+def get_background_reader() -> BackgroundReader:
     """Return the background reader of this server process."""
     return _make_reader(str(home_folder()))
 
@@ -106,7 +106,7 @@ def _make_reader(home: str) -> BackgroundReader:
     return BackgroundReader(Path(home))
 
 
-def get_reordering() -> QueueRanker:
+def get_queue_ranker() -> QueueRanker:
     """Return the object that keeps this server's review queues in order."""
     return _make_ranker(str(home_folder()))
 

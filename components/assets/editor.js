@@ -4,6 +4,8 @@
 const MOUNTED = new WeakMap();
 const SHOWN_AT_ONCE = 12;
 const MOST_UNDONE = 500;
+const AHEAD = 5_000; // milliseconds: keys pressed this long before the editor is there still count
+const MOST_WAITING = 10_000; // milliseconds
 // No green: what is marked is wrong.
 const HUES = [5, 32, 275, 205, 325, 180, 245, 55, 225];
 
@@ -14,6 +16,7 @@ function made(tag, className, parent) {
   return element;
 }
 
+const isDrawing = () => document.querySelector('[data-testid="stApp"]')?.dataset.testScriptState === "running";
 const newId = () => (crypto.randomUUID ? crypto.randomUUID() : `${Date.now()}-${Math.random()}`);
 
 class Editor {
@@ -24,6 +27,64 @@ class Editor {
     this.part = (name) => root.querySelector(`.cp-${kind}-${name}`);
     for (const name of ["bar", "said", "list", "keys"]) this[name] = this.part(name);
     this.revision = -1;
+  }
+
+  /** The page's editor: letters count as soon as it is there, unless a field or a button has them. */
+  attend() {
+    if (this.elsewhere) return;
+    this.elsewhere = (event) => {
+      const isSubmit = this.isSubmit(event);
+      const isLetter = event.key.length === 1 && !event.ctrlKey && !event.metaKey && event.key !== "?";
+      const isOurs = event.target === document.body ? isLetter || isSubmit : isSubmit && this.root.contains(event.target);
+      if (!isOurs || window.counterpointKeys?.isSaving) return;
+      this.onKey(event);
+      // Before the page's own shortcuts hear of it: a button would save once more.
+      if (event.defaultPrevented) event.stopImmediatePropagation();
+    };
+    window.addEventListener("keydown", this.elsewhere, true);
+    this.takeKeys();
+  }
+
+  /** Takes the keys that waited; the script that keeps them may come a moment after the editor. */
+  takeKeys() {
+    const ahead = window.counterpointKeys;
+    if (!this.elsewhere) return;
+    if (!ahead) return setTimeout(() => this.takeKeys(), 50);
+    ahead.taker = this;
+    if (this.saving !== undefined) return; // drawn again before the next item came
+    const { keys, isSaving } = ahead;
+    Object.assign(ahead, { keys: [], isSaving: false });
+    const fresh = keys.filter((init) => isSaving || performance.now() - init.at < AHEAD);
+    if (fresh.length < keys.length) this.say("Keys pressed long before this was here did nothing.");
+    for (const init of fresh) {
+      // One of them may save this item: the rest are meant for the next one.
+      if (ahead.isSaving) ahead.keys.push(init);
+      else this.onKey(new KeyboardEvent("keydown", init));
+    }
+  }
+
+  /** From now on keys are meant for what comes next; `isOver` says whether it came. */
+  hold(isSaving) {
+    const ahead = window.counterpointKeys;
+    if (!ahead || ahead.taker !== this) return;
+    if (!isSaving) this.saving = undefined;
+    ahead.isSaving = isSaving;
+    ahead.opened = performance.now();
+    if (isSaving) return;
+    const lost = ahead.keys.length;
+    ahead.keys = [];
+    if (lost) this.say(`Not saved; the ${lost} ${lost > 1 ? "keys" : "key"} pressed since did nothing.`);
+  }
+
+  isSubmit({ key, ctrlKey, metaKey }) {
+    return key === "Enter" && (ctrlKey || metaKey);
+  }
+
+  leave() {
+    if (this.elsewhere) window.removeEventListener("keydown", this.elsewhere, true);
+    this.elsewhere = null;
+    if (window.counterpointKeys?.taker === this) window.counterpointKeys.taker = null;
+    this.flush(!this.root.isConnected); // Streamlit calls this before each redrawing too
   }
 
   item(id = this.active) {
@@ -71,14 +132,20 @@ class Editor {
   /** Sends everything, after a while where more is likely to follow. */
   tell(did, wait) {
     clearTimeout(this.timer);
+    this.untoldAt = this.untold ? this.untoldAt : performance.now();
     this.untold = did;
     if (wait) this.timer = setTimeout(() => this.flush(), wait);
     else this.flush();
   }
 
-  flush() {
+  flush(isLeaving = false) {
     clearTimeout(this.timer);
     if (!this.untold) return;
+    // What is told while the page is still being drawn may find its place in it gone.
+    if (!isLeaving && this.elsewhere && isDrawing() && performance.now() - this.untoldAt < MOST_WAITING) {
+      this.timer = setTimeout(() => this.flush(), 50);
+      return;
+    }
     const did = this.untold;
     this.untold = null;
     this.send({ revision: this.revision, ...this.forPython(), did });
@@ -195,12 +262,56 @@ class Editor {
   }
 }
 
+const HELD = ["state", "revision", "active", "saving", "saves", "isSaving", "untold", "untoldAt", "done", "undone", "text", "places"];
+const LEFT = new Map(); // editors that were taken off the page, by their keys, and when
+
 function mount(Kind, name, { data, parentElement, setStateValue }) {
   let editor = MOUNTED.get(parentElement);
   if (!editor) {
     editor = new Kind(parentElement.querySelector(name));
     MOUNTED.set(parentElement, editor);
+    // While a page is still being drawn it may put the same editor up anew.
+    const [left, at] = LEFT.get(data.key) ?? [];
+    const isSaved = left?.saving !== undefined && !window.counterpointKeys?.isSaving;
+    if (left && performance.now() - at < AHEAD && !isSaved) {
+      for (const held of HELD) if (left[held] !== undefined) editor[held] = left[held];
+    }
   }
   editor.take(data, (edit) => setStateValue("edit", edit));
-  return () => editor.flush();
+  if (editor.untold) editor.tell(editor.untold);
+  return () => {
+    LEFT.set(data.key, [editor, performance.now()]);
+    editor.leave();
+  };
+}
+
+/** Draws a place in its source: its page's picture, or its text with the passage marked. */
+function drawPlace(container, place, { buttons = [], isAsText = false, toggleText } = {}) {
+  const head = made("div", "cp-st-place");
+  made("span", "", head).textContent = place.words;
+  head.append(...buttons);
+  const parts = [head];
+  if (place.how) parts.push(Object.assign(made("div", "cp-quiet"), { dir: "auto", textContent: place.how }));
+  if (place.picture && toggleText) head.append(toggleText);
+  const excerpt = made("div", "cp-st-excerpt");
+  excerpt.dir = "auto";
+  const around = (words) => Object.assign(made("span", "cp-around", excerpt), { textContent: words });
+  around(place.before || "");
+  const passage = made("mark", "cp-mark cp-mark-evidence", excerpt);
+  passage.textContent = place.text;
+  around(place.after || "");
+  if (place.picture && !isAsText) {
+    const picture = made("img");
+    picture.alt = place.text ? `${place.words}, with the passage boxed: ${place.text}` : place.words;
+    picture.onload = () => {
+      container.scrollTop = picture.offsetTop + (place.top || 0) * picture.offsetHeight - container.clientHeight / 3;
+      container.scrollLeft = picture.offsetLeft + (place.left || 0) * picture.offsetWidth - 24;
+    };
+    picture.src = place.picture;
+    parts.push(picture);
+  } else if (excerpt.textContent) {
+    parts.push(excerpt);
+  }
+  container.replaceChildren(...parts);
+  container.scrollTop = excerpt.isConnected && place.text ? passage.offsetTop - container.clientHeight / 3 : 0;
 }

@@ -39,6 +39,7 @@ class SpanEditor extends Editor {
     this.text = null;
     this.plain = {
       0: () => this.nothing(), A: () => this.acceptAll(), c: () => this.toggleCaret(), n: () => this.nextNumber(),
+      s: () => this.answer(0), h: () => this.answer(1), u: () => this.answer(2),
       a: () => this.settle("marked"), x: () => this.settle("rejected"),
       Home: () => this.toEnd(true), End: () => this.toEnd(false),
       Escape: () => (this.selected || this.active ? this.clear() : false),
@@ -62,10 +63,18 @@ class SpanEditor extends Editor {
     }
     if (data.revision >= this.revision) {
       this.revision = data.revision;
-      this.state = { marks: data.marks.map((mark) => this.fromPython(mark)), none: data.none };
+      this.state = { marks: data.marks.map((mark) => this.fromPython(mark)), none: data.none, label: data.label };
     }
     this.box.tabIndex = 0;
     this.draw();
+    this.root.classList.toggle("cp-se-page", data.labels.length > 0);
+    if (!data.labels.length) return;
+    this.began = performance.now() - 1000 * data.seconds;
+    // An item that was saved is not drawn again: this one still stands.
+    if (data.revision >= this.saving) this.hold(false);
+    const isFirst = !this.elsewhere;
+    this.attend();
+    if (isFirst && [document.body, null].includes(document.activeElement)) this.box.focus({ preventScroll: true });
   }
 
   fromPython(mark) {
@@ -75,9 +84,64 @@ class SpanEditor extends Editor {
 
   forPython() {
     const { toPoint } = this.places;
-    const { marks, none } = this.state;
+    const { marks, none, label } = this.state;
     const told = (mark) => ({ ...mark, start: toPoint(mark.start), end: toPoint(mark.end) });
-    return { marks: marks.map(told), none };
+    return { marks: marks.map(told), none, label };
+  }
+
+  // -- the answer on the whole -----------------------------------------------------------------
+
+  /** How long this item has been open. */
+  get clock() {
+    const clock = made("span", "cp-se-clock");
+    clock.title = "How long you have had this item open";
+    const tell = () => {
+      const seconds = Math.floor((performance.now() - this.began) / 1000);
+      clock.textContent = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+    };
+    clearInterval(this.ticking);
+    this.ticking = setInterval(tell, 1000);
+    tell();
+    return clock;
+  }
+
+  leave() {
+    clearInterval(this.ticking);
+    super.leave();
+  }
+
+  /** Answers the item; a wrong one begins with the words that are likeliest to be wrong. */
+  answer(number) {
+    const label = this.data.labels[number];
+    if (!label) return false;
+    this.change({ ...this.state, label: label.id }, "label");
+    if (label.id === "hallucinated") this.toLikely();
+    this.say(`${label.words}.${this.selected ? ` Selected: ${this.quoteOf(this.selected)}.` : ""}`);
+    this.box.focus({ preventScroll: true });
+  }
+
+  toLikely() {
+    const open = this.ordered().find((mark) => mark.status === "suggested");
+    if (open) return this.choose(open.id);
+    if (this.state.marks.some((mark) => mark.status === "marked")) return;
+    const { toUnit } = this.places;
+    const [start, end] = this.data.likely?.map(toUnit) ?? this.words[0] ?? [0, 0];
+    this.select(start, end);
+  }
+
+  /** With an answer as a whole, words that are wrong make it wrong. */
+  withLabel(state) {
+    return this.data.labels.length ? { ...state, label: "hallucinated" } : state;
+  }
+
+  save() {
+    if (!this.data.labels.length) return false;
+    if (!this.state.label) return this.say("Choose first: s supported, h hallucinated, u unclear.");
+    this.revision += 1;
+    this.saving = this.revision;
+    this.say("Saving…");
+    this.hold(true);
+    this.tell("save");
   }
 
   /** Gives the selected words, or else the chosen mark, this category. */
@@ -98,7 +162,7 @@ class SpanEditor extends Editor {
         const mark = { id, start, end, category: category.id, by: "", score: null };
         this.active = id;
         const marks = [...this.state.marks, { ...mark, status: "marked" }];
-        this.change({ marks, none: false }, "mark");
+        this.change(this.withLabel({ ...this.state, marks, none: false }), "mark");
       }
       this.selected = null;
       document.getSelection().removeAllRanges();
@@ -135,7 +199,7 @@ class SpanEditor extends Editor {
     const state = this.replaced(mark.id, { status });
     if (status === "marked") state.none = false;
     this.active = next ? next.id : mark.id;
-    this.change(state, status === "marked" ? "accept" : "reject");
+    this.change(status === "marked" ? this.withLabel(state) : state, status === "marked" ? "accept" : "reject");
     this.say(`${status === "marked" ? "Accepted" : "Rejected"}: ${this.quote(mark)}.`);
     this.show();
   }
@@ -146,7 +210,7 @@ class SpanEditor extends Editor {
     const marks = this.state.marks.map((mark) =>
       mark.status === "suggested" ? { ...mark, status: "marked" } : mark,
     );
-    this.change({ marks, none: false }, "accept_all");
+    this.change(this.withLabel({ ...this.state, marks, none: false }), "accept_all");
     this.say(`Accepted all ${open.length}.`);
   }
 
@@ -158,7 +222,7 @@ class SpanEditor extends Editor {
       this.draw();
       return;
     }
-    this.change({ ...this.state, none }, none ? "none" : "not_none");
+    this.change(none ? this.withLabel({ ...this.state, none }) : { ...this.state, none }, none ? "none" : "not_none");
     this.say(none ? this.data.noneWords : "Taken back.");
   }
 
@@ -181,8 +245,20 @@ class SpanEditor extends Editor {
     this.isBackward = isBackward;
     this.active = null;
     this.paintSelection();
-    if (this.selected) this.say(`Selected: ${this.quote({ start, end })}.`);
+    if (this.selected) this.say(`Selected: ${this.quoteOf(this.selected)}.`);
+    this.look(this.selected);
     this.drawBar();
+  }
+
+  quoteOf([start, end]) {
+    return this.quote({ start, end });
+  }
+
+  /** The source beside the words goes to where they stand in it. */
+  look(place) {
+    if (!place || !this.data.labels.length) return;
+    const words = this.text.slice(...place);
+    document.dispatchEvent(new CustomEvent("counterpoint-look", { detail: { words } }));
   }
 
   paintSelection() {
@@ -277,6 +353,8 @@ class SpanEditor extends Editor {
   choose(id) {
     this.selected = null;
     super.choose(id);
+    const mark = this.item();
+    if (mark) this.look([mark.start, mark.end]);
   }
 
   show() {
@@ -377,6 +455,7 @@ class SpanEditor extends Editor {
   }
 
   command(event) {
+    if (this.isSubmit(event)) return this.save();
     if (event.altKey && !event.ctrlKey && !event.metaKey) {
       if (event.key === "." || event.key === ">") return this.cycle(1);
       if (event.key === "," || event.key === "<") return this.cycle(-1);
@@ -537,6 +616,7 @@ class SpanEditor extends Editor {
       buttons.push(this.button(`0 ${this.data.noneWords}`, () => this.nothing(), { pressed }));
     }
     buttons.push(...this.historyButtons(), this.keysButton());
+    if (this.data.labels.length) buttons.push(this.clock);
     const at = [...this.bar.children].indexOf(document.activeElement);
     this.bar.replaceChildren(...buttons);
     if (at >= 0) (this.bar.children[at] || this.box).focus({ preventScroll: true });

@@ -20,20 +20,9 @@ class StatementEditor extends Editor {
     };
     this.root.onkeydown = (event) => this.onKey(event);
     this.text.onclick = (event) => this.onClick(event);
-    // Letters count as soon as the page is open, unless they are meant for a field or a button.
-    this.elsewhere = (event) => {
-      const isLetter = event.key.length === 1 && !event.ctrlKey && !event.metaKey && event.key !== "?";
-      if (event.target === document.body && isLetter) this.onKey(event);
-    };
-  }
-
-  leave() {
-    document.removeEventListener("keydown", this.elsewhere);
-    this.flush();
   }
 
   take(data, send) {
-    document.addEventListener("keydown", this.elsewhere);
     const isNew = JSON.stringify(this.data?.rows) !== JSON.stringify(data.rows);
     [this.send, this.data] = [send, data];
     this.saves = Math.max(this.saves, data.saves);
@@ -44,9 +33,10 @@ class StatementEditor extends Editor {
     if (this.active === undefined || !this.item()) [this.active, this.place] = [data.shown, data.place];
     if (isNew) this.build();
     this.draw();
-    if (this.isSaving && data.saves === this.saves) this.say(data.saved);
+    if (this.isSaving && data.saves === this.saves) this.say(data.problem ? `Not saved: ${data.problem}` : data.saved);
     this.isSaving &&= data.saves < this.saves;
     if (isNew) this.show();
+    this.attend();
   }
 
   forPython() {
@@ -157,8 +147,8 @@ class StatementEditor extends Editor {
   }
 
   onKey(event) {
-    if (event.target.matches?.("input")) return;
-    const isPressed = event.target.matches?.("button, img") && [" ", "Enter"].includes(event.key);
+    if (event.target?.matches?.("input")) return;
+    const isPressed = event.target?.matches?.("button, img") && [" ", "Enter"].includes(event.key);
     if (isPressed && !event.ctrlKey && !event.metaKey) return;
     super.onKey(event);
     if (event.defaultPrevented && !this.root.contains(document.activeElement)) {
@@ -167,7 +157,7 @@ class StatementEditor extends Editor {
   }
 
   command(event) {
-    if (event.key === "Enter") return event.ctrlKey || event.metaKey ? this.save() : false;
+    if (event.key === "Enter") return this.isSubmit(event) ? this.save() : false;
     return this.item() ? super.command(event) : false;
   }
 
@@ -180,7 +170,8 @@ class StatementEditor extends Editor {
   sort(isSorted) {
     this.isSorted = isSorted;
     this.build();
-    this.draw();
+    if (isSorted) this.choose(this.ordered()[0].id);
+    else this.draw();
     this.show();
   }
 
@@ -324,7 +315,9 @@ class StatementEditor extends Editor {
       made("span", `cp-tag cp-${said}`, head).textContent = `${this.data.signs[said]} ${this.data.words[said]}`;
     }
     const lines = row.lines.map((words) => this.line(words));
-    const marks = row.marks.filter((number) => this.isShown(number) && this.data.marks[number].title);
+    const shown = row.marks.filter((number) => this.isShown(number) && this.data.marks[number].title);
+    const marks = shown.filter((number) => this.data.marks[number].kind);
+    const suspected = shown.filter((number) => !this.data.marks[number].kind);
     lines.push(...marks.slice(0, SHOWN_AT_ONCE).map((number) => {
       const { words, title } = this.data.marks[number];
       const line = made("div");
@@ -333,6 +326,10 @@ class StatementEditor extends Editor {
       if (number === this.mark) line.style.fontWeight = "600";
       return line;
     }));
+    if (suspected.length) {
+      const words = suspected.map((number) => `“${this.data.marks[number].words}” ${this.data.marks[number].title}`);
+      lines.push(this.line(`Suspected words: ${words.join(", ")}`));
+    }
     const choices = made("div", "cp-st-choices");
     const isAgreed = row.machine && row.isCheckable;
     if (isAgreed) choices.append(this.choice("a", `Agree: ${this.data.words[row.machine].toLowerCase()}`, () => this.agree()));
@@ -367,45 +364,13 @@ class StatementEditor extends Editor {
     const sign = JSON.stringify([this.active, this.place, source, this.isAsText]);
     if (sign === this.shownSource) return;
     this.shownSource = sign;
-    const head = made("div", "cp-st-place");
-    const name = made("span", "", head);
-    name.textContent = source.words;
-    if (row.places.length > 1) {
-      head.append(
-        this.button("‹", () => this.step(-1), { name: "The passage before", always: true }),
-        `${this.place + 1} of ${row.places.length}`,
-        this.button("›", () => this.step(1), { name: "The next passage", always: true }),
-      );
-    }
-    const parts = [head];
-    if (source.how) parts.push(Object.assign(this.line(source.how), { className: "cp-quiet" }));
-    if (source.picture) head.append(this.button(this.isAsText ? "Page" : "Text", () => this.toggleText(), { always: true }));
-    const excerpt = made("div", "cp-st-excerpt");
-    excerpt.dir = "auto";
-    const around = (words) => Object.assign(made("span", "cp-around", excerpt), { textContent: words });
-    around(source.before || "");
-    const passage = made("mark", "cp-mark cp-mark-evidence", excerpt);
-    passage.textContent = source.text;
-    around(source.after || "");
-    if (source.picture && !this.isAsText) {
-      const picture = made("img");
-      picture.alt = `${source.words}, with the passage boxed: ${source.text}`;
-      picture.onload = () => {
-        this.source.scrollTop = picture.offsetTop + source.top * picture.offsetHeight - this.source.clientHeight / 3;
-        this.source.scrollLeft = picture.offsetLeft + source.left * picture.offsetWidth - 24;
-      };
-      picture.src = source.picture;
-      parts.push(picture);
-    } else if (source.text) {
-      parts.push(excerpt);
-    }
-    this.source.replaceChildren(...parts);
-    if (excerpt.isConnected) this.source.scrollTop = passage.offsetTop - this.source.clientHeight / 3;
-    else this.source.scrollTop = 0;
+    const step = (words, by, name) => this.button(words, () => this.step(by), { name, always: true });
+    const buttons = row.places.length > 1
+      ? [step("‹", -1, "The passage before"), `${this.place + 1} of ${row.places.length}`, step("›", 1, "The next passage")]
+      : [];
+    const toggleText = this.button(this.isAsText ? "Page" : "Text", () => this.toggleText(), { always: true });
+    drawPlace(this.source, source, { buttons, isAsText: this.isAsText, toggleText });
   }
 }
 
-export default (mounting) => {
-  mount(StatementEditor, ".cp-st", mounting);
-  return () => MOUNTED.get(mounting.parentElement)?.leave();
-};
+export default (mounting) => mount(StatementEditor, ".cp-st", mounting);

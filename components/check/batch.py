@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
+from pathlib import PurePath
 from typing import Any
 
 import streamlit as st
@@ -54,6 +55,7 @@ from components.widgets.wording import (
     format_rows,
     format_status,
     format_time,
+    make_file_name,
 )
 from core.baseline.wording import format_count
 from core.pipeline.batch_check import (
@@ -61,6 +63,8 @@ from core.pipeline.batch_check import (
     RunFindings,
     find_problems,
     format_results_csv,
+    list_missing_files,
+    list_other_columns,
     load_batch_results,
     load_entries_by_name,
     read_claims,
@@ -80,6 +84,7 @@ MAX_OTHER_COLUMNS = 6  # further columns of the table that are shown; the CSV ha
 PAGE_KEY = "many"
 PREVIEW_ROWS = 10
 ROW_HEIGHT = 76  # pixels: four lines of text
+MAX_CACHED_FINDINGS = 10_000  # runs
 MAX_SHOWN_ROWS = 8  # more of them scroll within the table
 # The cells of a table under way grow, but its columns keep the width of the first ones.
 COLUMN_WIDTHS = {
@@ -106,7 +111,7 @@ def draw_batch(batch_id: str) -> None:
     with state.open_store() as store:
         batch = _load_visible_batch(store, batch_id)
         rows = load_batch_results(store, batch_id) if batch else []
-        findings = [summarize_run(store, run) for _, run in rows]
+        findings = _load_findings(store, rows)
     draw_link("pages/check/batch.py", "All tables", "arrow_back")
     if batch is None:
         st.info("There is no table at this link here.")
@@ -118,7 +123,7 @@ def draw_batch(batch_id: str) -> None:
         _follow(batch)
     else:
         st.caption(_count_rows(rows))
-        _draw_results(batch_id, rows, findings, finished=True)
+        _draw_results(batch, rows, findings, finished=True)
         unfinished = sum(
             bool(row.case_id) and (run is None or can_resume(run)) for row, run in rows
         )
@@ -159,24 +164,41 @@ def draw_neighbours(batch_id: str, run_id: str) -> None:
 def _follow(batch: Batch) -> None:
     with state.open_store() as store:
         rows = load_batch_results(store, batch.id) if _load_visible_batch(store, batch.id) else []
-        findings = [summarize_run(store, run) for _, run in rows]
-    alive = [run.id for _, run in rows if run is not None and run.status in ACTIVE_STATUSES]
+        findings = _load_findings(store, rows)
+    runs = [run for _, run in rows if run is not None]
+    alive = [run.id for run in runs if run.status in ACTIVE_STATUSES]
     if not alive:
         st.rerun()
         return
-    st.progress(1 - len(alive) / len(rows), text=_count_rows(rows))
+    # Rows that cannot be checked are no progress.
+    st.progress(1 - len(alive) / len(runs), text=_count_rows(rows))
     draw_button("Stop all", "many.stop", stop_runs, alive, batch.project_id, icon="stop")
-    _draw_results(batch.id, rows, findings, finished=False)
+    _draw_results(batch, rows, findings, finished=False)
+
+
+def _load_findings(store: Store, rows: BatchResults) -> list[RunFindings]:
+    """Return each row's findings; those of a run are read once, not at each refresh."""
+    return [
+        _summarize_run((run.id, run.label, run.finished_at, run.p_hallucinated), store, run)
+        if run is not None and run.label
+        else RunFindings()
+        for _, run in rows
+    ]
+
+
+@st.cache_data(max_entries=MAX_CACHED_FINDINGS, show_spinner=False)
+def _summarize_run(ending: tuple[object, ...], _store: Store, _run: Run) -> RunFindings:
+    return summarize_run(_store, _run)
 
 
 def _draw_results(
-    batch_id: str, rows: BatchResults, findings: Sequence[RunFindings], *, finished: bool
+    batch: Batch, rows: BatchResults, findings: Sequence[RunFindings], *, finished: bool
 ) -> None:
     _draw_problems(rows)
     base = str(st.context.url or "").rpartition("/")[0]
 
     def make_link(run_id: str) -> str:
-        return f"{base}/run?run={run_id}&batch={batch_id}"
+        return f"{base}/run?run={run_id}&batch={batch.id}"
 
     link = st.column_config.LinkColumn(display_text="Open", width=COLUMN_WIDTHS["Link"])
     chosen = draw_choice_table(
@@ -193,7 +215,7 @@ def _draw_results(
     draw_download(
         "Results (CSV)",
         lambda: format_results_csv(rows, findings, make_link),
-        f"counterpoint-{batch_id[:8]}.csv",
+        make_file_name(PurePath(batch.name).stem, batch.created_at, "csv"),
         f"many.csv.{finished}",
     )
     if chosen is not None:
@@ -292,11 +314,11 @@ def draw_new_table() -> None:
         project = state.get_project(store)
         rows = find_problems(store, project.id, rows)
         by_name = load_entries_by_name(store, project.id)
-    checked = _draw_rows(name, rows)
+    checked = _draw_rows(name, rows, list_missing_files(rows, by_name))
     used = [*chain(*split_sources(sources))]
     if used:
         st.caption(f"Every row also uses the {format_count(len(used), 'file')} chosen here.")
-    elif checked and not any(row.sources for row in checked):
+    elif checked and not any(row.sources or row.texts for row in checked):
         words = "No file is chosen and no row names one: without evidence every verdict is unclear."
         st.warning(words, icon=":material/warning:")
     if checked:
@@ -306,13 +328,22 @@ def draw_new_table() -> None:
         _draw_start(name, rows, used, settings)
 
 
-def _draw_rows(name: str, rows: Sequence[ClaimRow]) -> list[ClaimRow]:
-    """Draw the rows that cannot be checked, and why, then the others; return the others."""
+def _draw_rows(
+    name: str, rows: Sequence[ClaimRow], missing: Mapping[str, Sequence[int]]
+) -> list[ClaimRow]:
+    """Draw the rows that cannot be checked, and why, then the others; return the others.
+
+    `missing` are files that rows name and the library lacks.
+    """
     checked, refused = ([r for r in rows if bool(r.problem) is bad] for bad in (False, True))
     words = f"**{format_count(len(rows), 'row')}** in {escape_markdown(name)}"
     if refused:
         words += f": {len(checked)} can be checked, {len(refused)} cannot"
     st.markdown(words)
+    if missing:
+        named = (f"{file} ({format_rows(numbers).lower()})" for file, numbers in missing.items())
+        words = f"Not in the library: {'; '.join(named)}. Add them under Sources first."
+        st.warning(escape_markdown(words), icon=":material/folder_off:")
     if refused:
         draw_table(
             [
@@ -323,13 +354,22 @@ def _draw_rows(name: str, rows: Sequence[ClaimRow]) -> list[ClaimRow]:
             row_height=ROW_HEIGHT,
             column_config=_list_columns("Row", "Why it cannot be checked"),
         )
-    shown = [(r.number, r.claim, r.question, "; ".join(r.sources)) for r in checked[:PREVIEW_ROWS]]
-    titles = ("Row", "Claim", "Question", "Sources")
+    shown = [
+        {
+            "Row": row.number,
+            "Claim": row.claim,
+            "Question": row.question,
+            "Sources": "; ".join([*row.sources, *(clip_text(text, 80) for _, text in row.texts)]),
+        }
+        for row in checked[:PREVIEW_ROWS]
+    ]
     if shown:
-        rows_shown = [dict(zip(titles, row, strict=True)) for row in shown]
-        draw_table(rows_shown, column_config=_list_columns("Row"))
+        draw_table(shown, column_config=_list_columns("Row"))
     if len(checked) > PREVIEW_ROWS:
         st.caption(f"The first {PREVIEW_ROWS} of the {len(checked)} that can be checked.")
+    if others := [title for title in list_other_columns(rows) if title]:
+        words = f"Not used for the check, returned with the results: {', '.join(others)}."
+        st.caption(escape_markdown(words))
     return checked
 
 
@@ -360,7 +400,7 @@ def _draw_start(name: str, rows: list[ClaimRow], sources: list[str], settings: S
 def _draw_table_fields(settings: Settings) -> tuple[str, bytes]:
     """Draw the upload and paste fields; return (name, content), empty without a table."""
     upload = st.file_uploader(
-        f"Table (CSV or TSV with a header, at most {settings.table_claims:,} claims)",
+        f"Table (CSV or TSV with a header, or JSONL; at most {settings.table_claims:,} claims)",
         key="many.table",
         max_upload_size=settings.file_megabytes,
     )

@@ -10,7 +10,12 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
-from components.check.new_check import draw_source_fields, get_project_roster, split_sources
+from components.check.new_check import (
+    draw_source_fields,
+    get_project_roster,
+    list_unread,
+    split_sources,
+)
 from components.check.roster_choice import (
     build_plan,
     draw_offer_note,
@@ -57,6 +62,7 @@ from components.widgets.wording import (
     format_roster,
     format_status,
     format_time,
+    make_file_name,
 )
 from core.llm.limits import NANO_PER_CENT, format_money
 from core.pipeline.comparison import (
@@ -303,27 +309,32 @@ def draw_new_comparison(case: Case | None) -> None:
         st.error(words, icon=":material/error:")
         return
     draw_roster_keys(rosters, PAGE_KEY)
-    if not chosen or not response.strip():
-        st.caption("Choose at least one protocol and one model set, and give a text to check.")
-        return
-    try:
-        ways, paces = _expect_ways(sources, (response, question), chosen, settings)
-        ways = share_budget(flag_missing_keys(ways, state.get_keys()), budget, settings)
-    except InputError as error:
-        st.error(escape_markdown(str(error)), icon=":material/error:")
-        return
-    if not sources:
-        words = "No file is chosen: without evidence every verdict is unclear."
-        st.warning(words, icon=":material/warning:")
-    _draw_expected(ways, paces)
-    if st.button(
+    # Above the table that appears once the text is known: a click leaves the field before it ends.
+    start = st.container()
+    ways: list[ComparedWay] = []
+    if chosen:
+        try:
+            ways, paces = _expect_ways(sources, (response, question), chosen, settings)
+            ways = share_budget(flag_missing_keys(ways, state.get_keys()), budget, settings)
+        except InputError as error:
+            st.error(escape_markdown(str(error)), icon=":material/error:")
+    else:
+        st.caption("Choose at least one protocol and one model set.")
+    is_pressed = start.button(
         "Compare",
         key="compare.start",
         type="primary",
         icon=":material/compare:",
         disabled=all(way.problem for way in ways),
-    ):
+    )
+    if is_pressed:
         _start_comparison(case, CaseDraft(response, question, *split_sources(sources)), ways)
+    if not ways or not response.strip():
+        return
+    if not sources:
+        words = "No file is chosen: without evidence every verdict is unclear."
+        st.warning(words, icon=":material/warning:")
+    _draw_expected(ways, paces)
 
 
 def _draw_case_fields() -> tuple[str, str, list[str]]:
@@ -399,14 +410,16 @@ def _expect_ways(
 
 def _start_comparison(case: Case | None, draft: CaseDraft, ways: Sequence[ComparedWay]) -> None:
     with show_problems():
+        unread = [] if case else list_unread(PAGE_KEY)
         with state.open_store() as store, store.writing():
             project = state.get_project(store)
             person = state.require_role(store, project.id, "annotator", "compare ways to check")
             case = case or store_case(store, project, draft, person, time.time())
         with state.open_store() as store:
             start_comparison(
-                store, state.get_jobs(), case, ways, by=person, typed=state.get_typed_keys()
-            )
+                store, state.get_jobs(), case, ways, by=person, unread=unread,
+                typed=state.get_typed_keys(),
+            )  # fmt: skip
         for name in ("response", "question", "library"):
             st.session_state.pop(f"compare.{name}", None)
         st.switch_page("pages/check/compare.py", query_params={"case": case.id})
@@ -479,7 +492,7 @@ def _draw_rows(
         draw_download(
             "Comparison (CSV)",
             lambda: format_comparison_csv(named, left, case.response),
-            f"counterpoint-{case.id[:8]}.csv",
+            make_file_name(case.response, case.created_at, "csv"),
             "compare.csv",
         )
     if chosen is not None:

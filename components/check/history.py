@@ -11,13 +11,17 @@ from datetime import date, datetime, timedelta
 import streamlit as st
 
 from components.app import state
-from components.widgets.controls import draw_link, show_problem, store_problem
+from components.widgets.controls import draw_link, get_component, show_problem, store_problem
+from components.widgets.drafts import get_css_class
 from components.widgets.html import div, draw_html, element
 from components.widgets.wording import (
     LABEL_WORDS,
     STATUS_WORDS,
     clip_text,
+    describe_people_verdict,
     escape_markdown,
+    find_common_label,
+    format_answer,
     format_count,
     format_label,
     format_label_probability,
@@ -91,7 +95,7 @@ def _check_words(store: Store, case: Case, run: Run, lead: str) -> str:
             words += f"; settled as {LABEL_WORDS[decision.gold.label].lower()}"
         elif decision.said:
             last = max(decision.said, key=lambda correction: correction.at)
-            words += f"; {last.author} says {LABEL_WORDS[last.label].lower()}"
+            words += f"; {format_answer(last.author, last.label)}"
     return words
 
 
@@ -115,6 +119,16 @@ def draw_earlier_decisions(case: Case) -> None:
                 st.caption(words)
 
 
+def draw_other_verdict(run: Run, case: Case) -> None:
+    """Lead from a run without a verdict to the newest one of its case that has one."""
+    with state.open_store() as store:
+        others = [other for other in _newest_runs(store, case) if other.id != run.id]
+    if run.label is None and others:
+        at, label = format_time(others[0].started_at), format_label(others[0].label)
+        words = f"Its run of {at} has a verdict: {label}"
+        draw_link(RUN_PAGE, escape_markdown(words), "history", run=others[0].id)
+
+
 @st.cache_data(ttl=CACHE_SECONDS, max_entries=256, show_spinner=False)
 def _find_other_cases(case_id: str, _case: Case) -> tuple[list[str], list[str]]:
     """Return ids of other cases with the same text, and of similar ones; cached."""
@@ -130,7 +144,7 @@ def _decided_words(decision: DecidedCase) -> str:
     text = "The same text" if decision.is_same else similar
     if decision.gold is not None:
         return f"{text}: settled as {LABEL_WORDS[decision.gold.label].lower()}"
-    labels = (f"{c.author} says {LABEL_WORDS[c.label].lower()}" for c in decision.said)
+    labels = (format_answer(c.author, c.label) for c in decision.said)
     return f"{text}: {', '.join(labels)}"
 
 
@@ -261,14 +275,18 @@ def _draw_row(
     name = escape_markdown(clip_text(run.name, MAX_NAME_CHARS))
     words = f"**{name}** {claim}" if name else claim
     draw_link(RUN_PAGE, words, run=run.id)
-    people = ""
-    if row.corrected_label and is_open:
-        people = f"{row.corrected_by} says {LABEL_WORDS[row.corrected_label].lower()}"
-    elif not row.corrected_label and policy is not None and policy.is_for_people(run, classifier):
+    sure = format_likelihood(run)
+    label, lead, machine, people = run.label, format_label(run.label), sure, ""
+    if row.truth.records and is_open:
+        label = find_common_label(row.truth)
+        lead = describe_people_verdict(row.truth, run.label)
+        machine = f"the machine: {', '.join(filter(None, (format_label(run.label), sure)))}"
+        people = "more answers to come" if row.truth.state == "waiting" else ""
+    elif not row.truth.records and policy is not None and policy.is_for_people(run, classifier):
         people = "⚑ to decide"
     status = format_status(run)
     parts = [
-        format_likelihood(run),
+        machine,
         people,
         "" if status == "Finished" else status,
         "imported" if run.origin == "imported" else "",
@@ -279,7 +297,7 @@ def _draw_row(
         f"by {row.author}" if row.author else "",
         format_time(run.started_at),
     ]
-    tag = element("span", format_label(run.label), class_=f"cp-tag cp-{run.label or 'unclear'}")
+    tag = element("span", element("bdi", lead), class_=f"cp-tag cp-{label or 'unclear'}")
     details = (element("bdi", f" · {part}") for part in parts if part)
     draw_html(div("cp-quiet", tag, *details))
 
@@ -292,17 +310,19 @@ def format_likelihood(run: Run) -> str:
 
 def draw_rename(run: Run, case: Case) -> None:
     """Draw the field in which a person names the run; without a name its claim's words stand."""
+    key = f"run.{run.id}.name"
     with st.popover("Rename", icon=":material/edit:", type="tertiary"):
         st.text_input(
             "Name of this run",
             run.name,
             MAX_NAME_CHARS,
-            key=f"run.{run.id}.name",
+            key=key,
             placeholder=clip_text(case.response, MAX_NAME_CHARS),
             help="Its page, History and its report begin with it. Empty: the claim’s first words.",
             on_change=_rename_run,
             args=(run,),
         )
+        get_component("focus")(key=f"{key}.focus", data={"field": get_css_class(key)})
         show_problem("run.rename.problem")
 
 

@@ -62,9 +62,7 @@ STATUS_ICONS = {
 }
 POLL_SECONDS = 0.5
 MAX_LANGUAGE_SAMPLE = 4000  # characters
-PAGE_KEY = "new"
 PREPARED_CHARACTERS = 48  # of a prepared case's text, so that all of them are seen at once
-TEXT_FIELDS = ("response", "question")
 PROJECT_FIELDS = ("role", "instruction", "roster", "protocol", "checked")
 
 
@@ -187,7 +185,7 @@ def _store_upload(name: str, data: bytes) -> UploadResult:
             )
         except ReviewError as error:
             return UploadResult(refusal=str(error))
-    state.get_prereading().submit(entry.id, entry.name)
+    state.get_background_reader().submit(entry.id, entry.name)
     return UploadResult(entry.id)
 
 
@@ -219,7 +217,7 @@ def _keep_reading(entries: Sequence[LibraryEntry]) -> bool:
     """Return True while any is being read; resubmit those whose reader is gone."""
     waiting = [entry for entry in entries if entry.status in ("waiting", "reading")]
     for entry in waiting:
-        state.get_prereading().submit(entry.id, entry.name)
+        state.get_background_reader().submit(entry.id, entry.name)
     return bool(waiting)
 
 
@@ -231,7 +229,7 @@ def _draw_entries(entries: Sequence[LibraryEntry]) -> None:
         if entry.status == "ready":
             facts = [describe_entry(entry)]
         else:
-            note = state.get_prereading().note(entry.id) or "waiting to be read"
+            note = state.get_background_reader().note(entry.id) or "waiting to be read"
             facts = [format_bytes(entry.size), note]
         words = " · ".join(
             [f"**{escape_markdown(entry.name)}**", *map(escape_markdown, filter(None, facts))]
@@ -354,32 +352,21 @@ def _check_again(run: Run, case: Case, key: str) -> None:
 
 def restore_draft() -> None:
     """Restore the draft of the current project; call it before the fields are drawn."""
-    draft = drafts.restore_page_draft(PAGE_KEY)
+    draft = drafts.restore_page_draft(drafts.NEW_CHECK)
     if draft is None:
         return
     for name in PROJECT_FIELDS:  # another project's values do not apply here
         st.session_state.pop(f"new.{name}", None)
-    forget_options(PAGE_KEY)
-    for name in TEXT_FIELDS:
+    forget_options(drafts.NEW_CHECK)
+    for name in drafts.CHECK_TEXTS:
         st.session_state[f"new.{name}"] = str(draft.get(name) or "")
     st.session_state["new.library"] = drafts.list_draft_texts(draft, "sources")
 
 
-def keep_draft(sources: Sequence[str]) -> None:
-    """Store the page as it is; a text that was checked is no longer a draft."""
-    texts = _current_texts()
-    is_open = (any(texts.values()) or sources) and texts != st.session_state.get("new.checked")
-    drafts.save_page_draft(PAGE_KEY, texts | {"sources": list(sources)} if is_open else {})
-
-
 def end_draft() -> None:
     """Mark the current texts as checked and delete the draft."""
-    st.session_state["new.checked"] = _current_texts()
-    drafts.save_page_draft(PAGE_KEY, {})
-
-
-def _current_texts() -> dict[str, str]:
-    return {name: str(st.session_state.get(f"new.{name}") or "") for name in TEXT_FIELDS}
+    st.session_state["new.checked"] = drafts.list_check_texts()
+    drafts.save_page_draft(drafts.NEW_CHECK, {})
 
 
 def draw_library_choice(key: str) -> list[str]:
@@ -465,7 +452,7 @@ def describe_expected_cost(roster: str, sources: Sequence[str]) -> str:
             plan = read_plan(project, settings, get_default_protocol(store, project), roster)
         except ReviewError as error:
             return escape_markdown(str(error))
-        texts = _current_texts()
+        texts = drafts.list_check_texts()
         expected = describe_expectation(
             store, entries, [(texts["response"], texts["question"])], plan
         )

@@ -32,7 +32,7 @@ from core.llm.limits import NANO_PER_CENT, format_money
 from core.pipeline.cost_estimate import (
     CostEstimate,
     ModelUsage,
-    estimate_seconds,
+    estimate_duration,
     estimate_usage,
     load_paces,
     load_standings,
@@ -334,15 +334,17 @@ def describe_expectation(
 ) -> str:
     """Return time, calls, cost and cap of checking (response, question) pairs, in Markdown.
 
-    Before a local model's pace was measured, the time is a range.
+    The time is a range: a busy computer takes longer, and a local model's pace may be unknown.
     """
-    duration = sum(
-        estimate_seconds(store, entries, len(text), protocol=plan.protocol) for text, _ in asked
-    )
+    durations = [
+        estimate_duration(store, entries, len(text), protocol=plan.protocol) for text, _ in asked
+    ]
+    duration, longest = map(sum, zip((0.0, 0.0), *durations, strict=True))
     standings = load_standings(store, state.get_project(store).id, plan)
     use = estimate_use(store, entries, asked, plan, standings)
     if use is None:
-        return f"expected time: {format_duration(duration)} · no cost"
+        range_words = dict.fromkeys(map(format_duration, (duration, longest)))
+        return f"expected time: {' to '.join(range_words)} · no cost"
     doubt = "".join(f"**{words}** · " for words in _list_failed_judges(standings))
     settings = store.projects.settings()
     caps = []

@@ -13,6 +13,7 @@ import streamlit as st
 from components.app import state
 from components.app.state import StoredResult, find_result, store_result
 from components.learn.versions import reset_version_pair
+from components.measure.summary import REVIEW_PAGE, draw_counts, draw_next_step
 from components.review.review_queue import build_queue_rules
 from components.widgets.charts import learning_curve_figure, loss_figure
 from components.widgets.controls import (
@@ -57,18 +58,22 @@ from core.runtime.config import ENCODER_DIR
 from core.runtime.errors import NotEnoughLabels, ReviewError
 from core.schema.records import Label
 from core.store import open_store
+from core.store.ground_truth import TruthBasis
 from core.store.sqlite import ChangeMark
 from core.store.versions import TrainingJob
 
-ORIGIN_WORDS: dict[training.LabelOrigin, str] = {
-    "answered": "answered here",
+BASIS_WORDS: dict[TruthBasis, str] = {
     "settled": "settled by a lead",
-    "imported": "imported answers",
+    "gold": "came with a file",
+    "agreed": "several people agree",
+    "single": "one person's answer",
 }
 REASON_WORDS: dict[training.UnusableReason, str] = {
-    "unclear": "answered as unclear, which is neither label",
-    "no_verdict": "of runs in which the judge reached no verdict: there is no text to read",
-    "no_run": "of cases that nobody checked here: check them, then answer on the run",
+    "disputed": "disputed: people do not agree, and no lead has settled it",
+    "waiting": "waiting for more answers, or for a lead, as the project wants",
+    "unclear": "decided as unclear, which is neither label",
+    "no_verdict": "without a verdict of the judge: there is no text to read",
+    "no_run": "not checked here: check it, then answer on the run",
 }
 NUMBER_FIELDS: dict[str, list[str]] = {
     "pairs": [
@@ -95,8 +100,8 @@ DOUBTS_HINT = (
     "are right, and the model is wrong."
 )
 ORIGINS_HINT = (
-    "Each run counts once, with what its case was settled as, else with its newest answer, under "
-    "whoever gave that. Held-out cases are among them."
+    "Each run counts once, with what counts as true for its case, under everybody who gave that "
+    "answer. Held-out cases are among them."
 )
 GIVE_BACK_HELP = (
     "Gives the case back to the review queue, first to who answered it. What they said stands "
@@ -109,7 +114,6 @@ TRAINING_ENDED_UNEXPECTEDLY = (
 
 OTHER_PROJECTS = "people of other projects"
 MIN_LABEL_SHARE = 0.2
-ADJUDICATION_PAGE = "pages/review/adjudicate.py"
 TRAINING_PROBLEM = "retrain.problem"
 CURVE_RESULT = "learning curve"
 DOUBTS_RESULT = "label doubts"
@@ -142,10 +146,26 @@ def _load_overview(home: str, mark: ChangeMark) -> training.CorrectionOverview:
         return training.summarize_corrections(store)
 
 
-@st.cache_resource(max_entries=8, show_spinner=False)
-def _count_conflicts(home: str, project_id: str, mark: ChangeMark) -> int:
-    with open_store(Path(home)) as store:
-        return training.count_conflicts(store, project_id, time.time())
+def draw_next_training_step() -> None:
+    """Draw what to do next on the way from answers to a version in use."""
+    data = load_material()
+    with state.open_store() as store:
+        trainings = store.versions.trainings(time.time(), TRAINING_LEASE_SECONDS)
+        versions, active = store.versions.all(), store.versions.active()
+    if data.missing:
+        lacking = " and ".join(f"{count} {label}" for label, count in data.missing.items())
+        draw_next_step(f"answer cases: {lacking} more are needed.", REVIEW_PAGE, "Review")
+    elif any(training.status == "running" for training in trainings):
+        draw_next_step("a version is being trained: wait for it below.")
+    elif not versions:
+        draw_next_step("no version yet: train one below.")
+    elif versions[0].id != active:
+        draw_next_step("compare the newest version with the active one below, and activate it.")
+    elif data.fresh:
+        words = f"{format_count(data.fresh, 'answer')} came since the last training: train again."
+        draw_next_step(words)
+    else:
+        draw_next_step("the newest version is active: answer more cases.", REVIEW_PAGE, "Review")
 
 
 def draw_material() -> None:
@@ -172,20 +192,15 @@ def draw_material() -> None:
         sum(data.unusable.values()),
         help="The reasons are under “Where they come from”.",
     )
-    if total := sum(data.labels.values()):
+    total = sum(data.labels.values())
+    draw_counts(
+        f"Here count {format_count(total, 'run')} of all projects, each once with the answer that "
+        f"decides it; {sum(data.unusable.values()):,} answers are not usable."
+    )
+    if total:
         st.caption(_describe_sides(data, total))
     if advice_text := _advise(data):
         st.info(advice_text, icon=":material/info:")
-    with state.open_store() as store:
-        project_id, mark = state.get_project(store).id, store.changes.of_corrections()
-    differing = _count_conflicts(str(state.home_folder()), project_id, mark)
-    if differing:
-        left, right = st.columns([4, 1], vertical_alignment="center")
-        left.markdown(
-            f":material/warning: People differ on **{format_count(differing, 'case')}** of this "
-            "project; until a lead settles one, the newest answer on each of its runs is learned."
-        )
-        right.page_link(ADJUDICATION_PAGE, label="Adjudicate them", icon=":material/gavel:")
     if any(data.labels.values()) or data.unusable:
         with st.expander("Where they come from", icon=":material/group:"):
             _draw_origins(data)
@@ -220,11 +235,11 @@ def _advise(data: training.CorrectionOverview) -> str:
 
 
 def _draw_origins(data: training.CorrectionOverview) -> None:
-    by_origin = {ORIGIN_WORDS[name]: count for name, count in data.counts.by_origin.items()}
+    by_basis = {BASIS_WORDS[name]: count for name, count in data.counts.by_basis.items()}
     tables: tuple[tuple[str, str, Mapping[str, Mapping[Label, int]]], ...] = (
         ("Person", "people", _name_people(data.counts.by_person)),
         ("Language", "languages", data.counts.by_language),
-        ("Source", "origins", by_origin),
+        ("Source", "origins", by_basis),
     )
     for column, (name, key, counts) in zip(st.columns([6, 6, 7]), tables, strict=True):
         rows: list[dict[str, Any]] = [
@@ -237,7 +252,7 @@ def _draw_origins(data: training.CorrectionOverview) -> None:
                 draw_table(rows, f"retrain.{key}", height="content" if len(rows) < 12 else 420)
     st.caption(ORIGINS_HINT)
     for reason, count in data.unusable.items():
-        st.markdown(f"- Not usable: {format_count(count, 'answer')} {REASON_WORDS[reason]}.")
+        st.markdown(f"- Not usable: {format_count(count, 'case')} {REASON_WORDS[reason]}.")
 
 
 def _name_people(
@@ -367,7 +382,8 @@ def _draw_doubt(doubt: LabelIssue, found_at: float) -> None:
         left, right = st.columns([5, 3], vertical_alignment="center")
         left.markdown(
             f"“{escape_markdown(clip_text(case.row.claim, 200))}”  \n"
-            f"{escape_markdown(case.author)} says **{LABEL_WORDS[case.row.label].lower()}**; "
+            f"{escape_markdown(' and '.join(case.people))} said "
+            f"**{LABEL_WORDS[case.row.label].lower()}**; "
             f"the model gives that {format_percent(doubt.p_label)} and thinks **{doubt.thinks}**"
         )
         with right.container(horizontal=True, horizontal_alignment="right"):

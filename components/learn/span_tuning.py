@@ -13,6 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from components.app import state
 from components.measure.agreement import format_interval
+from components.measure.summary import REVIEW_PAGE, draw_counts, draw_next_step
 from components.widgets.charts import threshold_figure
 from components.widgets.controls import draw_button, draw_table, show_problem, store_problem
 from components.widgets.html import HtmlMark as TextMark
@@ -29,6 +30,7 @@ from core.learning.span_threshold import (
     ThresholdProposal,
     propose_thresholds,
 )
+from core.review.agreement import MIN_CASES
 from core.runtime.errors import ConfigError
 from core.schema.records import (
     EXAMPLES_KIND,
@@ -87,10 +89,11 @@ DECISION_BUTTONS: dict[str, Any] = {
     "allow": ["Allow again", "undo", None],
 }
 MARKED_HINT = (
-    "A settled answer counts before single ones; of several people's, the words that at least half "
-    "of them marked. Cases held out for the classifier are left out. For the threshold a case "
-    "counts if the machine called it hallucinated: elsewhere it marks nothing at any threshold. "
-    "Whoever saw the machine's marks before marking leans towards them."
+    "Of several people's marks, the words that both of two, or at least half of more marked. Cases "
+    "on which people mark different words are left out, and so are those held out for the "
+    "classifier. For the threshold a case counts if the machine called it hallucinated: elsewhere "
+    "it marks nothing at any threshold. Whoever saw the machine's marks before marking leans "
+    "towards them."
 )
 EXAMPLES_HINT = (
     "Corrected cases that a language model is shown before it marks the words of another. The "
@@ -116,7 +119,6 @@ NO_LONGER_CHOSEN = (
 
 MAX_CACHED_PROJECTS = 8  # projects
 SPANS_PROBLEM = "spans.problem"
-FEW_CASES = 30
 THRESHOLD_RULE = (
     "The best threshold is the one with the highest mean IoU, smoothed over its neighbours. Few "
     f"cases say little: it is drawn towards the one that ships as if {PRIOR_CASES} more cases had "
@@ -211,8 +213,32 @@ def _format_language(name: str) -> str:
     return {"": "all together", "und": "not known"}.get(name, name)
 
 
+def _draw_next_step(data: SpanMaterial) -> None:
+    lacking = MIN_SCORED_CASES - max(data.scored.values(), default=0)
+    if lacking > 0:
+        words = f"mark the wrong words of {format_count(lacking, 'more case')}"
+        draw_next_step(f"{words} that the machine called hallucinated.", REVIEW_PAGE, "Review")
+        return
+    with state.open_store() as store:
+        choices = store.learned.choices(THRESHOLD_KIND, data.project_id)
+        learned = store.learned.intact(THRESHOLD_KIND, data.project_id)
+    chosen = choices[0].number if choices else NOTHING_LEARNED
+    is_used = any(own.number == chosen and own.body == data.threshold for own in learned)
+    if any(proposal.is_better for proposal in data.proposals.values()) and not is_used:
+        draw_next_step("people's marks suggest another threshold: compare it below, and use it.")
+    else:
+        draw_next_step(
+            "the best known threshold is in use: mark more cases.", REVIEW_PAGE, "Review"
+        )
+
+
 def draw_marked(data: SpanMaterial) -> None:
     """Draw the numbers of cases whose wrong words people marked, by language."""
+    _draw_next_step(data)
+    draw_counts(
+        f"Here count {format_count(sum(row['Cases'] for row in data.rows), 'case')} whose wrong "
+        "words people marked, or said that none is wrong, and that are not held out."
+    )
     st.subheader("What people marked", anchor=False)
     show_problem(SPANS_PROBLEM)
     if not data.rows:
@@ -399,7 +425,7 @@ def _draw_kind(kind: ScoreKind, data: SpanMaterial, used: MarkingLevels) -> None
         )
         if whole.gain.low <= 0:
             st.caption("The gain may be chance: its interval reaches 0 or below.")
-    if fitted.n < FEW_CASES:
+    if fitted.n < MIN_CASES:
         st.caption(f"Only {fitted.n} cases: too few to be sure of any difference.")
     fits = {fit.language: fit for fit in (whole, *fitted.languages)}
     picked = whole

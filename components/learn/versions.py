@@ -13,7 +13,6 @@ import streamlit as st
 from components.app import login, state
 from components.app.state import StoredResult, find_result, store_result
 from components.widgets.charts import (
-    MIN_POINT_CASES,
     confusion_matrix_figure,
     loss_figure,
     reliability_figure,
@@ -43,6 +42,7 @@ from core.learning.retrain import (
     list_waiting_runs,
     rescore_runs,
 )
+from core.review.agreement import MIN_CASES
 from core.store import open_store
 from core.store.sqlite import ChangeMark
 from core.store.versions import SEED_VERSION, ClassifierVersion
@@ -92,7 +92,6 @@ MetricValues = dict[str, Any]
 GOT_RIGHT, GOT_WRONG = "got right", "got wrong"
 STILL_RIGHT, STILL_WRONG = "right as before", "wrong as before"
 CHANGE_SIDES = (GOT_RIGHT, GOT_WRONG, STILL_WRONG, STILL_RIGHT)
-FEW_CASES = 30
 VERSION_PAIR_PROBLEM = "retrain.pair.problem"
 MAX_EXPANDED_VERSIONS = 5
 ACTIVATION_PROBLEM = "retrain.activate.problem"
@@ -173,6 +172,8 @@ def _draw_figures(held: MetricValues, before: str, after: str, losses: list[list
         return
     st.markdown(_summarise_difference(held, n))
     draw_table(build_metric_rows(old, new, before, after), "retrain.metrics")
+    if new.get("balanced_accuracy") is None:
+        st.caption("All held-out cases have one label: balanced accuracy and AUROC need both.")
     with st.popover("What these figures mean", icon=":material/help:"):
         st.markdown(METRIC_MEANINGS)
     if words := format_ece_chance(new):
@@ -183,11 +184,11 @@ def _draw_figures(held: MetricValues, before: str, after: str, losses: list[list
         ("matrix.False", confusion_matrix_figure(new, after)),
     ]
     both = bins.get("before") or [], bins.get("after") or []
-    if any(entry.get("n", 0) >= MIN_POINT_CASES for entry in (*both[0], *both[1])):
+    if any(entry.get("n", 0) >= MIN_CASES for entry in (*both[0], *both[1])):
         charts.append(("reliability", reliability_figure(*both, (before, after))))
     elif both[0] or both[1]:
         st.caption(
-            f"Confidence is not drawn against right verdicts: no level has {MIN_POINT_CASES} "
+            f"Confidence is not drawn against right verdicts: no level has {MIN_CASES} "
             "held-out verdicts."
         )
     if len(losses) > 1:
@@ -201,7 +202,7 @@ def _draw_figures(held: MetricValues, before: str, after: str, losses: list[list
 def _summarise_difference(held: MetricValues, n: int) -> str:
     words = f"On **{format_count(n, 'held-out verdict')}**, trained on by neither."
     difference = held.get("difference")
-    if n < FEW_CASES:
+    if n < MIN_CASES:
         words += " Too few to be sure of any difference."
     elif difference and not any(difference.values()):
         words += " Balanced accuracy is the same."

@@ -5,24 +5,81 @@ from __future__ import annotations
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
 from components.app import state
-from components.widgets.controls import draw_table
-from components.widgets.wording import LABEL_WORDS, format_count
+from components.measure.summary import (
+    ADJUDICATION_PAGE,
+    REVIEW_PAGE,
+    draw_counts,
+    draw_next_step,
+)
+from components.widgets.controls import draw_choice_table, draw_table, open_run
+from components.widgets.wording import LABEL_WORDS, clip_text, format_count
 from core.review import agreement as stats
+from core.review.adjudication import rate_difference
+from core.review.people import can_see_answers
 from core.schema.records import Label
 from core.schema.reviews import Correction
 from core.store import open_store
+from core.store.review_queue import LABELS_DIFFER, MARKS_DIFFER
 from core.store.sqlite import ChangeMark
 
 MACHINE_NAME = "the machine"
-MAX_COMPARED_PEOPLE = 12
 MAX_CACHED_PROJECTS = 8  # projects
+MAX_LISTED_ROWS = 12  # rows; longer tables scroll
+ITEM_PAGES = {True: "pages/review/adjudicate_case.py", False: "pages/review/label.py"}  # by is_lead
+DIFFERENCE_WORDS = {LABELS_DIFFER: "label", MARKS_DIFFER: "only marked words or their kind"}
+COLUMN_HELP = {
+    "Labels differ": "Of the cases that both answered: those on which they gave different labels.",
+    "Only marks differ": (
+        "Of the cases with the same label: those on which they marked other words, another kind of "
+        "error, or labelled a statement differently."
+    ),
+    "Cohen's kappa": (
+        "Agreement on labels beyond chance: 1 is full, 0 is chance. The lowest come first."
+    ),
+    "F1 of marked characters": "Over the cases on which at least one of the two marked words.",
+    "Left unclear": "Cases on which the agent decided nothing. They count as differing.",
+}
+UNEVEN_WORDS = "only for equally many answers on every item; alpha holds for any"
 TableRows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class DifferingItem:
+    """A case on which two answers differ, and in what; `labels` are theirs."""
+
+    case_id: str
+    run_id: str | None
+    difference: int
+    labels: tuple[Label, Label]
+
+
+@dataclass(frozen=True)
+class AgreementTables:
+    """All tables, and the items behind them by who differs.
+
+    `judged` answers have a verdict beside them and `overturned` it. Of the cases not yet settled,
+    `open_labels` differ in labels and `open_marks` only in marks.
+    """
+
+    together: TableRows
+    pairs: TableRows
+    machine: TableRows
+    confusion: TableRows
+    agents: TableRows
+    judged: int
+    overturned: int
+    shared: int
+    open_labels: int
+    open_marks: int
+    differing: dict[tuple[str, str], list[DifferingItem]]
+    answered: dict[str, set[str]]
 
 
 def format_interval(
@@ -40,57 +97,169 @@ def draw_agreement() -> None:
     tables = _build_tables(str(state.home_folder()), project_id, state.get_answers_mark())
     if tables is None:
         st.info("Nobody has said anything yet: what people save on Review and on runs counts here.")
+        draw_next_step("answer the first cases.", REVIEW_PAGE, "Review")
         return
-    together, pairs, machine, confusion, agents, judged, overturned = tables
+    _draw_next_step(tables)
+    draw_counts(
+        f"Here count all answers, {tables.shared:,} of the cases with those of two people or more."
+    )
     st.subheader("Together", anchor=False)
-    if not together:
+    if not tables.together:
         st.caption("No item has answers of two people yet.")
-    _draw_table(together, "agreement.together")
-    _draw_table(pairs, "agreement.pairs", "In pairs")
-    if judged:
+    _draw_table(tables.together, "agreement.together")
+    _draw_table(tables.pairs, "agreement.pairs", "In pairs")
+    if tables.judged:
         st.subheader("People and the machine", anchor=False)
-        total = format_count(judged, "answer")
-        st.markdown(f"The machine was overturned in **{overturned} of {total}**.")
-    _draw_table(machine, "agreement.machine")
-    _draw_table(confusion, "agreement.confusion")
-    _draw_table(agents, "agreement.agents", "People and each agent")
+        total = format_count(tables.judged, "answer")
+        st.markdown(f"The machine was overturned in **{tables.overturned} of {total}**.")
+    _draw_table(tables.machine, "agreement.machine")
+    _draw_table(tables.confusion, "agreement.confusion")
+    _draw_table(tables.agents, "agreement.agents", "People and each agent")
     st.caption(
-        f"In brackets: 95% intervals over resampled items. Below {stats.MIN_ITEMS} items a figure "
+        f"In brackets: 95% intervals over resampled items. Below {stats.MIN_CASES} items a figure "
         "says little."
     )
+    _draw_items(project_id, tables)
+
+
+def _draw_next_step(tables: AgreementTables) -> None:
+    differing = tables.open_labels + tables.open_marks
+    if differing:
+        words = (
+            f"{format_count(differing, 'case')} {'differs' if differing == 1 else 'differ'}, "
+            f"{tables.open_labels} in the label and {tables.open_marks} only in marks: adjudicate "
+            f"{'it' if differing == 1 else 'them'}."
+        )
+        draw_next_step(words, ADJUDICATION_PAGE, "Adjudicate")
+    elif not tables.shared:
+        words = "no case has answers of two people: ask for more people per case."
+        draw_next_step(words, "pages/setup/project.py", "Project")
+    else:
+        draw_next_step("nothing is left to adjudicate: answer more cases.", REVIEW_PAGE, "Review")
+
+
+def _draw_items(project_id: str, tables: AgreementTables) -> None:
+    """Draw the items on which two differ; a click opens one.
+
+    Leads see all, others only those that they have answered themselves.
+    """
+    with state.open_store() as store:
+        person = state.get_person(store)
+        is_lead = store.projects.role_of(project_id, person) in ("lead", "admin")
+        is_shown = can_see_answers(store, project_id, person, is_settling=True)
+    known = tables.answered.get(person, set())
+    visible = {
+        pair: shown
+        for pair, items in tables.differing.items()
+        if (shown := [item for item in items if is_lead or item.case_id in known])
+    }
+    if not visible or not is_shown:
+        return
+    st.subheader("The items behind a figure", anchor=False)
+    pair = st.selectbox(
+        "Items on which these differ",
+        list(visible),
+        format_func=lambda pair: f"{pair[0]} · {pair[1]} ({len(visible[pair])})",
+        key="agreement.items.pair",
+    )
+    items = visible.get(pair) or next(iter(visible.values()))
+    with state.open_store() as store:
+        cases = {case.id: case for case in store.cases.several([item.case_id for item in items])}
+    one, other = pair
+    rows = [
+        {
+            "Claim": clip_text(cases[item.case_id].response, 200) if item.case_id in cases else "",
+            "They differ in": DIFFERENCE_WORDS[item.difference],
+            one: LABEL_WORDS[item.labels[0]],
+            other: LABEL_WORDS[item.labels[1]],
+        }
+        for item in items
+    ]
+    chosen = draw_choice_table(
+        rows,
+        f"agreement.items.{one}.{other}",
+        height=_choose_height(rows),
+        column_config={"Claim": st.column_config.TextColumn(width="large")},
+    )
+    st.caption("A click opens the item.")
+    if chosen is not None:
+        _open_item(items[chosen], is_lead=is_lead)
+
+
+def _open_item(item: DifferingItem, *, is_lead: bool) -> None:
+    with state.open_store() as store:
+        is_queued = store.queue.get(item.case_id) is not None
+    if is_queued or item.run_id is None:
+        st.switch_page(ITEM_PAGES[is_lead], query_params={"case": item.case_id})
+    open_run(item.run_id)
 
 
 @st.cache_resource(max_entries=MAX_CACHED_PROJECTS, show_spinner="Counting over all answers")
-def _build_tables(
-    home: str, project_id: str, mark: ChangeMark
-) -> tuple[TableRows, TableRows, TableRows, TableRows, TableRows, int, int] | None:
-    """Return the five tables, cached until a new answer; None if there are no answers.
-
-    The last two values count the answers that have a verdict, and those that overturned it.
-    """
+def _build_tables(home: str, project_id: str, mark: ChangeMark) -> AgreementTables | None:
+    """Return the tables, cached until a new answer; None if there are no answers."""
     with open_store(Path(home)) as store:
         corrections = store.corrections.newest_by_person(project_id)
         stances = store.queue_lists.stances(project_id)
         cases = {case_id: store.cases.get(case_id) for case_id in {c.case_id for c in corrections}}
+        truths = store.truths.labels(project_id)
     if not corrections:
         return None
     lengths = {case_id: len(case.response) for case_id, case in cases.items() if case is not None}
-    people = sorted({c.author for c in corrections})[:MAX_COMPARED_PEOPLE]
-    answers: dict[str, dict[str, str]] = defaultdict(dict)  # by case and person
-    marks: dict[str, dict[str, list[tuple[int, int]]]] = defaultdict(dict)
+    people = sorted({c.author for c in corrections})
+    by_case: dict[str, dict[str, Correction]] = defaultdict(dict)
     for each in corrections:
-        answers[each.case_id][each.author] = each.label
-        marks[each.case_id][each.author] = [(span.start, span.end) for span in each.spans]
+        by_case[each.case_id][each.author] = each
+    answers = {
+        case_id: {who: c.label for who, c in own.items()} for case_id, own in by_case.items()
+    }
+    marks = {
+        case_id: {who: [(span.start, span.end) for span in c.spans] for who, c in own.items()}
+        for case_id, own in by_case.items()
+    }
     judged = [c for c in corrections if c.machine_label is not None]
-    return (
+    differing = _list_differing(people, by_case)
+    shared = [own for own in by_case.values() if len(own) > 1]
+    settled = {case_id for case_id, truth in truths.items() if truth.basis == "settled"}
+    differences = Counter(
+        min(rate_difference(list(own.values())), LABELS_DIFFER)
+        for case_id, own in by_case.items()
+        if case_id not in settled
+    )
+    return AgreementTables(
         _compare_all(answers, marks, lengths),
-        _compare_pairs(people, answers, marks, lengths),
+        _compare_pairs(people, answers, marks, lengths, differing),
         _compare_machine(people, judged),
         _count_confusion(judged),
         _compare_agents(corrections, stances),
         len(judged),
         sum(c.label != c.machine_label for c in judged),
+        len(shared),
+        differences[LABELS_DIFFER],
+        differences[MARKS_DIFFER],
+        dict(sorted(differing.items(), key=lambda own: (MACHINE_NAME in own[0], -len(own[1])))),
+        {who: {c.case_id for c in corrections if c.author == who} for who in people},
     )
+
+
+def _list_differing(
+    people: Sequence[str], by_case: Mapping[str, Mapping[str, Correction]]
+) -> dict[tuple[str, str], list[DifferingItem]]:
+    """Return the items on which two people, or a person and the machine, differ, labels first."""
+    found: dict[tuple[str, str], list[DifferingItem]] = defaultdict(list)
+    for case_id, own in by_case.items():
+        for one, other in itertools.combinations(sorted(own), 2):
+            first, second = own[one], own[other]
+            if difference := min(rate_difference([first, second]), LABELS_DIFFER):
+                labels = (first.label, second.label)
+                found[one, other].append(DifferingItem(case_id, first.run_id, difference, labels))
+        for who, said in own.items():
+            if said.machine_label is not None and said.machine_label != said.label:
+                found[who, MACHINE_NAME].append(
+                    DifferingItem(
+                        case_id, said.run_id, LABELS_DIFFER, (said.label, said.machine_label)
+                    )
+                )
+    return {pair: sorted(items, key=lambda i: -i.difference) for pair, items in found.items()}
 
 
 def _compare_all(
@@ -108,8 +277,15 @@ def _compare_all(
             stats.measure_span_alpha(stats.count_marked_characters(marks, lengths)),
         ),
     ]
+    is_uneven = len(set(counts.sum(axis=1).tolist())) > 1
     return [
-        {"": words, "Agreement": _format_figure(figure), "Items": figure.n}
+        {
+            "": words,
+            "Agreement": UNEVEN_WORDS
+            if is_uneven and "Fleiss" in words
+            else _format_figure(figure),
+            "Items": figure.n,
+        }
         for words, figure in rows
     ]
 
@@ -119,44 +295,50 @@ def _compare_pairs(
     answers: stats.ItemAnswers,
     marks: stats.ItemMarks,
     lengths: dict[str, int],
+    differing: Mapping[tuple[str, str], Sequence[DifferingItem]],
 ) -> TableRows:
-    rows: TableRows = []
+    rows: list[tuple[stats.AgreementFigure, dict[str, Any]]] = []
     for one, other in itertools.combinations(people, 2):
-        first, second = stats.pair_labels(answers, one, other)
-        if first:
-            same = sum(a == b for a, b in zip(first, second, strict=True))
-            kappa = stats.measure_cohen_kappa(answers, one, other)
-            rows.append(
-                {
-                    "People": f"{one} · {other}",
-                    "Same answer": f"{same} of {len(first)}",
-                    "Cohen's kappa": _format_figure(kappa),
-                    "F1 of marked characters": _format_figure(
-                        stats.measure_marking_f1(marks, lengths, one, other)
-                    ),
-                }
-            )
-    return rows
+        kappa = stats.measure_cohen_kappa(answers, one, other)
+        if kappa.n:
+            counts = Counter(item.difference for item in differing.get((one, other), ()))
+            by_label = counts[LABELS_DIFFER]
+            cells = {
+                "People": f"{one} · {other}",
+                "Labels differ": f"{by_label} of {kappa.n}",
+                "Only marks differ": f"{counts[MARKS_DIFFER]} of {kappa.n - by_label}",
+                "Cohen's kappa": _format_figure(kappa),
+                "F1 of marked characters": _format_figure(
+                    stats.measure_marking_f1(marks, lengths, one, other)
+                ),
+            }
+            rows.append((kappa, cells))
+    return _sort_by_figure(rows)
+
+
+def _sort_by_figure(rows: list[tuple[stats.AgreementFigure, dict[str, Any]]]) -> TableRows:
+    """Return the rows' cells, the lowest figure first and those without one last."""
+    rows.sort(key=lambda row: (row[0].value is None, row[0].value or 0.0, -row[0].n))
+    return [cells for _, cells in rows]
 
 
 def _compare_machine(people: Sequence[str], judged: Sequence[Correction]) -> TableRows:
-    rows: TableRows = []
+    by_person: dict[str, list[Correction]] = defaultdict(list)
+    for each in judged:
+        by_person[each.author].append(each)
+    rows: list[tuple[stats.AgreementFigure, dict[str, Any]]] = []
     for person in people:
-        own = [c for c in judged if c.author == person]
-        if own:
+        if own := by_person[person]:
             both = {c.case_id: {person: c.label, MACHINE_NAME: c.machine_label or ""} for c in own}
-            same = sum(c.label == c.machine_label for c in own)
-            rows.append(
-                {
-                    "Person": person,
-                    "Same answer": f"{same} of {len(own)}",
-                    "Cohen's kappa": _format_figure(
-                        stats.measure_cohen_kappa(both, person, MACHINE_NAME)
-                    ),
-                    "Answered blind": sum(c.is_blind for c in own),
-                }
-            )
-    return rows
+            kappa = stats.measure_cohen_kappa(both, person, MACHINE_NAME)
+            cells = {
+                "Person": person,
+                "Labels differ": f"{sum(c.label != c.machine_label for c in own)} of {len(own)}",
+                "Cohen's kappa": _format_figure(kappa),
+                "Answered blind": sum(c.is_blind for c in own),
+            }
+            rows.append((kappa, cells))
+    return _sort_by_figure(rows)
 
 
 def _count_confusion(judged: Sequence[Correction]) -> TableRows:
@@ -179,29 +361,38 @@ def _compare_agents(
     for correction in corrections:
         for agent, stance in stances.get(correction.case_id, ()):
             pairs[agent].append((correction.label, stance))
-    return [
-        {
+    rows: list[tuple[stats.AgreementFigure, dict[str, Any]]] = []
+    for agent, labels in sorted(pairs.items()):
+        both = {str(n): {"": a, agent: b} for n, (a, b) in enumerate(labels)}
+        kappa = stats.measure_cohen_kappa(both, "", agent)
+        cells = {
             "Agent": agent,
-            "Same answer": f"{sum(a == b for a, b in labels)} of {len(labels)}",
-            "Cohen's kappa": _format_figure(
-                stats.measure_cohen_kappa(
-                    {str(n): {"": a, agent: b} for n, (a, b) in enumerate(labels)}, "", agent
-                )
-            ),
+            "Labels differ": f"{sum(a != b for a, b in labels)} of {len(labels)}",
+            "Left unclear": sum(said == "unclear" for _, said in labels),
+            "Cohen's kappa": _format_figure(kappa),
         }
-        for agent, labels in sorted(pairs.items())
-    ]
+        rows.append((kappa, cells))
+    return _sort_by_figure(rows)
 
 
 def _format_figure(figure: stats.AgreementFigure) -> str:
     if figure.value is None:
-        return "not defined" if figure.n else "–"
+        return "all answers are alike" if figure.n else "–"
     text = format_interval(figure.value, figure.low, figure.high)
     return text + (", too few to say" if figure.is_thin else "")
+
+
+def _choose_height(rows: TableRows) -> Any:
+    return "content" if len(rows) <= MAX_LISTED_ROWS else 420
 
 
 def _draw_table(rows: TableRows, key: str, title: str = "") -> None:
     if rows and title:
         st.subheader(title, anchor=False)
     if rows:
-        draw_table(rows, key)
+        columns = {
+            name: st.column_config.Column(help=words)
+            for name, words in COLUMN_HELP.items()
+            if name in rows[0]
+        }
+        draw_table(rows, key, height=_choose_height(rows), column_config=columns)

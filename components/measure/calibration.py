@@ -14,11 +14,12 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from components.app import state
+from components.measure.summary import REVIEW_PAGE, draw_counts, draw_next_step
 from components.run.verdict import NO_PAST_VERDICTS, PastVerdicts
 from components.widgets.charts import (
     HALLUCINATED_COLOR,
-    MIN_POINT_CASES,
     NEUTRAL_COLOR,
+    SHARE_RANGE,
     SUPPORTED_COLOR,
     style_figure,
 )
@@ -31,6 +32,7 @@ from components.widgets.wording import (
     format_time,
 )
 from core.learning import track_record as past
+from core.review.agreement import MIN_CASES
 from core.review.queue_ranking import (
     LIMIT_KIND,
     MAX_ERROR_RATE,
@@ -69,6 +71,7 @@ GROUP_HELP = (
     "else."
 )
 
+NUMBERS_HEIGHT = -0.06  # below the shares, so that no point covers a number
 DOTTED_LINE = {"color": NEUTRAL_COLOR, "dash": "dot", "width": 1}
 INTERVAL_SHADE = "rgba(2, 132, 199, 0.16)"  # SUPPORTED, visible on light and dark pages
 WAIT_SECONDS = 0.2
@@ -98,15 +101,17 @@ def plot_levels(levels: Sequence[tuple[float, past.WilsonShare]]) -> go.Figure:
     figure.add_scatter(
         name="numbers: how many were looked at",
         x=[confidence for confidence, _ in levels],
-        y=[0.04] * len(levels),
+        y=[NUMBERS_HEIGHT] * len(levels),
         text=[f"{share.n}" for _, share in levels],
         mode="text",
         hoverinfo="skip",
     )
     figure.add_shape(type="line", x0=0.5, y0=0.5, x1=1, y1=1, line=DOTTED_LINE)
     figure.update_layout(title="Said and right")
-    figure.update_xaxes(title="stated confidence", range=[0.48, 1.05], tickformat=".0%")
-    figure.update_yaxes(title="were right", range=[0, 1.05], tickformat=".0%")
+    figure.update_xaxes(title="stated confidence", range=[0.48, 1.03], tickformat=".0%")
+    figure.update_yaxes(
+        title="were right", range=[2 * NUMBERS_HEIGHT, SHARE_RANGE[1]], tickformat=".0%"
+    )
     return style_figure(figure, height=360)
 
 
@@ -114,7 +119,7 @@ def plot_risk(
     points: Sequence[past.ThresholdPoint], wanted: float | None, chosen: past.ThresholdPoint | None
 ) -> go.Figure:
     """Plot the error rate by share answered, most confident first; `chosen` is the one in use."""
-    drawn = [point for point in points if point.wrong.n >= MIN_POINT_CASES] or list(points[-1:])
+    drawn = [point for point in points if point.wrong.n >= MIN_CASES] or list(points[-1:])
     x = [point.answered for point in drawn]
     rates = [point.wrong.value for point in drawn]
     ends = [point.wrong.interval for point in drawn]
@@ -146,10 +151,11 @@ def plot_risk(
             marker={"color": HALLUCINATED_COLOR, "symbol": "diamond", "size": 12},
         )
     figure.update_layout(title="Answered and wrong")
-    figure.update_xaxes(title="share of verdicts answered", range=[0, 1.02], tickformat=".0%")
-    seen = [high for share, (_, high) in zip(x, ends, strict=True) if share >= 0.2]
-    top = max([everything, wanted or 0.0, *rates, *seen])
-    figure.update_yaxes(title="wrong", range=[0, min(1.0, 1.1 * top) or 1.0], tickformat=".0%")
+    figure.update_xaxes(
+        title="share of verdicts answered", range=list(SHARE_RANGE), tickformat=".0%"
+    )
+    top = max([wanted or 0.0, *highs, chosen.wrong.value if chosen else 0.0])
+    figure.update_yaxes(title="wrong", range=[-0.05 * top, 1.1 * top], tickformat=".0%")
     return style_figure(figure, height=360)
 
 
@@ -433,6 +439,8 @@ def draw_calibration() -> None:
         active = store.versions.active()
     if record is None or not record.groups:
         st.info(NOTHING_ANSWERED)
+        draw_next_step("answer cases.", REVIEW_PAGE, "Review")
+        draw_counts("Here counts none of them yet.")
         _draw_rates(project, policy, [], is_lead=role in ("lead", "admin"))
         return
     group = _draw_choice(record, (active, project.roster))
@@ -442,13 +450,37 @@ def draw_calibration() -> None:
     )
     home = str(state.home_folder())
     figures = _compute_figures(home, project.id, marks, group, rates, record.groups[group])
-    _draw_past(figures)
     limit = policy.limit(*group) if policy else None
+    _draw_next_step(figures, policy, limit)
+    draw_counts(
+        f"Here count {format_count(figures.right.n, 'verdict')} by classifier {group[0]} and "
+        f"{escape_markdown(format_roster(group[1], short=True))}, on decided cases, each text "
+        "once; left out are cases left unclear and those that the classifier was trained on."
+    )
+    _draw_past(figures)
     _draw_plots(figures, project.error_rate, limit)
     _draw_rates(project, policy, figures.limits, is_lead=role in ("lead", "admin"))
     if policy is not None:
         since = f"{format_time(chosen[0].at)} by {chosen[0].by}" if chosen else ""
         _draw_in_use(policy.wanted, limit, figures.limits[0][1].n, since)
+
+
+def _draw_next_step(
+    figures: CalibrationFigures, policy: AutomationPolicy | None, limit: ConfidenceLimit | None
+) -> None:
+    n = figures.right.n
+    if n < MIN_CASES:
+        words = f"answer {MIN_CASES - n} more of these verdicts: shares are shown from {MIN_CASES}."
+        draw_next_step(words, REVIEW_PAGE, "Review")
+    elif policy is None:
+        draw_next_step("set a target error rate below, so that sure verdicts need no person.")
+    elif limit is None or figures.limits[0][1].n > limit.n:
+        draw_next_step("fit the limit again below: answers came since.")
+    elif limit.threshold is None:
+        draw_next_step("answer more verdicts, for the target to hold.", REVIEW_PAGE, "Review")
+    else:
+        words = "the limit holds: answer verdicts drawn at random, to see that it stays so."
+        draw_next_step(words, REVIEW_PAGE, "Review")
 
 
 def _draw_choice(record: past.TrackRecord, default: tuple[str, str]) -> tuple[str, str]:
@@ -517,7 +549,7 @@ def _build_level_row(number: int, band: Sequence[AnsweredVerdict]) -> dict[str, 
 
 def _describe_share(share: past.WilsonShare) -> tuple[str, str]:
     """Return the share and the bounds of its interval; of few verdicts only the count."""
-    if share.n < past.MIN_VERDICTS:
+    if share.is_thin:
         return f"{share.right} of {share.n}", ""
     low, high = share.interval
     return format_percent(share.value), f"{100 * low:.0f} and {100 * high:.0f}%"
@@ -551,7 +583,7 @@ def _draw_past(figures: CalibrationFigures) -> None:
     st.subheader("By level", anchor=False)
     draw_table(figures.table, "confidence.levels")
     st.caption(
-        f"“Between” is a 95% interval. Of fewer than {past.MIN_VERDICTS} verdicts only the count "
+        f"“Between” is a 95% interval. Of fewer than {MIN_CASES} verdicts only the count "
         "is shown: a share would say little."
     )
 
@@ -559,14 +591,14 @@ def _draw_past(figures: CalibrationFigures) -> None:
 def _draw_plots(
     figures: CalibrationFigures, wanted: float | None, limit: ConfidenceLimit | None
 ) -> None:
-    if figures.right.n < MIN_POINT_CASES:
-        st.caption(f"Charts are drawn from {MIN_POINT_CASES} reviewed verdicts on.")
+    if figures.right.n < MIN_CASES:
+        st.caption(f"Charts are drawn from {MIN_CASES} reviewed verdicts on.")
         return
     left, right = st.columns(2)
-    drawn = [(mean, share) for mean, share in figures.levels if share.n >= MIN_POINT_CASES]
+    drawn = [(mean, share) for mean, share in figures.levels if share.n >= MIN_CASES]
     inside = sum(low <= mean <= high for mean, s in drawn for low, high in [s.interval])
     thin = len(figures.levels) - len(drawn)
-    words = f"{format_count(thin, 'level')} of fewer than {MIN_POINT_CASES} verdicts not drawn."
+    words = f"{format_count(thin, 'level')} of fewer than {MIN_CASES} verdicts not drawn."
     if drawn:
         left.plotly_chart(plot_levels(drawn), key="confidence.said", width="stretch")
         left.caption(

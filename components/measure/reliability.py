@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,13 @@ from components.measure.reliability_agents import (
     draw_pairs,
     load_figures,
 )
+from components.measure.summary import (
+    ADJUDICATION_PAGE,
+    REVIEW_PAGE,
+    draw_counts,
+    draw_next_step,
+)
 from components.widgets.charts import (
-    MIN_POINT_CASES,
     AccuracyInterval,
     forest_figure,
     judge_risk_figure,
@@ -42,19 +48,21 @@ from core.learning.agent_answers import (
     name_agents,
 )
 from core.learning.debate_worth import DebateWorth, WorthStep
+from core.learning.learned_consensus import CONSENSUS_RECORD_KIND, describe_missing_cases
 from core.learning.metrics import MetricEstimate
 from core.learning.reliability import MAX_AUDITS as MOST_AUDITS
 from core.learning.reliability import (
     AgentRecord,
     AuditRecord,
-    SharePosterior,
     ToolRate,
     ToolRates,
     measure_tools,
 )
 from core.learning.track_record import WilsonShare
+from core.review.agreement import MIN_CASES
 from core.schema.reviews import format_category
 from core.store import open_store
+from core.store.review_queue import ItemFilter
 from core.store.sqlite import ChangeMark
 from core.tools.registry import load_tools
 
@@ -108,9 +116,14 @@ AGENT_HELP: dict[str, str] = {
         "once. Those that it left unclear and those that it decided make up all of them."
     ),
     "Decided": "Cases that it called supported or hallucinated: the shares beside count these.",
+    "Right of all": "Of all its cases: those it decided as people did. Left unclear is not right.",
     "Right": (
         "Of the cases that the agent decided: how often it said what people decided. In brackets: "
-        "95% credible interval (Beta posterior)."
+        "95% interval (Wilson)."
+    ),
+    "Balanced": (
+        "Balanced accuracy where it decided: the mean of the last two shares. A constant answer "
+        "has 0.5, however many cases are hallucinated."
     ),
     "Always hallucinated": (
         "How often the one word “hallucinated” would have been right on the same cases. An agent "
@@ -146,7 +159,6 @@ NOTHING_DECIDED = (
 
 MAX_CACHED_PROJECTS = 4  # projects
 ALIGNMENT_COMMAND = "python -m core.evaluation.alignment --model PROVIDER/MODEL"
-MIN_DEBATES = 30
 DEBATE_PART_WORDS = {"debaters": "Debaters' turns", "judge": "Judge", "others": "All other roles"}
 MAX_PLOTTED_AGENTS = 20
 MAX_THEORY_AGENTS = 25
@@ -178,9 +190,7 @@ def _draw_tools() -> None:
     )
     judged = [rate for rate in rates.tools if rate.label_right.n]
     if judged:
-        lines = [
-            _build_interval(r.tool, to_posterior(r.label_right), r.always.value) for r in judged
-        ]
+        lines = [_build_interval(r.tool, r.label_right, r.always.value) for r in judged]
         _draw_forest(lines, "How often each tool's label is right", "reliability.tools.figure")
     tools = load_tools()
     draw_table(
@@ -219,15 +229,10 @@ def _build_tool_row(rate: ToolRate) -> dict[str, Any]:
         "Where it was meant": where_meant,
         "Found / nothing / off / failed": " / ".join(outcomes),
         "Seconds a call": f"{rate.seconds / rate.calls:.2f}" if rate.calls else "–",
-        "Its label is right": format_posterior(to_posterior(rate.label_right)),
+        "Its label is right": format_wilson_share(rate.label_right),
         "Always hallucinated": f"{rate.always.value:.2f}" if rate.always.n else "–",
-        "The statement is right in the end": format_posterior(to_posterior(rate.statement_right)),
+        "The statement is right in the end": format_wilson_share(rate.statement_right),
     }
-
-
-def to_posterior(share: WilsonShare) -> SharePosterior:
-    """Return the share in the form that the other tables use."""
-    return SharePosterior(share.value, *share.interval, share.right, share.n)
 
 
 def _draw_reasons(project_id: str, data: ReliabilityFigures) -> None:
@@ -342,13 +347,13 @@ def _draw_debate_worth(worth: DebateWorth) -> None:
 def format_debate_finding(worth: DebateWorth) -> str:
     """Return the finding: the verdict's lead over one agent, and over all agents' first turns."""
     alone, openings = worth.steps[:2]
-    if alone.lead is None or alone.paired < MIN_DEBATES:
+    if alone.lead is None or alone.paired < MIN_CASES:
         return (
-            f"Too few cases to say ({alone.paired}; from {MIN_DEBATES} on a difference can be "
+            f"Too few cases to say ({alone.paired}; from {MIN_CASES} on a difference can be "
             "judged)."
         )
     lead = _describe_lead(alone, "its first speaker alone")
-    if openings.lead is None or openings.paired < MIN_DEBATES:
+    if openings.lead is None or openings.paired < MIN_CASES:
         return lead
     return f"{lead} {_describe_lead(openings, 'the majority of all first turns, without a debate')}"
 
@@ -367,7 +372,7 @@ def _build_step_row(step: WorthStep) -> dict[str, str]:
     share, lead = step.accuracy, "–"
     if step.step != "verdict" and step.lead is not None:
         lead = f"{format_interval(step.lead, step.low, step.high, sign='+')}, n={step.paired}"
-    right = f"{format_interval(share.mean, share.low, share.high)}, n={share.n}" if share.n else "–"
+    right = f"{format_interval(share.value, *share.interval)}, n={share.n}" if share.n else "–"
     return {
         "Step of a run": STEP_WORDS[step.step],
         "Right": right,
@@ -381,13 +386,15 @@ def draw_reliability() -> None:
     project_id, data = load_figures()
     if not data.records:
         st.info(NOTHING_DECIDED, icon=":material/info:")
+        draw_next_step("answer cases.", REVIEW_PAGE, "Review")
         _draw_tools()
         return
     newest = f" These are the {MAX_DECIDED_RUNS:,} newest runs; older ones are left out."
-    st.caption(
-        f"{format_count(len(data.table.rows), 'case')} that people decided, "
-        f"{format_count(len(data.rows), 'run')} over them. What was "
-        "settled counts, else the newest answer; cases that people left unclear do not. People "
+    _draw_next_step(project_id, data)
+    draw_counts(
+        f"Here count {format_count(len(data.table.rows), 'case')} that people decided, each text "
+        f"once, and {format_count(len(data.rows), 'run')} over them. Cases that "
+        "people left unclear do not count. People "
         "look first at cases where agents are unsure, so an agent may do better on all of them."
         + (newest if len(data.rows) == MAX_DECIDED_RUNS else "")
     )
@@ -401,10 +408,29 @@ def draw_reliability() -> None:
     draw_consensus(project_id, data)
 
 
+def _draw_next_step(project_id: str, data: ReliabilityFigures) -> None:
+    if lacking := describe_missing_cases(data.rows):
+        draw_next_step(f"weights can be learned after {lacking}.", REVIEW_PAGE, "Review")
+        return
+    with state.open_store() as store:
+        differing = store.queue.count(project_id, ItemFilter(differ=True), ("open",), time.time())
+        is_used = bool(store.learned.choices(CONSENSUS_RECORD_KIND, project_id))
+    if differing:
+        words = f"people differ on {format_count(differing, 'case')}, which may count otherwise."
+        draw_next_step(words, ADJUDICATION_PAGE, "Adjudicate")
+    elif not is_used:
+        draw_next_step("learn how much each agent counts, at the foot of this page, and use it.")
+    else:
+        draw_next_step("answer more cases, and learn the weights again.", REVIEW_PAGE, "Review")
+
+
 def _draw_agents(data: ReliabilityFigures) -> None:
     st.subheader("Each agent", anchor=False)
-    best = sorted(data.records, key=lambda r: (r.accuracy.is_thin, -r.accuracy.mean))
-    lines = [_build_interval(data.words[r.agent], r.accuracy, r.always) for r in best]
+    best = sorted(data.records, key=lambda r: (r.accuracy.is_thin, -r.accuracy.value))
+    lines = [
+        _build_interval(_name_with_unclear(data.words[r.agent], r.unclear), r.accuracy, r.always)
+        for r in best
+    ]
     _draw_forest(lines, "How often each agent is right", "reliability.agents.figure")
     draw_table(
         [_build_agent_row(data.words[r.agent], r) for r in best],
@@ -421,13 +447,23 @@ def _build_agent_row(words: str, record: AgentRecord) -> dict[str, object]:
         "Cases": record.n,
         "Left unclear": record.unclear,
         "Decided": record.accuracy.n,
-        "Right": format_posterior(record.accuracy),
+        "Right of all": f"{record.accuracy.right} of {record.n}",
+        "Right": format_wilson_share(record.accuracy),
+        "Balanced": _format_balanced(record),
         "Always hallucinated": "–" if record.always is None else f"{record.always:.2f}",
-        "Finds hallucinated": format_posterior(record.sensitivity),
-        "Passes supported": format_posterior(record.specificity),
+        "Finds hallucinated": format_wilson_share(record.sensitivity),
+        "Passes supported": format_wilson_share(record.specificity),
         "Model": agent.model or ("built in" if agent.rules else "not known"),
         "Rules": agent.rules or "–",
     }
+
+
+def _format_balanced(record: AgentRecord) -> str:
+    """Return the balanced accuracy, or which label is missing for it."""
+    if record.balanced is not None:
+        few = record.sensitivity.is_thin or record.specificity.is_thin
+        return f"{record.balanced:.2f}" + (", too few" if few else "")
+    return "only hallucinated cases" if record.sensitivity.n else "only supported cases"
 
 
 def _draw_kinds(data: ReliabilityFigures) -> None:
@@ -454,44 +490,60 @@ def _draw_kinds(data: ReliabilityFigures) -> None:
         st.caption("The agent has decided no case of which this is known.")
         return
     is_error = dimension == "category"
+    names = [format_category(r.kind) if is_error else r.kind for r in kinds]
     lines = [
-        _build_interval(
-            f"{format_category(record.kind) if is_error else record.kind} (n={record.accuracy.n})",
-            record.accuracy,
-            record.always,
-        )
-        for record in kinds
+        _build_interval(_name_with_unclear(name, record.unclear), record.accuracy, record.always)
+        for name, record in zip(names, kinds, strict=True)
     ]
     title = f"{data.words[agent]}: {CASE_DIMENSIONS[dimension].lower()}"
     _draw_forest(lines, title, "reliability.kinds.figure")
-    words = "The share of a kind with few cases is pulled towards the agent's share over all cases."
+    draw_table(
+        [
+            {
+                "Kind": name,
+                "Cases": record.accuracy.n + record.unclear,
+                "Left unclear": record.unclear,
+                "Right": format_wilson_share(record.accuracy),
+            }
+            for name, record in zip(names, kinds, strict=True)
+        ],
+        "reliability.kinds",
+        column_config=make_column_help({"Right": AGENT_HELP["Right"]}),
+    )
+    words = "Each kind's share and interval come from its own cases alone."
     if is_error:
         words += " These are hallucinated responses only, by what people marked in them."
     st.caption(escape_markdown(words))
 
 
-def _build_interval(name: str, share: SharePosterior, always: float | None) -> AccuracyInterval:
-    return AccuracyInterval(name, share.mean, share.low, share.high, share.n, always)
+def _name_with_unclear(name: str, unclear: int) -> str:
+    return f"{name}, {unclear} left unclear" if unclear else name
+
+
+def _build_interval(name: str, share: WilsonShare, always: float | None) -> AccuracyInterval:
+    return AccuracyInterval(name, share.value, *share.interval, share.n, always)
 
 
 def _draw_forest(lines: Sequence[AccuracyInterval], title: str, key: str) -> None:
-    """Draw the shares of enough cases, and say which have too few to be drawn."""
-    drawn = [line for line in lines if line.n >= MIN_POINT_CASES]
+    """Draw the shares of enough cases, and say how many have too few to be drawn."""
+    drawn = [line for line in lines if line.n >= MIN_CASES]
     if drawn:
         figure = forest_figure(drawn[:MAX_PLOTTED_AGENTS], title)
         st.plotly_chart(figure, key=key, width="stretch")
-    if thin := [f"{line.name} ({line.n})" for line in lines if line.n < MIN_POINT_CASES]:
-        names = escape_markdown(", ".join(thin))
-        st.caption(f"{title}: fewer than {MIN_POINT_CASES} decided cases are not drawn: {names}.")
+    if len(drawn) < len(lines):
+        st.caption(
+            f"{escape_markdown(title)}: {len(lines) - len(drawn)} of {len(lines)} decided fewer "
+            f"than {MIN_CASES} cases and are not drawn; the table has their counts."
+        )
 
 
-def format_posterior(share: SharePosterior) -> str:
+def format_wilson_share(share: WilsonShare) -> str:
     """Return text such as “0.61 (0.40 to 0.79), n=31”; of too few cases only the count."""
     if not share.n:
         return "–"
     if share.is_thin:
         return f"{share.right} of {share.n}, too few"
-    return f"{format_interval(share.mean, share.low, share.high)}, n={share.n:,}"
+    return f"{format_interval(share.value, *share.interval)}, n={share.n:,}"
 
 
 def draw_theory() -> None:
@@ -518,7 +570,7 @@ def _draw_majority(data: theory.MeasuredAgents | None) -> None:
     st.subheader("More agents", anchor=False)
     if data is None:
         st.caption(
-            f"Nothing is measured yet: that takes {theory.MIN_AGENT_CASES} decided cases with "
+            f"Nothing is measured yet: that takes {MIN_CASES} decided cases with "
             f"two agents' "
             "first words, some right and some wrong. The sliders begin at made-up values."
         )
@@ -587,7 +639,7 @@ def _draw_judge(data: theory.DebateInformation | None) -> None:
         format_information(data)
         if data
         else "Too few cases to say whether debate added information: that takes "
-        f"{theory.MIN_DEBATED_CASES} decided cases on which at least two debaters spoke, ten of "
+        f"{MIN_CASES} decided cases on which at least two debaters spoke, ten of "
         "each label."
     )
     start = round(min(0.49, max(0.01, data.base.value)), 2) if data else DEFAULT_RISK

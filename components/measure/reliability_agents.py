@@ -32,7 +32,6 @@ from core.learning.agent_answers import (
 from core.learning.debate_worth import DebateWorth, measure_debate_worth
 from core.learning.reliability import (
     KIND_OF_ROW,
-    MIN_POSTERIOR_CASES,
     AgentPair,
     AgentRecord,
     AnswerTable,
@@ -43,6 +42,7 @@ from core.learning.reliability import (
     measure_agent_records,
     measure_pairs,
 )
+from core.review.agreement import MIN_CASES
 from core.runtime.errors import ConfigError
 from core.store import open_store
 from core.store.sqlite import ChangeMark
@@ -236,7 +236,7 @@ def _compute_figures(home: str, project_id: str, mark: ChangeMark) -> Reliabilit
         records=tuple(agent_records),
         words=name_agents(table.agents),
         kinds={
-            (r.agent, kind): tuple(measure_agent_by_kind(table, r, kind))
+            (r.agent, kind): tuple(measure_agent_by_kind(table, r.agent, kind))
             for r in agent_records
             for kind in KIND_OF_ROW
         },
@@ -499,7 +499,7 @@ def draw_pairs(data: ReliabilityFigures) -> None:
     figure = pair_heatmap_figure([names[agent.key] for agent in data.paired], cells)
     st.plotly_chart(figure, key="reliability.pairs.figure", width="stretch")
     st.caption(
-        f"Pairs with fewer than {MIN_POSTERIOR_CASES} cases in common stay empty, as do those "
+        f"Pairs with fewer than {MIN_CASES} cases in common stay empty, as do those "
         f"whose better one "
         "made no error. Unclear counts as not right."
     )
@@ -521,7 +521,7 @@ def _explain_no_pairs(pairs_found: Sequence[AgentPair]) -> str:
     spotless = sum(pair.reduction is None for pair in pairs_found if not pair.is_thin)
     reasons = []
     if thin:
-        reasons.append(f"{thin} spoke on fewer than {MIN_POSTERIOR_CASES} of the same cases")
+        reasons.append(f"{thin} spoke on fewer than {MIN_CASES} of the same cases")
     if spotless:
         reasons.append(f"in {spotless} the better one made no error that another could make up for")
     return (

@@ -9,6 +9,7 @@ import functools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import streamlit as st
 
@@ -25,10 +26,11 @@ from components.widgets.annotation_editors import (
 )
 from components.widgets.controls import draw_button, show_problem, store_problem
 from components.widgets.wording import LABEL_WORDS, clip_text, escape_markdown, format_time
+from core.documents.quotes import find_absent_words
 from core.review.adjudication import record_correction
 from core.review.people import can_see_answers
 from core.runtime.errors import InputError, ReviewError
-from core.schema.records import Case, Label, PersonRole, Project, Run, new_id
+from core.schema.records import Case, Label, PersonRole, Project, Run, Span, new_id
 from core.schema.reviews import (
     Correction,
     GoldAnswer,
@@ -46,8 +48,24 @@ RATING_WORDS: dict[str, str] = {
     "coherence": "Coherence: does it hold together?",
     "consistency": "Consistency: does it keep to its sources?",
 }
+USUAL_REASONS: dict[Label, tuple[str, str, str]] = {
+    "supported": (
+        "The sources say so.", "The sources say the same in other words.",
+        "The machine misread the response.",
+    ),
+    "hallucinated": (
+        "The sources say otherwise.", "The sources do not say so.",
+        "The machine overlooked wrong words.",
+    ),
+    "unclear": (
+        "The sources do not decide it.", "It can be read in two ways.",
+        "The sources contradict each other.",
+    ),
+}  # fmt: skip
+REASON_KEYS = ("Alt+7", "Alt+8", "Alt+9")
 ENTRY_SEPARATOR = "|"  # separates the newest right answer and correction on Adjudicate
 SUPPORTING_CATEGORY = "supports"  # the category of a box that confirms the response
+ITEM_OVER = "review.go"  # the item on Label was answered or passed on: the next one follows
 ANSWER_LABELS: tuple[Label, ...] = ("supported", "hallucinated", "unclear")
 
 
@@ -87,28 +105,46 @@ def withdraw_answer(correction: Correction, asked_id: str) -> None:
 @st.fragment
 def _draw_editor(target: form.CorrectionTarget, agrees: bool) -> None:
     """Draw the span editor; its changes are kept in the draft."""
+    _draw_words(target)
+    marked = form.get_marked(form.make_form_key(target.id), target.offered)
+    if agrees and any(mark.status == "suggested" for mark in marked.marks):
+        st.caption("Saving accepts the suggestions that are still open.")
+
+
+def _draw_words(target: form.CorrectionTarget, likely: tuple[int, int] | None = None) -> None:
+    """Draw the response to mark; where it is alone on the page, it takes the answer's keys too."""
     key = form.make_form_key(target.id)
 
     def changed(marked: SpanEditorState) -> None:
-        st.session_state[f"{key}.marked"] = marked
+        if st.session_state.get(f"{key}.taken") == marked:
+            return  # Streamlit may report one edit twice when a fragment reruns the page
+        st.session_state[f"{key}.taken"] = st.session_state[f"{key}.marked"] = marked
         if marked.did == "accept_all":
             st.session_state[f"{key}.accepted_all"] = True
+        if target.is_alone and marked.label:
+            choose_label(target, marked.label)
+        elif target.is_alone:
+            st.session_state[f"{key}.label"] = None
         form.save_draft(target.id)
+        if marked.did == "save" and marked.label:
+            save_correction(target, marked.label)
 
     marked = form.get_marked(key, target.offered)
+    chosen: Label | None = st.session_state.get(f"{key}.label")
     categories = target.words | {m.category: format_category(m.category) for m in marked.marks}
     draw_span_editor(
         target.case.response,
-        marked,
+        replace(marked, label=chosen or ""),
         categories,
         changed,
         key=f"{key}.editor",
         language=target.case.language,
         none_words="No single word is wrong",
         instead_words="should say, if you know it",
+        labels=ANSWER_LABELS if target.is_alone else (),
+        likely=likely,
+        seconds=time.time() - st.session_state.get(f"{key}.began", time.time()),
     )
-    if agrees and any(mark.status == "suggested" for mark in marked.marks):
-        st.caption("Saving accepts the suggestions that are still open.")
 
 
 def _draw_quote(target: form.CorrectionTarget) -> None:
@@ -167,6 +203,8 @@ def get_newest_entry(store: Store, target: form.CorrectionTarget) -> str:
 def save_correction(target: form.CorrectionTarget, chosen: Label) -> None:
     """Append the correction; on a problem or conflict the form keeps what was typed."""
     key = form.make_form_key(target.id)
+    if f"{key}.label" not in st.session_state:
+        return  # a second click: the first one has saved it
 
     def build(store: Store, person: str) -> Correction:
         correction = _build_correction(target, chosen, person)
@@ -312,15 +350,30 @@ def _build_correction(target: form.CorrectionTarget, chosen: Label, person: str)
     if target.told == "hallucinated":  # agreeing accepts open suggestions
         marked = form.accept_suggestions(marked)
     in_one_go = st.session_state.get(f"{key}.accepted_all") or marked.did == "accept_all"
+    accepted = form.list_accepted_spans(marked, target.case, target.offered, person)
+    reason = correction.reason
+    if not reason and needs_reason(target, chosen):
+        reason = _describe_marks(accepted)
     return replace(
         correction,
-        spans=tuple(
-            dict.fromkeys(form.list_accepted_spans(marked, target.case, target.offered, person))
-        ),
+        spans=tuple(dict.fromkeys(accepted)),
+        reason=correction.reason
+        or (_describe_marks(accepted) if needs_reason(target, chosen) else ""),
         rejected=tuple(form.list_rejected_spans(marked, target.offered)),
         is_unmarked=marked.none,
         accepted_all=bool(in_one_go) and form.has_accepted_all(marked, target.offered),
     )
+
+
+def needs_reason(target: form.CorrectionTarget, chosen: Label) -> bool:
+    """Return True if the answer overturns the verdict that the person was shown."""
+    return target.told not in (None, chosen)
+
+
+def _describe_marks(spans: Sequence[Span]) -> str:
+    """Return the reason that marked words are; "" without any."""
+    words = (f"“{clip_text(s.text, 60)}” ({format_category(s.category)})" for s in spans)
+    return f"Wrong words: {', '.join(words)}" if spans else ""
 
 
 def _read_field(key: str, name: str) -> str:
@@ -336,7 +389,7 @@ def _describe_use(correction: Correction, target: form.CorrectionTarget) -> str:
     judgement = target.progress.judgement
     if judgement is None or judgement.label == "unclear" or not judgement.text:
         return "The judge reached no verdict here, so there is no text to learn from."
-    return "It will count at the next retraining."
+    return "It counts at the next retraining, if enough people answer and agree on it."
 
 
 def _draw_more(target: form.CorrectionTarget) -> None:
@@ -438,23 +491,92 @@ def draw_judgement(target: form.CorrectionTarget) -> None:
         _draw_outdated_draft(target, newer)
         return
     with st.container(horizontal=True):
-        for number, label in enumerate(ANSWER_LABELS, start=1):
-            words = ("Agree: " if label == target.told else "It is ") + LABEL_WORDS[label].lower()
-            keys, shortcut = f"{key}.choose.{label}", f"Alt+{number}"
-            draw_button(words, keys, choose_label, target, label, shortcut=shortcut)
+        _draw_choices(target)
     chosen = st.session_state.get(f"{key}.label")
-    drafts.watch_fields(
-        f"{key}.watch",
-        {name: f"{key}.{name}" for name in form.TEXT_FIELDS},
-        lambda texts: form.save_typed_texts(target.id, texts),
-        focus=f"{key}.reason" if chosen in ANSWER_LABELS else "",
-        stamp=float(st.session_state.get(f"{key}.stamp") or 0.0),
-        shortcuts="".join(str(number) for number in range(1, len(ANSWER_LABELS) + 1)),
-    )
+    _watch_fields(target, focus=f"{key}.reason" if chosen in ANSWER_LABELS else "")
     if chosen in ANSWER_LABELS:
         _draw_form(target, chosen)
     elif problem := st.session_state.pop(f"{key}.problem", ""):
         st.error(escape_markdown(problem))
+
+
+def _draw_choices(target: form.CorrectionTarget) -> None:
+    """Draw a button for each label, the chosen one strong."""
+    key = form.make_form_key(target.id)
+    for number, label in enumerate(ANSWER_LABELS, start=1):
+        words = ("Agree: " if label == target.told else "It is ") + LABEL_WORDS[label].lower()
+        strong: dict[str, Any] = {}
+        if target.is_alone:  # its keys are letters too
+            words = f"{'Agree' if label == target.told else LABEL_WORDS[label]} ({label[0]})"
+            is_chosen = st.session_state.get(f"{key}.label") == label
+            strong = {"type": "primary" if is_chosen else "secondary"}
+        keys, shortcut = f"{key}.choose.{label}", f"Alt+{number}"
+        draw_button(words, keys, choose_label, target, label, shortcut=shortcut, **strong)
+
+
+def _watch_fields(target: form.CorrectionTarget, focus: str = "") -> None:
+    """Keep what is being typed; `focus` is the field that a chosen label leads to."""
+    key = form.make_form_key(target.id)
+    drafts.watch_fields(
+        f"{key}.watch",
+        {name: f"{key}.{name}" for name in form.TEXT_FIELDS},
+        lambda texts: form.save_typed_texts(target.id, texts),
+        focus=focus,
+        stamp=float(st.session_state.get(f"{key}.stamp") or 0.0),
+        shortcuts="" if target.is_alone else "123",
+    )
+
+
+@st.fragment
+def draw_label_form(target: form.CorrectionTarget, own: Sequence[Correction]) -> None:
+    """Draw the response to mark, open from the start, the answer's fields, and Save in view."""
+    key = form.make_form_key(target.id)
+    if st.session_state.get(ITEM_OVER):
+        st.rerun()  # on to the next item
+    st.session_state.pop(f"{key}.taken", None)
+    form.restore_draft(target)
+    if (newer := _find_newer_answer(target)) is not None:
+        _draw_outdated_draft(target, newer)
+        return
+    if own and f"{key}.label" not in st.session_state:
+        form.fill_from_correction(target, own[-1], own[-1].id, is_draft=False)
+    st.session_state.setdefault(f"{key}.began", time.time())
+    texts = [source.text for source in form.load_case_sources(target.case)]
+    _draw_words(target, find_absent_words(target.case.response, texts))
+    show_problem(f"{key}.problem")
+    _draw_case_conflict(target)
+    chosen = st.session_state.get(f"{key}.label")
+    if chosen in ANSWER_LABELS:
+        _draw_reason(target, chosen)
+        if chosen == "hallucinated":
+            _draw_paste(target)
+        _draw_rest(target)
+    _watch_fields(target)
+    with st.container(horizontal=True, key="label-answer"):  # app.css keeps it in view
+        _draw_choices(target)
+        save = functools.partial(_save_chosen, target)
+        draw_button("Save", f"{key}.save", save, type="primary", shortcut="Ctrl+Enter")
+        if chosen in ANSWER_LABELS:
+            draw_button("Discard", f"{key}.discard", _start_over, target, type="tertiary")
+
+
+def _save_chosen(target: form.CorrectionTarget) -> None:
+    """Save the answer, or say that there is none yet."""
+    key = form.make_form_key(target.id)
+    if (chosen := st.session_state.get(f"{key}.label")) in ANSWER_LABELS:
+        save_correction(target, chosen)
+    else:
+        st.session_state[f"{key}.problem"] = "Expected an answer, found none; choose one first."
+
+
+def _start_over(target: form.CorrectionTarget) -> None:
+    """Empty the form; where its editor stays on the page, the browser is told so."""
+    key = form.make_form_key(target.id)
+    revision = form.get_marked(key, target.offered).revision
+    form.discard_draft(target.id)
+    if target.is_alone:  # the browser takes over only what is newer than its own
+        suggestions = form.make_suggestions(target.offered)
+        st.session_state[f"{key}.marked"] = SpanEditorState(revision + 1, suggestions)
 
 
 def _find_newer_answer(target: form.CorrectionTarget) -> Correction | None:
@@ -484,7 +606,7 @@ def _draw_outdated_draft(target: form.CorrectionTarget, newer: Correction) -> No
     )
     with st.container(horizontal=True):
         draw_button("Take up the draft", f"{key}.outdated.resume", _resume_draft, target)
-        draw_button("Discard the draft", f"{key}.outdated.drop", form.discard_draft, target.id)
+        draw_button("Discard the draft", f"{key}.outdated.drop", _start_over, target)
 
 
 def _resume_draft(target: form.CorrectionTarget) -> None:
@@ -518,36 +640,69 @@ def choose_label(target: form.CorrectionTarget, label: Label) -> None:
 def _draw_form(target: form.CorrectionTarget, chosen: Label) -> None:
     """Draw the fields; until saved they outlive leaving or reloading the page."""
     key = form.make_form_key(target.id)
-    needed = ""
-    if target.corrects:
-        needed = "correct the right answer so far"
-    elif target.told not in (None, chosen):
-        needed = "overturn the verdict"
     with st.container(border=True):
         intro = "The right answer is" if target.settles else "You say"
         st.markdown(f"{intro}: **{LABEL_WORDS[chosen].lower()}**")
         show_problem(f"{key}.problem")
-        label = f"Reason ({f'needed to {needed}' if needed else 'if you like'})"
-        st.text_area(
-            label, key=f"{key}.reason", height=68, **form.draft_field_options(target.id, "reason")
-        )
+        _draw_reason(target, chosen)
         if chosen == "hallucinated":
             _draw_editor(target, target.told == chosen)
-            with st.expander("Mark words by pasting them", icon=":material/content_paste:"):
-                _draw_quote(target)
-        label = "The right answer, if you know it"
-        st.text_area(
-            label, key=f"{key}.answer", height=68, **form.draft_field_options(target.id, "answer")
-        )
-        if not target.settles:
-            _draw_more(target)
-        draw_conflict(
-            target.case.id,
-            key,
-            functools.partial(_save_after, target),
-            functools.partial(form.discard_draft, target.id),
-        )
+            _draw_paste(target)
+        _draw_rest(target)
+        _draw_case_conflict(target)
         keys = {"type": "primary", "shortcut": "Ctrl+Enter"}
         with st.container(horizontal=True):
             draw_button("Save", f"{key}.save", save_correction, target, chosen, **keys)
-            draw_button("Discard", f"{key}.discard", form.discard_draft, target.id)
+            draw_button("Discard", f"{key}.discard", _start_over, target)
+
+
+def _draw_reason(target: form.CorrectionTarget, chosen: Label) -> None:
+    """Draw the reason; one that is needed may be marked words, or one of the usual reasons."""
+    key = form.make_form_key(target.id)
+    label = "Reason (needed to correct the right answer so far)"
+    if not target.corrects:
+        label = "Reason (if you like)"
+    if is_needed := needs_reason(target, chosen):
+        marks = "marked words, " if chosen == "hallucinated" else ""
+        label = f"Reason to overturn the verdict: {marks}a usual one, or your own words"
+    st.text_area(
+        label, key=f"{key}.reason", height=68, **form.draft_field_options(target.id, "reason")
+    )
+    if not is_needed:
+        return
+    with st.container(horizontal=True):
+        for words, keys in zip(USUAL_REASONS[chosen], REASON_KEYS, strict=True):
+            name = f"{key}.usual.{keys[-1]}"
+            draw_button(words, name, _take_reason, target, words, shortcut=keys, type="tertiary")
+
+
+def _take_reason(target: form.CorrectionTarget, words: str) -> None:
+    """Put a usual reason into the field, where it can be changed."""
+    st.session_state[f"{form.make_form_key(target.id)}.reason"] = words
+    form.save_draft(target.id, "reason")
+
+
+def _draw_paste(target: form.CorrectionTarget) -> None:
+    with st.expander("Mark words by pasting them", icon=":material/content_paste:"):
+        _draw_quote(target)
+
+
+def _draw_rest(target: form.CorrectionTarget) -> None:
+    """Draw the right answer and the switch for more fields."""
+    st.text_area(
+        "The right answer, if you know it",
+        key=f"{form.make_form_key(target.id)}.answer",
+        height=68,
+        **form.draft_field_options(target.id, "answer"),
+    )
+    if not target.settles:
+        _draw_more(target)
+
+
+def _draw_case_conflict(target: form.CorrectionTarget) -> None:
+    draw_conflict(
+        target.case.id,
+        form.make_form_key(target.id),
+        functools.partial(_save_after, target),
+        functools.partial(_start_over, target),
+    )

@@ -519,9 +519,13 @@ def restore_draft(target: CorrectionTarget) -> None:
 
 
 def fill_from_correction(
-    target: CorrectionTarget, correction: Correction, newest_seen: str
+    target: CorrectionTarget, correction: Correction, newest_seen: str, *, is_draft: bool = True
 ) -> None:
-    """Fill the form as it was when the correction was saved."""
+    """Fill the form as it was when the correction was saved; it is a draft then, or only shown."""
+    key = make_form_key(target.id)
+    marked = restore_correction_marks(correction, target.offered)
+    # An editor that is on the page takes over only what is newer than its own.
+    revision = get_marked(key, target.offered).revision + 1
     values = {
         "label": correction.label,
         "began": time.time(),
@@ -532,12 +536,13 @@ def fill_from_correction(
         "sure": correction.sure,
         "accepted_all": correction.accepted_all,
         **asdict(correction.ratings),
-        "marked": restore_correction_marks(correction, target.offered),
+        "marked": replace(marked, revision=revision),
         "evidence": {"": correction.evidence} if correction.evidence else {},
         "boxes": group_boxes_by_image(correction.boxes),
     }
-    _set_fields(make_form_key(target.id), values)
-    save_draft(target.id)
+    _set_fields(key, values)
+    if is_draft:
+        save_draft(target.id)
 
 
 def _set_fields(key: str, values: dict[str, Any]) -> None:

@@ -11,12 +11,15 @@ import streamlit as st
 
 from components.app import state
 from components.app.frame import draw_page_title, draw_shortcut_list
+from components.check.history import draw_earlier_decisions
 from components.measure.calibration import load_past_verdicts
 from components.review.answer_versions import draw_difference, draw_versions, list_versions
 from components.review.comments import draw_comments
 from components.review.correction import (
+    ITEM_OVER,
     draw_answers,
     draw_judgement,
+    draw_label_form,
     get_newest_entry,
     withdraw_answer,
 )
@@ -40,6 +43,7 @@ from components.review.review_queue import (
     narrow_view,
     open_next_item,
 )
+from components.review.source_pane import draw_source_pane, list_verdict_quotes
 from components.run.debate import draw_debate
 from components.run.evidence import draw_evidence
 from components.run.run_view import load_classifier_card, load_run
@@ -85,12 +89,14 @@ HANDLING_WORDS: dict[str, str] = {
     "imported": "imported it",
 }
 REVIEW_KEYS: dict[str, str] = {
-    "Alt+1, Alt+2, Alt+3": "say that it is supported, hallucinated, unclear",
+    "s, h, u": "supported, hallucinated, unclear; Alt+1, Alt+2, Alt+3 from within a field",
+    "n, arrows, 1 to 9": "the next number, other words; mark them (it is hallucinated then)",
+    "Alt+7, Alt+8, Alt+9": "a usual reason, where the verdict is overturned",
     "Ctrl+Enter": "save and go on to the next item",
     "Alt+Z": "take back what was saved, skipped or flagged last",
     "Ctrl+Space": "skip the item",
     "Alt+F": "flag it for a lead",
-    "Tab": "from field to field; the words of the response are one, with keys of its own",
+    "Tab": "from field to field; the words of the response are the first, and have the focus",
     "? in the words": "the keys that mark words",
 }
 ADJUDICATION_KEYS: dict[str, str] = {
@@ -190,11 +196,9 @@ def _draw_saved() -> None:
         case = store.cases.get(last.get("case", ""))
     if case is None:
         return
-    left, right = st.columns([4, 1], vertical_alignment="center")
     did = f"Saved: {LABEL_WORDS[said.label].lower()}" if said else last["did"].capitalize()
-    left.caption(f"{did}, “{escape_markdown(clip_text(case.response, 80))}”")
-    with right:
-        draw_button("Undo", "review.undo", _undo, case.id, said, icon="undo", shortcut="Alt+Z")
+    st.caption(f"{did}, “{escape_markdown(clip_text(case.response, 60))}”", width="content")
+    draw_button("Undo", "review.undo", _undo, case.id, said, icon="undo", shortcut="Alt+Z")
 
 
 def _undo(case_id: str, said: Correction | None) -> None:
@@ -215,7 +219,7 @@ def draw_item(case_id: str) -> None:
     """Draw the item, claiming it first if it is open; one that cannot be claimed is read-only."""
     if reopened := st.session_state.pop("review.back", ""):
         st.switch_page(LABEL_PAGE, query_params={"case": reopened})
-    is_over = st.session_state.pop("review.go", False)
+    is_over = st.session_state.pop(ITEM_OVER, False)
     if is_over:
         open_next_item(st.session_state.get("review.wanted", NO_ITEM_FILTER))
     with state.open_store() as store:
@@ -223,51 +227,70 @@ def draw_item(case_id: str) -> None:
         project = state.get_project(store)
         case = store.cases.get(case_id) if item and item.project_id == project.id else None
     draw_page_title("Label", claim=case.response if case else "")
-    draw_link(QUEUE_PAGE, "The queue", "arrow_back")
-    _draw_saved()
+    mine = _claim_item(case.id) if case and not is_over else None
+    with st.container(horizontal=True, vertical_alignment="center", key="label-head"):
+        draw_link(QUEUE_PAGE, "The queue", "arrow_back")
+        if mine is not None:
+            _draw_progress(project)
+            _draw_ways_out(mine)
+        _draw_saved()
     if is_over:
         return
     if item is None or case is None:
         st.info("There is no item at this link in the queue of this project.")
         return
     show_problem("review.problem")
-    _draw_open(item, case, project)
+    _draw_open(item, case, project, mine)
 
 
-def _draw_open(item: QueueItem, case: Case, project: Project) -> None:
-    mine = _claim_item(case.id)
+def _draw_progress(project: Project) -> None:
+    """Draw how much of the queue is done, and a clock of this item."""
+    with state.open_store() as store:
+        counts = store.queue.counts(project.id, build_queue_rules(project), time.time())
+    total = sum(counts[name] for name in ("pending", "done", "flagged", "adjudicated"))
+    st.caption(f"**{counts['done'] + counts['adjudicated']} of {total}** reviewed", width="content")
+
+
+def _draw_open(item: QueueItem, case: Case, project: Project, mine: Assignment | None) -> None:
     loaded = load_run(item.run_id) if item.run_id else None
     run, progress = (loaded[0], loaded[2]) if loaded else (None, RunState())
     with state.open_store() as store:
         corrections = store.corrections.of_case(case.id) if mine else []
     own = [each for each in corrections if mine and each.author == mine.person]
     is_blind = project.is_blind and not own  # an answer given, the machine's view may be shown
-    if mine is not None:
-        _draw_assignment(mine, is_blind)
-        draw_shortcut_list(REVIEW_KEYS, "review.keys", case.id)
-    if case.question:
-        st.caption(f"Question: {escape_markdown(case.question)}")
-    draw_html(render_marked_text(case.response, []))
-    if not is_blind and run is not None and progress.verdict is not None:
-        draw_verdict(
-            progress, load_classifier_card(progress.classifier), load_past_verdicts(run, progress)
-        )
-        _draw_protocol_labels(run)
-        draw_link("pages/check/run.py", "Its run", "open_in_new", run=run.id)
-    if mine is not None:
-        _draw_answer(
-            CorrectionTarget(run, case, progress, is_blind, is_alone=True), own, mine, project
-        )
-    tabs = st.tabs(["Evidence"] if is_blind or run is None else ["Evidence", "Debate"])
     # Quoted passages and wrong statements would reveal the verdict too.
     shown = replace(progress, turns=[], judgement=None, verdict=None) if is_blind else progress
-    with tabs[0]:
+    if case.question:
+        st.caption(f"Question: {escape_markdown(case.question)}")
+    words, sources = st.columns([11, 9])
+    with sources:
+        draw_source_pane(case, () if is_blind else list_verdict_quotes(progress))
+    target = CorrectionTarget(run, case, progress, is_blind, is_alone=True)
+    with words:
+        if mine is None:
+            draw_html(render_marked_text(case.response, []))
+        else:
+            _draw_answer(target, own, mine, project)
+    if mine is not None:
+        if not is_blind:
+            draw_earlier_decisions(case)
+        _draw_others(target, own, mine, project, is_blind)
+    names = ["Evidence"] if is_blind or run is None else ["Verdict", "Evidence", "Debate"]
+    tabs = dict(zip(names, st.tabs(names), strict=True))
+    with tabs["Evidence"]:
         draw_evidence(shown, f"review.{case.id}.evidence")
         if run is None:
             st.caption("Nobody has checked it here: mark words of its sources under “More”.")
-    if len(tabs) > 1:
-        with tabs[1]:
-            draw_debate(progress, f"review.{case.id}.debate")
+    if run is None or is_blind:
+        return
+    with tabs["Verdict"]:
+        if progress.verdict is not None:
+            card = load_classifier_card(progress.classifier)
+            draw_verdict(progress, card, load_past_verdicts(run, progress))
+            _draw_protocol_labels(run)
+        draw_link("pages/check/run.py", "Its run", "open_in_new", run=run.id)
+    with tabs["Debate"]:
+        draw_debate(progress, f"review.{case.id}.debate")
 
 
 def _draw_protocol_labels(run: Run) -> None:
@@ -289,16 +312,32 @@ def _draw_answer(
 ) -> None:
     with state.open_store() as store:
         suggestions = tuple(store.golds.suggestions(target.case.id))
+    target = replace(
+        target, after=_finish_item, suggestions=suggestions, categories=project.categories
+    )
+    draw_label_form(target, own)
+
+
+def _draw_others(
+    target: CorrectionTarget,
+    own: list[Correction],
+    mine: Assignment,
+    project: Project,
+    is_blind: bool,
+) -> None:
+    """Draw what is known of the item besides its form: answers, its right answer, its history."""
+    with state.open_store() as store:
         golds = store.golds.of_case(target.case.id)
         is_lead = store.projects.role_of(project.id, mine.person) in ("lead", "admin")
         is_open = can_see_answers(store, project.id, mine.person) and (is_lead or bool(own))
         entries = _list_history(store, target.case.id, only="" if is_open else mine.person)
-    if not target.is_blind:
+    if mine.state == "claimed":
+        st.caption(f"Why this one: {escape_markdown(format_item_reason(mine.why, is_blind))}.")
+    else:
+        st.caption(f"You have {mine.state} it; you may answer again.")
+    if not is_blind:
         draw_right_answer(golds)
     draw_answers(own, mine.person, target.id)
-    draw_judgement(
-        replace(target, after=_finish_item, suggestions=suggestions, categories=project.categories)
-    )
     draw_comments(target.case)
     _draw_history(entries)
     if is_lead:
@@ -322,12 +361,9 @@ def _claim_item(case_id: str) -> Assignment | None:
         return None
 
 
-def _draw_assignment(mine: Assignment, is_blind: bool) -> None:
-    if mine.state != "claimed":
-        st.caption(f"You have {mine.state} it; you may answer again.")
-        return
-    st.caption(f"Why this one: {escape_markdown(format_item_reason(mine.why, is_blind))}.")
-    with st.container(horizontal=True):
+def _draw_ways_out(mine: Assignment) -> None:
+    """Draw the buttons that pass an item on, and the list of keys."""
+    if mine.state == "claimed":
         for became, words, icon, keys in (
             ("skipped", "Skip", "skip_next", "Ctrl+Space"),
             ("flagged", "Flag for a lead", "flag", "Alt+F"),
@@ -335,6 +371,7 @@ def _draw_assignment(mine: Assignment, is_blind: bool) -> None:
             key = f"review.{became}"
             draw_button(words, key, _pass_on, mine.case_id, became, icon=icon, shortcut=keys)
         _draw_reasoned_flag(mine.case_id)
+    draw_shortcut_list(REVIEW_KEYS, "review.keys", mine.case_id)
 
 
 def _draw_reasoned_flag(case_id: str) -> None:
@@ -357,14 +394,14 @@ def _pass_on(case_id: str, became: Literal["skipped", "flagged"]) -> None:
             store.queue.end(case_id, person, became, now)
             store.handlings.add(QueueEvent(case_id, person, now, became, reason))
         st.session_state["review.last"] = {"case": case_id, "did": became}
-        st.session_state["review.go"] = True
+        st.session_state[ITEM_OVER] = True
 
 
 def _finish_item(store: Store, correction: Correction) -> None:
     """End the assignment in the transaction that saves the answer; the next item follows."""
     store.queue.end(correction.case_id, correction.author, "submitted", correction.at)
     st.session_state["review.last"] = {"case": correction.case_id, "correction": correction.id}
-    st.session_state["review.go"] = True
+    st.session_state[ITEM_OVER] = True
 
 
 def draw_adjudication(case_id: str) -> None:

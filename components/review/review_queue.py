@@ -39,10 +39,12 @@ from core.schema.records import CATEGORY_WORDS, Project
 from core.schema.reviews import AssignmentState, ItemState, QueueItem, format_category
 from core.store import Store
 from core.store.review_queue import (
+    DISPUTED_STATES,
     NO_ITEM_FILTER,
     RANDOM_REASON,
     ItemFilter,
     QueueRules,
+    build_disputed_filter,
     explain_item,
 )
 from core.store.sqlite import ChangeMark
@@ -60,6 +62,7 @@ AGE_LIMITS = {
     "a month": 30 * DAY_SECONDS,
 }
 PAGE_SIZE = 25
+ROW_HEIGHT, MAX_CLAIM_CHARS = 64, 95  # pixels and characters of three lines
 MAX_PEOPLE_PER_ITEM = 20
 MAX_HOLD_MINUTES = 480
 MAX_CATEGORY_CHARS = 40  # characters
@@ -79,6 +82,7 @@ LIST_STATES: dict[str, tuple[ItemState, ...]] = {
     "flagged": ("flagged",),
     "settled": ("adjudicated",),
 }
+DISPUTED = "disputed"
 SETTLE_PAGE = "pages/review/adjudicate_case.py"
 AdjudicationView = tuple[ItemFilter, tuple[ItemState, ...]]
 ADJUDICATION_VIEWS: dict[str, AdjudicationView] = {
@@ -185,9 +189,9 @@ def _draw_page(
     if not rows:  # others have answered these items meanwhile
         st.session_state[page] = 1
         st.rerun()
-    widths = {"Claim": 250, "Why": 200, "Differences": 260}
+    widths = {"Claim": 236, "Why": 190, "Checked by": 100, "They differ in": 260}
     columns = {name: st.column_config.TextColumn(width=width) for name, width in widths.items()}
-    chosen = draw_choice_table(rows, f"{key}.{first}", column_config=columns)
+    chosen = draw_choice_table(rows, f"{key}.{first}", column_config=columns, row_height=ROW_HEIGHT)
     if (pages := -(-total // PAGE_SIZE)) > 1:
         st.pagination(pages, key=page)
     if chosen is not None:
@@ -275,7 +279,7 @@ def draw_progress() -> None:
     with state.open_store() as store:
         project, person = state.get_project(store), state.get_person(store)
         _fill_queue(store, project.id, now)
-        state.get_reordering().ask(store, project.id, project.people_each)
+        state.get_queue_ranker().ask(store, project.id, project.people_each)
         counts = store.queue.counts(project.id, build_queue_rules(project), now)
         mine = store.queue.counts_of(project.id, person)
     total = sum(counts[name] for name in ("pending", "done", "flagged", "adjudicated"))
@@ -341,7 +345,8 @@ def open_next_item(wanted: ItemFilter) -> None:
         with state.open_store() as store:
             project, person = state.get_project(store), state.get_person(store)
             rules = build_queue_rules(project)
-            state.get_reordering().ask(store, project.id, project.people_each)  # for the next claim
+            # For the next claim.
+            state.get_queue_ranker().ask(store, project.id, project.people_each)
             with store.writing():
                 store.projects.require(project.id, person, "annotator", "review")
                 done = sum(store.queue.counts_of(project.id, person).values())
@@ -361,7 +366,7 @@ def draw_nothing_left(wanted: ItemFilter) -> None:
     matching = " that matches these filters" if is_filtered else ""
     with state.open_store() as store:
         project, person = state.get_project(store), state.get_person(store)
-        skipped = store.queue.counts_of(project.id, person)["skipped"]
+        mine = store.queue.counts_of(project.id, person)
         is_lead = store.projects.role_of(project.id, person) in ("lead", "admin")
         to_settle = sum(
             store.queue.count(project.id, *ADJUDICATION_VIEWS[name], time.time())
@@ -371,13 +376,18 @@ def draw_nothing_left(wanted: ItemFilter) -> None:
     with st.container(horizontal=True):
         if is_filtered:
             draw_link(QUEUE_PAGE, "Clear the filters", "filter_alt_off", filters=NO_FILTERS)
-        if skipped:
+        if skipped := mine["skipped"]:
             words = f"Look again at the {format_count(skipped, 'item')} you skipped"
             draw_link(QUEUE_PAGE, words, "skip_next", show="I skipped")
         if to_settle and is_lead:
             words = f"Adjudicate {format_count(to_settle, 'case')}"
             draw_link("pages/review/adjudicate.py", words, "gavel")
+        if mine["submitted"]:
+            draw_link(QUEUE_PAGE, "Look at what you submitted", "history", show="I submitted")
+        draw_link("pages/review/agreement.py", "See how far people agree", "handshake")
         if is_lead:
+            draw_link("pages/setup/exchange.py", "Import cases", "input")
+            draw_link("pages/setup/project.py", "Ask more people about each item", "group_add")
             draw_link("pages/learn/retrain.py", "Learn from the answers", "model_training")
         draw_link("pages/check/new.py", "Check something new", "add")
 
@@ -420,7 +430,7 @@ def _narrow_to_person(
 
 def _build_cells(project: Project, store: Store, item: QueueItem) -> dict[str, Any]:
     case, is_blind = store.cases.get(item.case_id), project.is_blind
-    cells: dict[str, Any] = {"Claim": clip_text(case.response if case else "", 200)}
+    cells: dict[str, Any] = {"Claim": clip_text(case.response if case else "", MAX_CLAIM_CHARS)}
     if not is_blind:
         cells["The machine"] = _format_label(item)
         cells["Likely hallucinated"] = "" if item.p is None else f"{item.p:.0%}"
@@ -465,19 +475,23 @@ def draw_adjudication_list() -> None:
     if not may_settle:
         st.info(LEADS_SETTLE)
         return
+    all_views: dict[str, AdjudicationView] = {
+        DISPUTED: (build_disputed_filter(project), DISPUTED_STATES),
+        **ADJUDICATION_VIEWS,
+    }
     sync_address(
         "settling",
-        {"show": {name: name for name in ADJUDICATION_VIEWS}, WORDS_FIELD: {}, **ANSWER_CHOICES},
+        {"show": {name: name for name in all_views}, WORDS_FIELD: {}, **ANSWER_CHOICES},
         show_key="settling.view",
     )
     shown = st.container()
     wanted = draw_answer_filters("settling", NO_ITEM_FILTER, shows_answers=True)
     st.session_state["settling.wanted"] = wanted
-    views = {name: narrow_view(view, wanted) for name, view in ADJUDICATION_VIEWS.items()}
+    views = {name: narrow_view(view, wanted) for name, view in all_views.items()}
     with state.open_store() as store:
         counts = {name: store.queue.count(project.id, *view, now) for name, view in views.items()}
     if not st.session_state.get("settling.view"):
-        first = next((name for name, count in counts.items() if count), "people differ")
+        first = next((name for name in ADJUDICATION_VIEWS if counts[name]), "people differ")
         st.session_state["settling.view"] = first
     name = shown.segmented_control(
         "Show",
@@ -514,9 +528,9 @@ def _build_settling_cells(store: Store, item: QueueItem) -> dict[str, Any]:
     case = store.cases.get(item.case_id)
     answers = store.corrections.newest_of_case(item.case_id)
     cells = {
-        "Claim": clip_text(case.response if case else "", 200),
+        "Claim": clip_text(case.response if case else "", MAX_CLAIM_CHARS),
         "People": ", ".join(f"{each.author}: {LABEL_SIGNS[each.label]}" for each in answers),
-        "Differences": format_difference(find_difference(answers)) or "–",
+        "They differ in": format_difference(find_difference(answers)) or "–",
         "The machine": _format_label(item),
     }
     if item.state == "flagged":

@@ -35,7 +35,7 @@ from components.widgets.wording import (
     format_duration,
     format_label,
     format_label_probability,
-    format_place,
+    format_source,
 )
 from core.pipeline.audit_steps import READING_TOOLS, SEARCH_TOOL
 from core.schema.events import LabelRevision, MemoryEntry, ToolOutcome, ToolUse
@@ -312,7 +312,7 @@ def render_memory(memory: MemoryEntry, passages: Sequence[Passage], shown: Seque
     places_above: dict[str, None] = {}
     quotes: list[Html] = []
     for passage in passages[:MAX_PASSAGES]:
-        place = format_place(passage)
+        place = format_source(passage)
         if is_already_shown(passage.text, shown):
             places_above[place] = None
         else:

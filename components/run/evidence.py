@@ -29,7 +29,7 @@ from components.widgets.wording import (
     clip_text,
     escape_markdown,
     format_percent,
-    format_place,
+    format_source,
 )
 from core.documents.library import load_file_bytes
 from core.documents.quotes import relocate_words
@@ -127,7 +127,7 @@ def draw_place_button(
     """Draw a button that opens the place in its source; `sign` and `about` say how it was found."""
     quote = f"“{clip_text(place.text, 60)}” " if place.text and is_quoted else ""
     if st.button(
-        escape_markdown(f"{sign} {quote}{format_place(place)}".strip()),
+        escape_markdown(f"{sign} {quote}{format_source(place)}".strip()),
         key=key,
         icon=":material/find_in_page:",
         help=f"{about.capitalize()}. Show it in its source" if about else "Show it in its source",
@@ -155,7 +155,7 @@ class SourceView:
 
 def load_source_view(place: SourcePlace) -> SourceView:
     """Return how the place is shown in its source, if the signed-in person may see that."""
-    view = SourceView(format_place(place))
+    view = SourceView(format_source(place))
     with state.open_store() as store:
         may_see = state.can_see_source(store, place.source_id.removesuffix(DESCRIPTION_SUFFIX))
         source = store.readings.get(place.source_id, place.source) if may_see else None
@@ -173,7 +173,7 @@ def load_source_view(place: SourcePlace) -> SourceView:
     page = next((p.number for p in reversed(source.pages) if p.start <= start), None)
     view = replace(
         view,
-        words=format_place(replace(place, page=page)),
+        words=format_source(replace(place, page=page)),
         before=source.text[max(0, start - CONTEXT_CHARS) : start],
         text=source.text[start:end],
         after=source.text[end : end + CONTEXT_CHARS],

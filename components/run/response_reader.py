@@ -50,7 +50,7 @@ from components.widgets.wording import (
     format_label,
     format_label_probability,
     format_percent,
-    format_place,
+    format_source,
 )
 from core.runtime.errors import InputError
 from core.schema.events import SoftLabel
@@ -151,8 +151,8 @@ def list_reader_marks(progress: RunState) -> list[ReaderMark]:
         ReaderMark(s.start, s.end, s.p, s.category, describe_span(s), False, s.quote)
         for s in progress.spans
     ]
-    places = {(mark.start, mark.end) for mark in marks}
-    dropped = [span for span in progress.proposed if (span.start, span.end) not in places]
+    kept = [(mark.start, mark.end) for mark in marks]
+    dropped = [span for span in progress.proposed if (span.start, span.end) not in kept]
     marks += [
         ReaderMark(s.start, s.end, s.p, s.category, describe_span(s), True, s.quote)
         for s in dropped
@@ -162,7 +162,7 @@ def list_reader_marks(progress: RunState) -> list[ReaderMark]:
     return marks + [
         ReaderMark(s.start, s.end, s.p, UNKNOWN_KIND, format_percent(s.p), True)
         for s in scored
-        if s.p >= MIN_SHOWN_P and (s.start, s.end) not in places
+        if s.p >= MIN_SHOWN_P and not any(start <= s.start and s.end <= end for start, end in kept)
     ]
 
 
@@ -265,7 +265,7 @@ def _dump_row(row: ReaderRow, before: str, gravity: int, marks: Sequence[ReaderM
         "lines": row.lines,
         "marks": row.marks,
         "pieces": cut_pieces(row, marks),
-        "places": [(format_place(place), how, place.text) for place, how in row.places],
+        "places": [(format_source(place), how, place.text) for place, how in row.places],
         "before": before,
         "gravity": gravity,
     }
@@ -345,7 +345,9 @@ def draw_reader(
         data=text
         | to_plain(reader)
         | {
+            "key": key,
             "source": _load_source(rows, reader, key),
+            "problem": st.session_state.get(f"{key}.problem", ""),
             "saved": "saved" if is_saved else "not saved yet" if reader.labels else "",
             "categories": [],
             "locked": not is_over,
@@ -508,9 +510,10 @@ def build_statement_correction(
 ) -> Correction:
     """Return a correction with these labels, and with the other fields of the person's `own` one.
 
-    The machine's marks in wrong statements are accepted only if every wrong statement has one:
-    marks that lack some of the wrong words would teach that those are right. Raises InputError: the
-    label of the response does not follow from those of some statements.
+    The machine's marks in statements that the person agrees are wrong become the person's, once no
+    statement is open; in those that the machine called right, its marks are accepted only if no
+    wrong statement lacks one. What lacks marks is not learned from (`Correction.lacks_marks`).
+    Raises InputError: the label of the response does not follow from those of some statements.
     """
     label = combine_statement_labels(labels.values())
     missing = [row for row in rows if row.is_checkable and row.id not in labels]
@@ -526,10 +529,11 @@ def build_statement_correction(
         "", target.run.id if target.run else None, target.case.id, "", 0, label
     )
     spans = [s for s in base.spans or offered if any(row.overlaps(s) for row in wrong)]
-    if not base.spans and (
-        missing or not all(any(row.overlaps(s) for s in spans) for row in wrong)
-    ):
-        spans = []
+    if not base.spans and not all(any(row.overlaps(s) for s in spans) for row in wrong):
+        agreed = [row for row in wrong if row.machine == "hallucinated"]
+        spans = [s for s in spans if any(row.overlaps(s) for row in agreed)]
+    if not base.spans and missing:
+        spans = []  # what nobody labelled may be wrong too
     rejected = [
         span
         for span in offered

@@ -15,7 +15,7 @@ import streamlit as st
 
 from components.app import state
 from components.measure.calibration import load_past_verdicts
-from components.report import REPORT_FORMATS
+from components.report import REPORT_FORMATS, write_report
 from components.review.correction import draw_corrections
 from components.run.audit import draw_audit, draw_audit_so_far, has_audit, list_link_targets
 from components.run.corrected_text import draw_corrected_text
@@ -63,6 +63,7 @@ from components.widgets.wording import (
     format_protocol,
     format_roster,
     format_time,
+    make_file_name,
 )
 from core.baseline.wording import capitalise
 from core.debate.signals import AgentAccuracy, DebateSignal, find_signals, format_record_name
@@ -199,20 +200,16 @@ def load_past_records(project_id: str) -> PastRecords:
 def count_past_records(home: Path, project_id: str, known: dict[str, AgentAnswers]) -> PastRecords:
     """Return debaters' records by agent (and seat if two share one); of equal names the larger."""
     from core.learning.agent_answers import DEBATER, load_decided_runs
-    from core.learning.reliability import (
-        MIN_POSTERIOR_CASES,
-        build_answer_table,
-        measure_agent_records,
-    )
+    from core.learning.reliability import build_answer_table, measure_agent_records
 
     with open_store(home) as store:
         rows = load_decided_runs(store, project_id, known)
     pasts: dict[str, AgentAccuracy] = {}
     for record in measure_agent_records(build_answer_table(rows)):
         share = record.accuracy
-        if record.agent.part == DEBATER and share.n >= MIN_POSTERIOR_CASES:
+        if record.agent.part == DEBATER and not share.is_thin:
             name = format_record_name(record.agent.name, record.agent.seat)
-            pasts.setdefault(name, AgentAccuracy(share.right, share.n, share.high))
+            pasts.setdefault(name, AgentAccuracy(share.right, share.n, share.interval[1]))
     return pasts
 
 
@@ -515,15 +512,16 @@ def draw_downloads(
     card, past = load_classifier_card(progress.classifier), load_past_verdicts(run, progress)
     with state.open_store() as store:
         golds = store.golds.of_case(case.id)
-    name = f"counterpoint-{run.id[:8]}"
+    make_name = functools.partial(make_file_name, run.name or case.response, run.started_at)
     st.subheader("Download", anchor=False)
     with st.container(horizontal=True, vertical_alignment="center"):
-        for file, (words, icon, make) in REPORT_FORMATS.items():
-            report = functools.partial(make, run, case, progress, corrections, card, past, golds)
-            draw_download(words, report, f"{name}.{file}", f"run.report.{file}", icon)
+        parts = (run, case, progress, corrections, card, past, golds)
+        for file, (words, icon, _) in REPORT_FORMATS.items():
+            report = functools.partial(write_report, file, *parts)
+            draw_download(words, report, make_name(file), f"run.report.{file}", icon)
         if progress.began_at:  # a run that never started has no trace
             trace = functools.partial(_export_trace, state.home_folder(), run.id)
-            draw_download("Trace file", trace, f"{name}.trace.json", "run.trace", "movie")
+            draw_download("Trace file", trace, make_name("trace.json"), "run.trace", "movie")
         if can_replay(progress):
             words = "Replay the debate" if progress.turns else "Replay the check"
             draw_link("pages/check/replay.py", words, "play_circle", run=run.id)

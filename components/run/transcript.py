@@ -23,7 +23,7 @@ from components.widgets.wording import (
     QUOTE_WORDS,
     format_count,
     format_percent,
-    format_place,
+    format_source,
 )
 from core.baseline.wording import join_names, shorten
 from core.debate.signals import DebateSignal, SignalKind, count_signals, find_signals
@@ -74,7 +74,7 @@ METHOD_WORDS = {
 # A finished turn, or the start of one under way.
 AnyTurn = Turn | TurnStarted
 # Turns that are asked for confidence and for one doubt about their own claim (ColMAD 2.3).
-SELF_AUDITED_MANNERS: frozenset[TurnMode] = frozenset({"answer", "reconsider", "collaborate"})
+SELF_AUDITED_MODES: frozenset[TurnMode] = frozenset({"answer", "reconsider", "collaborate"})
 
 
 def round_heading(turn: AnyTurn) -> str:
@@ -118,7 +118,7 @@ def visible_turn_text(turn: Turn) -> str:
 
 def describe_self_audit(turn: Turn) -> str:
     """Return named words, confidence and doubt, or that the last two were asked for in vain."""
-    is_asked = turn.manner in SELF_AUDITED_MANNERS
+    is_asked = turn.manner in SELF_AUDITED_MODES
     parts = describe_word_lines(turn.text) if turn.manner in SPAN_NAMING_MODES else []
     if turn.confidence is not None:
         parts.append(f"{format_percent(turn.confidence)} sure")
@@ -443,7 +443,7 @@ def render_quote(quote: Quote) -> Html:
         f"cp-cited cp-cited-{quote.status}",
         element("span", how, class_="cp-cited-how"),
         f"“{shorten(quote.text, 120)}” ",
-        element("span", format_place(quote), class_="cp-quiet"),
+        element("span", format_source(quote), class_="cp-quiet"),
         dir="auto",
     )
 

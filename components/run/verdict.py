@@ -30,13 +30,15 @@ from components.widgets.wording import (
     CAUSE_WORDS,
     LABEL_SIGNS,
     LABEL_WORDS,
-    clip_around,
+    clip_sentences,
     clip_text,
+    describe_overruling,
     escape_markdown,
+    format_answer,
     format_count,
     format_label,
     format_percent,
-    format_place,
+    format_source,
     format_time,
 )
 from core.baseline.wording import shorten
@@ -44,7 +46,7 @@ from core.documents.segmentation import is_ended
 from core.learning.agent_answers import name_agents
 from core.learning.learned_consensus import CONSENSUS_RECORD_KIND, ConsensusOpinion, form_opinion
 from core.runtime.errors import ConfigError
-from core.schema.records import Judgement, Label, Quote, ReaderStance, Span, Verdict
+from core.schema.records import DebatePoint, Judgement, Label, ReaderStance, Span, Verdict
 from core.schema.reviews import Correction, GoldAnswer, StatementLabel, format_category
 from core.schema.run_state import RunState
 from core.store import open_store
@@ -57,7 +59,7 @@ MAX_DISPUTED_STATEMENTS = 3
 MAX_STATEMENT_CHARS = 90
 MAX_WORDS_CHARS = 60  # characters of wrong words and of what they should be
 MAX_FINDING_CHARS = 260
-MAX_QUOTE_CHARS = 150
+MAX_QUOTE_CHARS = 180
 # In the debate each reader saw a share of the evidence, and may have said otherwise.
 ALL_EVIDENCE_LEAD = "Given all the evidence,"
 TOO_FEW_VERDICTS = (
@@ -242,6 +244,11 @@ class PersonVerdict:
     is_settled: bool = False
     others: tuple[tuple[str, Label], ...] = ()
 
+    def describe(self, verdict: Verdict | None) -> str:
+        """Say what the person did to the machine's verdict: “Overruled by Mira”."""
+        machine = verdict.label if verdict else None
+        return describe_overruling(self.author, self.label, machine, is_settled=self.is_settled)
+
 
 def find_person_verdict(
     corrections: Sequence[Correction], golds: Sequence[GoldAnswer] = ()
@@ -266,8 +273,21 @@ def find_person_verdict(
 
 
 def apply_person_marks(progress: RunState, person: PersonVerdict | None) -> RunState:
-    """Return the state with the person's marks in place of the machine's."""
-    return progress if person is None else replace(progress, person_spans=person.spans)
+    """Return the state with the person's marks in place of the machine's.
+
+    Who labelled statements and marked no words leaves the machine's marks in those that are wrong.
+    """
+    if person is None:
+        return progress
+    spans = person.spans
+    if person.label == "hallucinated" and person.statements and not spans:
+        right = [one for one in person.statements if one.label == "supported"]
+        spans = tuple(
+            span
+            for span in progress.spans
+            if not any(one.start < span.end and span.start < one.end for one in right)
+        )
+    return replace(progress, person_spans=spans)
 
 
 def draw_verdict(
@@ -305,25 +325,14 @@ def _render_person_verdict(person: PersonVerdict, verdict: Verdict | None) -> Ht
     why = [f"{reason} " if is_ended(reason) else f"{reason}. "] if reason else []
     if worst := _find_strongest_span(person.spans):
         why.append(f"{_word_span(worst)}.")
-    others = [f"{author} says {LABEL_WORDS[label].lower()}" for author, label in person.others]
+    others = [format_answer(author, label) for author, label in person.others]
     when = " · ".join([format_time(person.at), *others])
     return div(
         f"cp-verdict cp-{person.label}",
-        div("cp-verdict-label", f"{describe_overruling(person, verdict)}: ", sign),
+        div("cp-verdict-label", f"{person.describe(verdict)}: ", sign),
         div("cp-verdict-why", *why, dir="auto") if why else "",
         div("cp-verdict-worth", when),
     )
-
-
-def describe_overruling(person: PersonVerdict, verdict: Verdict | None) -> str:
-    """Say what the person did to the machine's verdict: “Overruled by Mira”."""
-    if person.is_settled:
-        done = "Settled"
-    elif verdict is not None and verdict.label == person.label:
-        done = "Confirmed"
-    else:
-        done = "Overruled" if verdict and verdict.label != "unclear" else "Decided"
-    return f"{done} by {person.author}"
 
 
 def _render_machine_verdict(
@@ -364,7 +373,9 @@ def _format_likelihood(verdict: Verdict) -> str:
 def _finding_html(verdict: Verdict, progress: RunState) -> list[Html]:
     """Render what is wrong, in how many statements, and the strongest quote."""
     worst = _find_strongest_span(progress.spans) if verdict.label == "hallucinated" else None
-    quote, finding = _find_strongest_quote(verdict, progress, worst), _count_statements(progress)
+    point = _find_strongest_point(verdict, progress) if worst is None else None
+    quote = point.quote if point else worst.quote if worst and worst.in_evidence else None
+    finding = _count_statements(progress)
     if worst is not None:
         several = len(progress.spans) > 1
         lead = f"{finding}{'. The surest: ' if several else ': '}" if finding else ""
@@ -373,10 +384,13 @@ def _finding_html(verdict: Verdict, progress: RunState) -> list[Html]:
         return [element("span", _shorten_rationale(verdict, progress, finding))]
     parts = [element("span", f"{finding}. ")] if finding else []
     if quote is not None:
-        words = clip_around(quote.text, worst.instead if worst else "", MAX_QUOTE_CHARS)
+        proof = worst.instead if worst else point.evidence if point else ""
+        marked = worst or point
+        claim = _find_statement_words(progress, marked.start) if marked else ""
+        words = clip_sentences(quote.text, proof, claim, MAX_QUOTE_CHARS)
         lead = "The source: " if worst else "The source says so: "
         said = element("bdi", f"“{words}”", title=quote.text if words != quote.text else None)
-        parts.append(element("span", lead, said, f" ({format_place(quote)})"))
+        parts.append(element("span", lead, said, f" ({format_source(quote)})"))
     return parts
 
 
@@ -403,14 +417,18 @@ def _word_span(span: Span) -> str:
     return f"{words} should be “{clip_text(span.instead, MAX_WORDS_CHARS)}”"
 
 
-def _find_strongest_quote(verdict: Verdict, progress: RunState, worst: Span | None) -> Quote | None:
-    """Return the quote of the worst span, else of the judge's surest point for its label."""
-    if worst is not None:
-        return worst.quote if worst.in_evidence else None
+def _find_strongest_point(verdict: Verdict, progress: RunState) -> DebatePoint | None:
+    """Return the judge's surest point for its label that quotes a source."""
     finding = "carried" if verdict.label == "supported" else "contradicted"
     points = progress.judgement.points if progress.judgement else ()
     quoted = [p for p in points if p.finding == finding and p.quote and p.quote.start is not None]
-    return max(quoted, key=lambda point: point.weight).quote if quoted else None
+    return max(quoted, key=lambda point: point.weight, default=None)
+
+
+def _find_statement_words(progress: RunState, at: int) -> str:
+    """Return the statement at that place of the response."""
+    found = (s.text for s in progress.statements.values() if s.start <= at < s.end)
+    return next(found, progress.case.response if progress.case else "")
 
 
 def _shorten_rationale(verdict: Verdict, progress: RunState, finding: str) -> str:

@@ -52,8 +52,9 @@ from core.store import open_store as open_store_in
 from core.store.traces import MAX_TRACE_BYTES, import_trace
 
 ABOUT_EXPORT = (
-    "The answer that counts is written: a settled one, else the newest correction, else the "
-    "imported gold. An archive holds documents, checks and the whole history too. "
+    "The ground truth is written only where it is decided; of a disputed case what people said. "
+    "Mu-SHROOM and RAGTruth have a place for the ground truth alone, the others for everybody's "
+    "answers too. An archive holds documents, checks and the whole history. "
     "Trajectories are audits step by step, to train an agent on: those that people found "
     "right in one file, the others with the reason in a second."
 )
@@ -192,6 +193,9 @@ def draw_export() -> None:
                 icon = name
             draw_download(words, make, f"counterpoint-{file_name}", f"exchange.out.{name}", icon)
     st.caption(ABOUT_EXPORT)
+    with st.expander("What each format leaves out"):
+        for name in WRITABLE_FORMATS:
+            st.markdown(f"- **{FORMATS[name].words}**: {FORMATS[name].leaves_out}")
     with st.expander("The labelling configuration for Label Studio"):
         st.code(build_labeling_config(categories), language="xml")
 
@@ -327,13 +331,13 @@ def _draw_counts(read: ParsedFile, project: Project, seen: tuple[object, ...]) -
 
 
 def _cells(row: ExchangeRow) -> dict[str, Any]:
-    answer = row.answer
+    truth = row.truth
     return {
         "Id": clip_text(row.id, 40),
         "Response": clip_text(row.response, 200),
         "Question": clip_text(row.question, 100),
-        "Label": LABEL_WORDS[answer.label] if answer else "–",
-        "Marked": "; ".join(clip_text(span.text, 60) for span in answer.spans) if answer else "",
+        "Label": LABEL_WORDS[truth.label] if truth.label else "–",
+        "Marked": "; ".join(clip_text(span.text, 60) for span in truth.spans),
         "Answers of people": len(row.people),
         "Documents": len(row.documents),
     }
@@ -351,7 +355,7 @@ def _draw_problems(problems: list[RowProblem], unit: str) -> None:
 
 def _begin_rows(read: ParsedFile, project: Project, name: str, what: LabelUse, agent: str) -> None:
     """Bring the rows in; their documents are read afterwards."""
-    home, prereading = state.home_folder(), state.get_prereading()
+    home, prereading = state.home_folder(), state.get_background_reader()
 
     def work(one: Import) -> None:
         one.total = len(read.rows)

@@ -14,6 +14,7 @@ from components.app import state
 from components.check import roster_choice
 from components.check.new_check import describe_entry
 from components.measure.calibration import draw_error_rate, refit_limit
+from components.review.ground_truth import draw_truth_rule
 from components.review.review_queue import clean_categories, draw_review_rules
 from components.widgets.controls import (
     ask_confirmation,
@@ -138,7 +139,7 @@ def _read_again(chosen: list[LibraryEntry]) -> None:
                     state.require_role(store, entry.project_id, "annotator", "read files again")
                     discard_reading(store, entry.id)
         for entry in chosen:
-            state.get_prereading().submit(entry.id, entry.name, anew=True)
+            state.get_background_reader().submit(entry.id, entry.name, anew=True)
         what = "The file is" if len(chosen) == 1 else f"{len(chosen)} files are"
         st.toast(f"{what} being read again.", icon=":material/refresh:")
 
@@ -242,8 +243,10 @@ def draw_record() -> None:
             typed["protocol"] = protocol = _draw_protocol_field(project, typed["roster"])
             usual = roster_choice.get_default_options(project, protocol)
             typed["options"] = roster_choice.draw_option_fields(key, protocol, usual)
-        typed |= draw_review_rules(project)
-        typed["error_rate"] = draw_error_rate(project, f"{key}.error_rate")
+        with st.expander("How people review", icon=":material/checklist:"):
+            typed |= draw_review_rules(project)
+            typed["truth_rule"] = draw_truth_rule(project)
+            typed["error_rate"] = draw_error_rate(project, f"{key}.error_rate")
         st.caption(f"Begun {format_time(project.created_at)}.")
         if st.button("Save", key=f"{key}.save"):
             with show_problems():  # the rest of the page stays, and what was typed
@@ -271,7 +274,6 @@ def _save_project(before: Project, changed: Project) -> None:
 
 def draw_members() -> None:
     """Draw the project's people; an admin may add people and change roles."""
-    st.subheader("People", anchor=False)
     with state.open_store() as store:
         project = state.get_project(store)
         members = store.projects.members(project.id)

@@ -212,7 +212,6 @@ FIELD_HEIGHT = 420
 
 def draw_prompts() -> None:
     """Draw the prompts of the current project; leads and admins may edit them."""
-    st.subheader("Prompts", anchor=False)
     st.caption(ABOUT_PROMPTS)
     with state.open_store() as store:
         project, person = state.get_project(store), state.get_person(store)

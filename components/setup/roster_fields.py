@@ -15,7 +15,14 @@ import streamlit as st
 from components.widgets.controls import draw_button
 from components.widgets.html import Html, div, html_table, join_html
 from components.widgets.wording import escape_markdown
-from core.agents.roster_files import DEBATERS, HIGHEST_PRICE, LONGEST, PANELISTS, TEMPERATURE, WHOLE
+from core.agents.roster_files import (
+    DEBATERS,
+    HIGHEST_PRICE,
+    MAX_FIELD_CHARS,
+    PANELISTS,
+    TEMPERATURE,
+    WHOLE,
+)
 from core.agents.rosters import (
     DEBATER_MAX_TOKENS,
     HIGH_TEMPERATURE,
@@ -287,8 +294,8 @@ def draw_form() -> None:
         )
     else:
         st.markdown("**A model set of your own**")
-        _draw_text_field("Name", "name", max_chars=LONGEST["name"])
-    _draw_text_field("Description", "words", max_chars=LONGEST["words"])
+        _draw_text_field("Name", "name", max_chars=MAX_FIELD_CHARS["name"])
+    _draw_text_field("Description", "words", max_chars=MAX_FIELD_CHARS["words"])
     with st.expander("One model for all speaking roles", icon=":material/group:"):
         for name, (label, about) in TEXT_COLUMNS.items():
             _draw_text_field(label, f"all.{name}", help=about)
@@ -377,7 +384,7 @@ def _use_model_for_all_roles() -> None:
     _set_rows([row if row["role"] in ROLES_NOT_SPEAKING else row | chosen for row in _read_rows()])
     if _read_field("words") in ROSTER_DESCRIPTIONS.values():  # it describes the former models
         words = make_single_model_roster(model, chosen["api_base"]).words
-        st.session_state[f"{FIELD_PREFIX}words"] = words[: LONGEST["words"]]
+        st.session_state[f"{FIELD_PREFIX}words"] = words[: MAX_FIELD_CHARS["words"]]
     st.toast(f"Every speaking role is {escape_markdown(model)} now.", icon=":material/check:")
 
 

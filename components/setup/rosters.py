@@ -229,7 +229,9 @@ def _draw_test_summary(test: RosterTest) -> None:
 def _add_to_name(roster: RosterConfig, word: str) -> RosterConfig:
     """Return the roster with “(word)” after its name, which is cut where it would be too long."""
     end = f" ({word})"
-    return replace(roster, name=f"{roster.name[: files.LONGEST['name'] - len(end)].rstrip()}{end}")
+    return replace(
+        roster, name=f"{roster.name[: files.MAX_FIELD_CHARS['name'] - len(end)].rstrip()}{end}"
+    )
 
 
 def _draw_open_form() -> None:

@@ -100,7 +100,7 @@ def _draw_forget_button(name: str, page: str) -> None:
 
 
 def _draw_key_field(name: str, page: str) -> None:
-    """Draw a password field; what is typed is kept in the session, and the field emptied."""
+    """Draw a field for a key; what is typed is kept in the session, and the field emptied."""
     field = f"{page}.key.{name}"
 
     def keep_key() -> None:
@@ -113,7 +113,7 @@ def _draw_key_field(name: str, page: str) -> None:
     st.text_input(
         # A usual name needs no escapes, which screen readers would read out.
         name if NAME_OF_KEY.fullmatch(name.strip("_")) else escape_markdown(name),
-        type="password",
+        type="default" if name == "AWS_REGION_NAME" else "password",  # a region is no secret
         key=field,
         on_change=keep_key,
         placeholder="for this session only",

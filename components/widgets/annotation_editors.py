@@ -15,12 +15,12 @@ from streamlit import runtime
 
 from components.app import state
 from components.widgets.controls import get_component, show_problem, store_problem
-from components.widgets.wording import escape_markdown
+from components.widgets.wording import LABEL_WORDS, escape_markdown
 from core.documents.library import load_file_bytes
 from core.documents.rendering import UprightImage, load_upright_image
 from core.runtime.config import Settings
 from core.runtime.errors import InputError
-from core.schema.records import BoundingBox, Source
+from core.schema.records import BoundingBox, Label, Source
 from core.schema.reviews import ImageBox, format_category
 from core.store.corrections import MAX_COMMENT_CHARACTERS
 from core.store.sqlite import from_plain, to_plain
@@ -34,7 +34,7 @@ EditorState = TypeVar("EditorState")
 MarkStatus = Literal["marked", "suggested", "rejected"]
 SpanEdit = Literal[
     "", "mark", "category", "resize", "remove", "accept", "reject", "accept_all", "none",
-    "not_none", "instead", "undo", "redo",
+    "not_none", "instead", "label", "save", "undo", "redo",
 ]  # fmt: skip
 BoxEdit = Literal["", "draw", "move", "resize", "category", "comment", "remove", "undo", "redo"]
 
@@ -58,12 +58,16 @@ class SpanMark:
 
 @dataclass(frozen=True)
 class SpanEditorState:
-    """The editor's state; `none`: no single word is wrong; `did`: the last change."""
+    """The editor's state; `none`: no single word is wrong; `did`: the last change.
+
+    `label` is the answer on the whole, where the editor asks for it.
+    """
 
     revision: int = 0
     marks: tuple[SpanMark, ...] = ()
     none: bool = False
     did: SpanEdit = ""
+    label: Label | Literal[""] = ""
 
     @property
     def chosen(self) -> tuple[SpanMark, ...]:
@@ -119,7 +123,7 @@ def _mount(
     choices = [{"id": name, "words": words} for name, words in categories.items()]
     get_component(name)(
         key=key,
-        data=data | {"categories": choices, "locked": is_locked},
+        data=data | {"key": key, "categories": choices, "locked": is_locked},
         default={"edit": None},
         on_edit_change=handle_edit,
     )
@@ -136,11 +140,17 @@ def draw_span_editor(
     language: str = "",
     none_words: str = "",
     instead_words: str = "",
+    labels: Sequence[Label] = (),
+    likely: tuple[int, int] | None = None,
+    seconds: float = 0.0,
     is_locked: bool = False,
 ) -> None:
     """Draw the text with its marks; use it in a fragment, since each rerun sends the text.
 
-    With `instead_words` each mark has a field, named so, for what its words should say.
+    With `instead_words` each mark has a field, named so, for what its words should say. With
+    `labels` it is the page's editor: it has the focus, the keys s, h and u answer the whole, and
+    Ctrl+Enter asks to save; `likely` are the words to begin with once it is said to be wrong,
+    `seconds` what its clock begins with.
     """
     data = asdict(marked) | {
         "text": text,
@@ -148,6 +158,9 @@ def draw_span_editor(
         "noneWords": none_words,
         "insteadWords": instead_words,
         "longestInstead": MAX_COMMENT_CHARACTERS,
+        "labels": [{"id": label, "words": LABEL_WORDS[label]} for label in labels],
+        "likely": likely,
+        "seconds": seconds,
     }
 
     def read(value: object, known: Collection[str]) -> SpanEditorState:

@@ -11,6 +11,8 @@ import plotly.graph_objects as go
 from streamlit.elements.lib.streamlit_plotly_theme import configure_streamlit_plotly_theme
 
 from core.learning.data_quality import LearningCurve
+from core.learning.track_record import WilsonShare
+from core.review.agreement import MIN_CASES
 
 configure_streamlit_plotly_theme()  # launch.py keeps plotly out of Streamlit's own start
 # Plotly knows no CSS variables: these hues of assets/app.css are visible in both themes.
@@ -24,7 +26,7 @@ ROW_PIXELS = 34  # each row
 HEAD_PIXELS = 88  # the title and up to two lines of legend
 FOOT_PIXELS = 50
 PAIR_COLORSCALE = ((0.0, "#eef2f6"), (1.0, "#0369a1"))
-MIN_POINT_CASES = 10  # a share of fewer cases is not drawn as a point: the page says so instead
+SHARE_RANGE = (-0.03, 1.03)  # of an axis of shares, so that points at 0 and 1 are whole
 MATRIX_COLORSCALE = (
     (0.0, "#eaf4fb"),
     (1.0, "#7cc3e8"),
@@ -57,7 +59,8 @@ def threshold_figure(
         )
     figure.update_layout(title="IoU with people's marks, by threshold")
     figure.update_xaxes(title="threshold: words are marked from this probability on")
-    figure.update_yaxes(title="mean IoU", range=[0, min(1.02, 1.2 * max(*iou, 0.05))])
+    top = min(SHARE_RANGE[1], 1.2 * max(*iou, 0.05))
+    figure.update_yaxes(title="mean IoU", range=[-0.03 * top, top])
     return style_figure(figure)
 
 
@@ -135,7 +138,7 @@ def forest_figure(lines: Sequence[AccuracyInterval], title: str) -> go.Figure:
         marker={"color": HALLUCINATED_COLOR, "size": 9, "symbol": "x"},
         hovertemplate="always hallucinated: %{x:.2f}<extra></extra>",
     )
-    figure.update_xaxes(range=[0, 1.02], title="share right")
+    figure.update_xaxes(range=list(SHARE_RANGE), title="share right")
     return _lay_out_rows(figure, title, len(lines))
 
 
@@ -251,35 +254,41 @@ def confusion_matrix_figure(counts: Mapping[str, Any], title: str) -> go.Figure:
 def reliability_figure(
     before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]], names: Sequence[str]
 ) -> go.Figure:
-    """Plot the share of right verdicts by confidence; a point's area shows its cases.
+    """Plot the share of right verdicts by confidence with Wilson's intervals.
 
-    Bins of fewer than `MIN_POINT_CASES` are left out.
+    Bins of fewer than `MIN_CASES` are left out, and no line joins the points: between them nothing
+    was measured.
     """
-    most = max([entry.get("n", 0) for entry in (*before, *after)], default=0) or 1
     figure = go.Figure()
     for name, bins, colour, symbol in (
         (names[0], before, NEUTRAL_COLOR, "diamond"),
         (names[1], after, SUPPORTED_COLOR, "circle"),
     ):
-        filled = [entry for entry in bins if entry.get("n", 0) >= MIN_POINT_CASES]
-        sizes = [6 + 16 * (entry["n"] / most) ** 0.5 for entry in filled]
+        filled = [entry for entry in bins if entry.get("n", 0) >= MIN_CASES]
+        shares = [WilsonShare(int(entry["right"]), int(entry["n"])) for entry in filled]
         figure.add_scatter(
             name=name,
             x=[(entry["low"] + entry["high"]) / 2 for entry in filled],
-            y=[entry["right"] / entry["n"] for entry in filled],
-            text=[f"n={entry['n']:.0f}" for entry in filled],
-            mode="lines+markers",
-            line={"color": colour, "dash": "solid" if symbol == "circle" else "dash"},
-            marker={"color": colour, "symbol": symbol, "size": sizes},
+            y=[share.value for share in shares],
+            text=[f"n={share.n}" for share in shares],
+            mode="markers",
+            marker={"color": colour, "symbol": symbol, "size": 9},
+            error_y={
+                "type": "data",
+                "symmetric": False,
+                "array": [share.interval[1] - share.value for share in shares],
+                "arrayminus": [share.value - share.interval[0] for share in shares],
+                "color": colour,
+            },
             hovertemplate=f"about %{{x:.2f}}: %{{y:.0%}} right, %{{text}}<extra>{name}</extra>",
         )
     low = min([entry["low"] for entry in (*before, *after)], default=0.0)
     line = {"color": NEUTRAL_COLOR, "dash": "dot", "width": 1}
     figure.add_shape(type="line", x0=low, y0=low, x1=1, y1=1, line=line)
-    words = f"Confidence against right verdicts (from {MIN_POINT_CASES} cases a point)"
+    words = f"Confidence against right verdicts (from {MIN_CASES} cases a point)"
     figure.update_layout(title=words)
     figure.update_xaxes(title="confidence", range=[low - 0.03, 1.03])
-    figure.update_yaxes(title="share that was right", range=[-0.08, 1.15])
+    figure.update_yaxes(title="share that was right", range=list(SHARE_RANGE))
     return style_figure(figure)
 
 
@@ -339,7 +348,8 @@ def learning_curve_figure(curve: LearningCurve) -> go.Figure:
     )
     figure.update_layout(title="Quality against corrected cases")
     figure.update_xaxes(title="cases learned from", type="log", tickvals=[*x, 2 * curve.cases])
-    figure.update_yaxes(range=[0.35, 1.03])
+    lowest = min([0.35, *auroc, *(point.balanced_low - 0.03 for point in curve.points)])
+    figure.update_yaxes(range=[lowest, SHARE_RANGE[1]])
     return style_figure(figure)
 
 
@@ -366,8 +376,9 @@ def majority_error_figure(
         _add_line(figure, "majorities of your agents", majorities, "%{text}", **style)
     figure.update_layout(title="How often a majority of n agents is wrong")
     figure.update_xaxes(title="agents", tick0=1)
-    highest = max([0.1, *(y for _, points, _, _ in lines for _, y in points)])
-    figure.update_yaxes(rangemode="tozero", range=[0, min(1.02, 1.1 * highest)])
+    drawn = [*(y for _, points, _, _ in lines for _, y in points), *(y for _, y, _ in measured)]
+    highest = max([0.1, *drawn])
+    figure.update_yaxes(range=[-0.03 * highest, 1.1 * highest])
     return _add_legend_room(style_figure(figure, height=380))
 
 
@@ -397,7 +408,8 @@ def judge_risk_figure(
         _add_line(figure, "your debates, if collaborating", [measured], about, **style)
     figure.update_layout(title="The judge's risk by how far a message can move it")
     figure.update_xaxes(title="budget of a message, mean LLR in nats")
-    figure.update_yaxes(range=[0, 0.62])
+    highest = max([base, *competing, *collaborating, measured[1] if measured else 0.0])
+    figure.update_yaxes(range=[-0.03 * highest, 1.1 * highest])
     return _add_legend_room(style_figure(figure, height=380))
 
 

@@ -20,7 +20,7 @@ ASSETS = Path(__file__).parent.parent / "assets"
 @cache
 def get_component(name: str) -> Callable[..., Any]:
     """Register the component with files of that name; once, or Streamlit warns."""
-    names = ("editor", name) if name.endswith("_editor") else (name,)
+    names = ("editor", name) if name.endswith(("_editor", "_reader")) else (name,)
     parts: dict[str, str] = {}
     for kind in ("html", "css", "js"):
         files = [file for stem in names if (file := ASSETS / f"{stem}.{kind}").exists()]

@@ -7,7 +7,7 @@ typed, shortly after each pause, and can put the cursor into a field.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import streamlit as st
@@ -18,6 +18,7 @@ from core.review.people import load_draft, save_draft
 
 PAUSE_MILLISECONDS = 500
 FIELD_WAIT_MILLISECONDS = 10_000
+NEW_CHECK, CHECK_TEXTS = "new", ("response", "question")  # a page, and its fields
 
 
 def load_draft_values(name: str) -> dict[str, Any]:
@@ -72,6 +73,21 @@ def save_page_draft(page: str, values: dict[str, Any]) -> None:
     st.session_state[f"{page}.left"] = values
 
 
+def list_check_texts() -> dict[str, str]:
+    """Return the texts on New check."""
+    return {name: str(st.session_state.get(f"{NEW_CHECK}.{name}") or "") for name in CHECK_TEXTS}
+
+
+def save_check_draft(sources: Sequence[str]) -> None:
+    """Store New check as it is; a text that was checked is no longer a draft."""
+    texts = list_check_texts()
+    is_open = any(texts.values()) or sources
+    if not is_open or texts == st.session_state.get(f"{NEW_CHECK}.checked"):
+        save_page_draft(NEW_CHECK, {})
+    else:
+        save_page_draft(NEW_CHECK, texts | {"sources": list(sources)})
+
+
 def _parse_values(text: str) -> dict[str, Any]:
     values = json.loads(text) if text else {}
     return values if isinstance(values, dict) else {}
@@ -108,8 +124,8 @@ def watch_fields(
         get_component("drafts")(
             key=key,
             data={
-                "fields": {name: _css_class(widget) for name, widget in fields.items()},
-                "focus": _css_class(focus),
+                "fields": {name: get_css_class(widget) for name, widget in fields.items()},
+                "focus": get_css_class(focus),
                 "stamp": stamp,
                 "pause": PAUSE_MILLISECONDS,
                 "shortcuts": shortcuts,
@@ -120,6 +136,6 @@ def watch_fields(
         )
 
 
-def _css_class(key: str) -> str:
+def get_css_class(key: str) -> str:
     """Return the key as Streamlit writes it into the CSS class of the widget's element."""
     return "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "-" for c in key)

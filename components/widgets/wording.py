@@ -5,15 +5,20 @@ from __future__ import annotations
 import csv
 import re
 import time
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 
 from core.agents.rosters import ROSTER_DESCRIPTIONS
-from core.baseline.wording import format_source
+from core.baseline.wording import format_count as format_count
+from core.baseline.wording import format_source as format_source
+from core.baseline.wording import shorten
+from core.documents.segmentation import detect_language, extract_terms, split_sentences
 from core.schema.events import StepsReused
-from core.schema.records import Label, Passage, PersonRole, Quote, QuoteStatus, Run, RunStatus
+from core.schema.records import Label, PersonRole, QuoteStatus, Run, RunStatus
 from core.schema.rosters import BUILT_IN_ROSTER, PROTOCOL_INFOS
 from core.schema.run_state import can_resume
+from core.store.ground_truth import GroundTruth
 
 
 def _read_rows(name: str) -> list[dict[str, str]]:
@@ -27,6 +32,7 @@ PROMPT_FIELD_WORDS = {row["field"]: row["words"] for row in _read_rows("prompt_f
 _CAUSES = _read_rows("causes")
 CAUSE_WORDS = {row["cause"]: row["words"] for row in _CAUSES}
 CAUSE_ADVICE = {row["cause"]: row["advice"] for row in _CAUSES}
+MAX_FILE_NAME_CHARS = 50
 WORD_JOINER = "\u2060"
 AUTOLINK_PATTERN = re.compile(
     r":(?=[^\W\d])|(?:https?|ftp)(?=://)|\bwww(?=\.)|@(?=\w)", re.IGNORECASE
@@ -104,6 +110,24 @@ def format_label(label: Label | None) -> str:
     return f"{LABEL_SIGNS[label]} {LABEL_WORDS[label]}" if label else "–"
 
 
+def format_answer(author: str, label: Label) -> str:
+    """Say what a person answered: “Mira says supported”."""
+    return f"{author} says {LABEL_WORDS[label].lower()}"
+
+
+def describe_overruling(
+    author: str, label: Label, machine: Label | None, *, is_settled: bool = False
+) -> str:
+    """Say what a person did to the machine's label: “Overruled by Mira”."""
+    if is_settled:
+        done = "Settled"
+    elif machine == label:
+        done = "Confirmed"
+    else:
+        done = "Decided" if machine in (None, "unclear") else "Overruled"
+    return f"{done} by {author}"
+
+
 def format_probability(p: float | None) -> str:
     """Return a probability of being hallucinated with two decimals; empty for None."""
     return "" if p is None else f"{p:.2f}"
@@ -122,9 +146,14 @@ def format_label_probability(label: Label | None, p_hallucinated: float | None) 
     return format_percent(p_hallucinated if label == "hallucinated" else 1.0 - p_hallucinated)
 
 
-def format_place(place: Passage | Quote) -> str:
-    """Return the source with its page; an image has none."""
-    return format_source(place)
+def make_file_name(name: str, at: float, ending: str) -> str:
+    """Return the name of a file that is downloaded: first words in any script, date, ending."""
+    # Vowel signs of Indic scripts are marks, not letters.
+    kept = (c if c.isalnum() or unicodedata.category(c)[0] == "M" else " " for c in name)
+    words = "-".join("".join(kept).split())
+    if len(words) > MAX_FILE_NAME_CHARS:
+        words = words[: MAX_FILE_NAME_CHARS + 1].rpartition("-")[0] or words[:MAX_FILE_NAME_CHARS]
+    return f"{words or 'counterpoint'}-{format_time(at).replace(' ', '-')[:10]}.{ending}"
 
 
 def format_time(at: float) -> str:
@@ -148,14 +177,6 @@ def format_elapsed(value: float) -> str:
     """Format the time of something that still goes on, to the second."""
     minutes, seconds = divmod(int(value), 60)
     return f"{minutes} min {seconds:02d} s" if minutes else format_duration(value)
-
-
-def format_count(number: int, noun: str) -> str:
-    """Format a count with its noun: “1 call”, “2 calls”, “2 summaries”."""
-    if number == 1:
-        return f"{number} {noun}"
-    is_changed = noun.endswith("y") and noun[-2:-1] not in "aeiou"
-    return f"{number:,} {noun[:-1]}ies" if is_changed else f"{number:,} {noun}s"
 
 
 def format_rows(numbers: Sequence[int]) -> str:
@@ -188,14 +209,43 @@ def break_long_words(text: str, mark: str = ZERO_WIDTH_SPACE) -> str:
     return LONG_WORD.sub(lambda match: WORD_BREAK.sub(mark, match[0]), text)
 
 
-def clip_around(text: str, needle: str, limit: int) -> str:
-    """Return the text on one line, cut to about `limit` characters around the first `needle`."""
-    flat, words = " ".join(text.split()), " ".join(needle.split())
+def clip_sentences(text: str, proof: str, claim: str, limit: int) -> str:
+    """Return whole sentences of the text, as many as `limit` characters hold, on one line.
+
+    The sentence with the words `proof` is among them, else the one that shares most words with the
+    `claim`. One that is too long by itself is cut at word ends.
+    """
+    flat = " ".join(text.split())
     if len(flat) <= limit:
         return flat
-    start = max(0, flat.find(words) - (limit - len(words)) // 2) if words else 0
-    start = flat.find(" ", start) + 1 if start else 0
-    return ("…" if start else "") + clip_text(flat[start:], limit)
+    places = split_sentences(flat, detect_language(flat))
+    if not places:
+        return shorten(flat, limit)
+    words = set(extract_terms(claim))
+    best = max(
+        range(len(places)),
+        key=lambda n: (
+            bool(proof) and proof in flat[places[n].start : places[n].end],
+            len(words & set(extract_terms(flat[places[n].start : places[n].end]))),
+        ),
+    )
+    start, end = places[best].start, places[best].end
+    if end - start > limit:
+        at = max(start, flat.find(proof, start, end)) - (limit - len(proof)) // 2
+        if at > start:
+            at = min(at, end - limit)
+            start = (flat.find(" ", at, end) + 1) or at
+        clipped = shorten(flat[start:end], limit)
+    else:
+        # What follows explains more often than what precedes.
+        for place in (*places[best + 1 :], *reversed(places[:best])):
+            wider = min(start, place.start), max(end, place.end)
+            if wider[1] - wider[0] > limit:
+                break
+            start, end = wider
+        clipped = flat[start:end]
+    more = end < len(flat) and not clipped.endswith("…")
+    return ("… " if start else "") + clipped + (" …" if more else "")
 
 
 def isolate_right_to_left(text: str) -> str:
@@ -220,3 +270,24 @@ def describe_reuse(reused: StepsReused) -> str:
     if reused.through == "judgement":
         return "Evidence and debate are those of an earlier run; the classifier's label is new."
     return "The statements are those of an earlier run; evidence and debate are new."
+
+
+def describe_people_verdict(truth: GroundTruth, machine: Label | None) -> str:
+    """Say what people did to the machine's label: “Overruled by Mira: ✗ Hallucinated”.
+
+    Where their answers differ and do not decide the case, it says that they disagree.
+    """
+    who = truth.people[0] if len(truth.people) == 1 else f"{len(truth.people)} people"
+    label = find_common_label(truth)
+    if label is None:
+        return f"{who} disagree"
+    if truth.basis == "gold":
+        return f"By the imported answer: {format_label(label)}"
+    done = describe_overruling(who, label, machine, is_settled=truth.basis == "settled")
+    return f"{done}: {format_label(label)}"
+
+
+def find_common_label(truth: GroundTruth) -> Label | None:
+    """Return the label that all the answers behind it have, or None."""
+    labels = {record.label for record in truth.records}
+    return labels.pop() if len(labels) == 1 else None

@@ -28,8 +28,8 @@ from core.llm.call import (
     ReplySchema,
     RunClient,
     ask_structured,
+    decodes_by_grammar,
     ignore_piece,
-    is_on_own_server,
 )
 from core.llm.limits import count_fitting, count_message_tokens, truncate_to_tokens, window_of
 from core.llm.prompting import LANGUAGES, Fence, Prompt, PromptBook, fill_prompt
@@ -65,37 +65,37 @@ class RunNotes:
     """Notices of agents for the trace that fit no record; thread-safe."""
 
     def __init__(self) -> None:
-        self._said: list[str] = []
+        self._sentences: list[str] = []
         self._known: set[str] = set()
         self._lock = threading.Lock()
 
     def add(self, words: str) -> None:
         """Add one sentence."""
         with self._lock:
-            self._said.append(words)
+            self._sentences.append(words)
 
     def once(self, words: str) -> None:
         """Add one sentence unless it was added before."""
         with self._lock:
             if words not in self._known:
                 self._known.add(words)
-                self._said.append(words)
+                self._sentences.append(words)
 
     def drain(self) -> tuple[str, ...]:
         """Return all sentences since the last drain."""
         with self._lock:
-            said, self._said = tuple(self._said), []
-        return said
+            drained, self._sentences = tuple(self._sentences), []
+        return drained
 
 
 @dataclass(frozen=True)
 class AgentContext:
     """What the agents of one run share: client, prompts in force, fence, files, learned marks.
 
-    `manners`, `judging` and `writing` name the prompts that the run's protocol has its debaters,
-    its judge and its context writer asked by: those rule them. Built-in agents beside the models
-    read by the `assessor`; by the shipped reader where there is none. `under_way` holds the calls
-    that models are answering now: appending and removing are atomic, so it needs no lock.
+    `turn_prompts`, `judge_prompts` and `writing` name the prompts that the run's protocol has its
+    debaters, its judge and its context writer asked by: those rule them. Built-in agents beside the
+    models read by the `assessor`; by the shipped reader where there is none. `under_way` holds the
+    calls that models are answering now: appending and removing are atomic, so it needs no lock.
     """
 
     client: RunClient
@@ -104,8 +104,8 @@ class AgentContext:
     home: Path
     notes: RunNotes = field(default_factory=RunNotes)
     learned: LearnedMarks = SHIPPED_MARKS
-    manners: tuple[str, ...] = ("debate",)
-    judging: tuple[str, ...] = ("judge",)
+    turn_prompts: tuple[str, ...] = ("debate",)
+    judge_prompts: tuple[str, ...] = ("judge",)
     writing: tuple[str, ...] = ("context",)
     assessor: Assessor | None = None
     under_way: list[CallUnderWay] = field(default_factory=list)
@@ -245,7 +245,7 @@ class PromptCall:
             kept = truncate_to_tokens(reply.text, min(room, self.agent.max_tokens))
             messages = (*before, replace(reply, text=kept or "…"), mend)
         form = None
-        if self.schema is None and is_on_own_server(self.agent):
+        if self.schema is None and decodes_by_grammar(self.agent):
             form = REPLY_FORMS.get(self.prompt.name)
         schema = self.schema
         if form is not None:
@@ -258,19 +258,19 @@ class PromptCall:
         asked = ModelRequest(self.role, slot, call, name, self.prompt.hash, self.cut)
         under_way = CallUnderWay(asked, count_message_tokens(messages), time.monotonic())
 
-        def hear(piece: str) -> None:
+        def receive(piece: str) -> None:
             under_way.pieces.append(piece)
             speak(piece)
 
         self.context.under_way.append(under_way)
         try:
-            said = self.context.client.ask(
-                asked, self.stop, ProseStream(form, hear).hear if form else hear
+            completion = self.context.client.ask(
+                asked, self.stop, ProseStream(form, receive).add if form else receive
             )
         finally:
             self.context.under_way.remove(under_way)
-        text = THOUGHT.sub("", said.text, count=1)
-        return replace(said, text=form.prose(text) if form else text)
+        text = THOUGHT.sub("", completion.text, count=1)
+        return replace(completion, text=form.prose(text) if form else text)
 
     def mend(self, error: str) -> Message:
         """Return the message that tells the model what was wrong with its reply."""
@@ -303,7 +303,7 @@ def one_line(text: str, limit: int = 60) -> str:
 
 
 Given = TypeVar("Given", bound=msgspec.Struct)
-_shape_of = cache(ReplySchema)
+_get_reply_schema = cache(ReplySchema)
 _one_at_a_time = threading.Lock()
 
 
@@ -321,7 +321,7 @@ class ToolPromptRunner:
     stop: StopSignal
     role: str = "tool"
 
-    def __call__(self, prompt: str, fields: Mapping[str, str], shape: type[Given]) -> Given:
+    def __call__(self, prompt: str, fields: Mapping[str, str], kind: type[Given]) -> Given:
         """Return the reply to the prompt of that name; every field is fenced, even an empty one.
 
         Its slot is the same for the same question, in whatever order a resumed run comes to it.
@@ -332,15 +332,15 @@ class ToolPromptRunner:
             ConfigError: there is no such prompt, or its fields are others.
         """
         with _one_at_a_time:  # msgspec's first look at a type is not safe in two threads
-            form: ReplySchema[Given] = _shape_of(shape)
+            schema: ReplySchema[Given] = _get_reply_schema(kind)
         chosen = self.context.book.prompt(prompt, self.language)
         digest = hashlib.sha256(msgspec.json.encode(sorted(fields.items()))).hexdigest()
         slot = f"{prompt} {digest[:12]}"
         asking = PromptCall(
-            self.agent, self.context, self.role, slot, chosen, self.stop, form.schema
+            self.agent, self.context, self.role, slot, chosen, self.stop, schema.json_schema
         )
         fenced = asking.fields(**fields)
-        return ask_structured(asking.say, asking.whole(fenced), form, asking.mend)
+        return ask_structured(asking.say, asking.whole(fenced), schema, asking.mend)
 
 
 Part = TypeVar("Part")
@@ -372,7 +372,7 @@ def segment_response(
     """Segment the response; statements that are known already stay as they are."""
     segmenter = run.roster.segmenter
     yield ProgressMade(run.now(), "searching", "Splitting the text into statements")
-    statements, told = play_role(
+    statements, events = play_role(
         run,
         segmenter,
         "searching",
@@ -380,7 +380,7 @@ def segment_response(
         lambda spare: spare.segmenter.segment(case, run.stop),
         role="Segmenter",
     )
-    yield from told
+    yield from events
     end = max((statement.end for statement in known.values()), default=0)
     rest = [statement for statement in statements or () if statement.start >= end]
     for index, statement in enumerate(rest, max(known, default=-1) + 1):
@@ -391,7 +391,7 @@ def write_context(run: RunContext, view: CaseView, names: Sequence[str]) -> Iter
     """Have agent C write the context for debaters of these names (CEDA 3.3)."""
     writer = run.roster.context_writer
     yield ProgressMade(run.now(), "debating", "Sharing out the evidence")
-    context, told = play_role(
+    context, events = play_role(
         run,
         writer,
         "debating",
@@ -399,7 +399,7 @@ def write_context(run: RunContext, view: CaseView, names: Sequence[str]) -> Iter
         lambda spare: spare.context_writer.write(view, names, run.stop),
         role="Context writer",
     )
-    yield from told
+    yield from events
     if context is None:
         raise ModelError(f"{writer.name} put no context together and nobody stands in for it.")
     yield ContextBuilt(run.now(), writer.name, context)

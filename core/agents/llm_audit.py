@@ -18,7 +18,7 @@ from core.llm.call import (
     ReplySchema,
     UnusableReply,
     ask_structured,
-    is_on_own_server,
+    decodes_by_grammar,
     with_property_schema,
 )
 from core.runtime.concurrency import StopSignal
@@ -53,7 +53,7 @@ class _Cuts(msgspec.Struct, frozen=True):
     statements: list[_Cut]
 
 
-SEGMENTATION_SHAPE = ReplySchema(_Cuts)
+SEGMENTATION_SCHEMA = ReplySchema(_Cuts)
 
 
 class LlmSegmenter(LlmAgent):
@@ -73,7 +73,7 @@ class LlmSegmenter(LlmAgent):
             stop,
             role="segmenter",
             slot="segment",
-            schema=SEGMENTATION_SHAPE.schema,
+            schema=SEGMENTATION_SCHEMA.json_schema,
         )
         messages = call.whole(call.fields(response=case.response, question=case.question))
 
@@ -83,7 +83,7 @@ class LlmSegmenter(LlmAgent):
                     "None of the quotes stands in the text; copy them from it exactly."
                 )
 
-        cuts = ask_structured(call.say, messages, SEGMENTATION_SHAPE, call.mend, check)
+        cuts = ask_structured(call.say, messages, SEGMENTATION_SCHEMA, call.mend, check)
         located = _locate_quotes(case.response, cuts)
         if len(located) < max(1, len(cuts.statements)):
             covered = [(start, end) for start, end, _ in located]
@@ -119,7 +119,7 @@ class _Changes(msgspec.Struct, frozen=True):
     changes: list[_Change]
 
 
-REFLECTION_SHAPE = ReplySchema(_Changes)
+REFLECTION_SCHEMA = ReplySchema(_Changes)
 
 
 class LlmReflector(LlmAgent):
@@ -143,8 +143,8 @@ class LlmReflector(LlmAgent):
         checkable = {entry.statement: entry for entry in memory if entry.is_checkable}
         if not checkable:
             return ()
-        schema = REFLECTION_SHAPE.schema
-        if is_on_own_server(self._agent):
+        schema = REFLECTION_SCHEMA.json_schema
+        if decodes_by_grammar(self._agent):
             schema = _build_reflection_schema([index + 1 for index in sorted(checkable)])
         call = self._asking(
             "reflect", view.case, stop, role="reflector", slot="reflect", schema=schema
@@ -160,7 +160,7 @@ class LlmReflector(LlmAgent):
         def check(reply: _Changes) -> None:
             _check_changes(reply.changes, {index + 1 for index in checkable})
 
-        reply = ask_structured(call.say, call.whole(fields), REFLECTION_SHAPE, call.mend, check)
+        reply = ask_structured(call.say, call.whole(fields), REFLECTION_SCHEMA, call.mend, check)
         return tuple(
             LabelRevision(
                 change.statement - 1,
@@ -180,7 +180,7 @@ def _build_reflection_schema(numbers: Sequence[int]) -> Mapping[str, Any]:
 
     A global change names other statements than its own, and makes none supported.
     """
-    one = REFLECTION_SHAPE.schema["$defs"]["_Change"]
+    one = REFLECTION_SCHEMA.json_schema["$defs"]["_Change"]
     fields = one["properties"]
     none = {"type": "array", "items": {"enum": [*numbers]}, "maxItems": 0}
     kinds = [{"statement": {"enum": [*numbers]}, "reach": {"enum": ["local"]}, "because_of": none}]
@@ -194,7 +194,7 @@ def _build_reflection_schema(numbers: Sequence[int]) -> Mapping[str, Any]:
             )
     changes = [{**one, "properties": {**fields, **kind}} for kind in kinds]
     whole = {"type": "array", "items": {"anyOf": changes}, "maxItems": len(numbers)}
-    return dict(with_property_schema(REFLECTION_SHAPE.schema, "changes", whole))
+    return dict(with_property_schema(REFLECTION_SCHEMA.json_schema, "changes", whole))
 
 
 def _check_changes(changes: Sequence[_Change], known: set[int]) -> None:
@@ -231,7 +231,7 @@ class _Reply(msgspec.Struct, frozen=True):
     evidence: str
 
 
-TOOL_STEP_SHAPE = ReplySchema(_Reply)
+TOOL_STEP_SCHEMA = ReplySchema(_Reply)
 
 
 class LlmToolPicker(LlmAgent):
@@ -242,7 +242,7 @@ class LlmToolPicker(LlmAgent):
     def __init__(self, config: AgentConfig, agent_context: AgentContext) -> None:
         super().__init__(config, agent_context)
         # Providers refuse a schema of unlike inputs; they get the prompt's words alone.
-        self._schema = build_step_schema() if is_on_own_server(config) else None
+        self._schema = build_step_schema() if decodes_by_grammar(config) else None
 
     def next_step(self, view: AuditView, stop: StopSignal) -> ToolStep:
         """Return the next tool with its input, or the model's conclusion.
@@ -284,7 +284,7 @@ class LlmToolPicker(LlmAgent):
             name: NOTHING_YET for name, found in (("steps", steps), ("memory", memory)) if not found
         }
         reply = ask_structured(
-            call.say, call.whole(fields), TOOL_STEP_SHAPE, call.mend, _check_step
+            call.say, call.whole(fields), TOOL_STEP_SCHEMA, call.mend, _check_step
         )
         if not reply.tool:
             is_checkable = reply.label != "not_checkable"
@@ -338,13 +338,15 @@ def build_step_schema() -> Mapping[str, Any]:
                 one["maxLength"] = MAX_STEP_CHARS
     nothing: Mapping[str, Any] = {"enum": [""]}
     none = {"type": "object", "properties": {}, "additionalProperties": False}
-    labels = TOOL_STEP_SHAPE.schema["properties"]["label"]["enum"]
+    labels = TOOL_STEP_SCHEMA.json_schema["properties"]["label"]["enum"]
     steps = [
         {"tool": {"enum": [tool.name]}, "input": taken, "label": nothing, "evidence": nothing}
         for tool, taken in zip(tools, inputs, strict=True)
     ]
-    said = {"enum": [label for label in labels if label]}
-    steps.append({"tool": nothing, "input": none, "label": said, "evidence": {"type": "string"}})
+    conclusion = {"enum": [label for label in labels if label]}
+    steps.append(
+        {"tool": nothing, "input": none, "label": conclusion, "evidence": {"type": "string"}}
+    )
     return {
         "anyOf": [
             {

@@ -209,7 +209,7 @@ class LlmDebater(LlmAgent):
 
     def __init__(self, config: AgentConfig, context: AgentContext) -> None:
         super().__init__(config, context)
-        self.prompts = context.manners
+        self.prompts = context.turn_prompts
 
     def argue(self, view: DebateView, speak: SpeakCallback, stop: StopSignal) -> Turn:
         """Return one turn; the caller verifies its quotes.
@@ -340,7 +340,7 @@ class _Sorted(msgspec.Struct, frozen=True):
     summary: str
 
 
-CONTEXT_SHAPE = ReplySchema(_Sorted)
+CONTEXT_SCHEMA = ReplySchema(_Sorted)
 
 
 class LlmContextWriter(LlmSummariser, LlmReviser):
@@ -366,7 +366,7 @@ class LlmContextWriter(LlmSummariser, LlmReviser):
         fields = case_fields(call, view.case)
         fields["debaters"] = ", ".join(one_line(name) for name in debaters)
         call, messages, kept = call.fitted(format_passages(evidence), fields, "passages")
-        answer = ask_structured(call.say, messages, CONTEXT_SHAPE, call.mend)
+        answer = ask_structured(call.say, messages, CONTEXT_SCHEMA, call.mend)
         facts = (
             ContextFact(f.claim.strip(), resolve_passage_ids(f.passages, evidence))
             for f in answer.facts
@@ -393,7 +393,7 @@ def _build_schema(debaters: Sequence[str], passages: int) -> Mapping[str, Any]:
         "required": names,
         "additionalProperties": False,
     }
-    schema = with_property_schema(CONTEXT_SHAPE.schema, "passages", ids)
+    schema = with_property_schema(CONTEXT_SCHEMA.json_schema, "passages", ids)
     return {**schema, "properties": {**schema["properties"], "shares": shares}}
 
 

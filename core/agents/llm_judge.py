@@ -161,7 +161,7 @@ class LlmJudge(LlmAgent):
 
     def __init__(self, config: AgentConfig, context: AgentContext) -> None:
         super().__init__(config, context)
-        self.prompts = context.judging
+        self.prompts = context.judge_prompts
 
     def decide(self, view: JudgeView, stop: StopSignal) -> Judgement:
         """Return the judgement; `unclear` without a call if there is nothing to judge by.
@@ -174,7 +174,7 @@ class LlmJudge(LlmAgent):
         if not view.case_view.evidence.passages and not view.turns:
             return self._unclear("no_evidence", "there is neither evidence nor a debate")
         case, evidence = view.case_view.case, view.case_view.evidence
-        prompt = get_judge_prompt_name(view.manner)
+        prompt = get_judge_prompt_name(view.mode)
         call = self._asking(prompt, case, stop, role="judge", slot=view.slot)
         if view.is_sampled and call.agent.temperature == 0:
             call = replace(call, agent=replace(call.agent, temperature=SAMPLING_TEMPERATURE))
@@ -186,7 +186,7 @@ class LlmJudge(LlmAgent):
         debate = build_judge_transcript(call, view) if "transcript" in FIELDS[prompt] else None
         lines = format_passages(evidence)
         call, messages = fit_debate(call, debate, fields, lines, "evidence")
-        read = parse_moderation if view.manner == "moderate" else parse_verdict
+        read = parse_moderation if view.mode == "moderate" else parse_verdict
         label, prose = ask_readable(call.say, messages, read, call.mend)
         if label == "unclear":
             return replace(self._unclear("not_settled", "the debate goes on"), prose=prose)

@@ -24,7 +24,7 @@ from core.llm.call import (
     ReplySchema,
     UnusableReply,
     ask_structured,
-    is_on_own_server,
+    decodes_by_grammar,
     with_property_schema,
 )
 from core.llm.prompting import Fence, fill_prompt
@@ -98,8 +98,8 @@ class _Votes(msgspec.Struct, frozen=True):
     votes: list[_Vote]
 
 
-MARKS_SHAPE, VOTES_SHAPE = ReplySchema(_Marks), ReplySchema(_Votes)
-EXTRACTION_SHAPE, VOTE_SHAPE = ReplySchema(_ExtractedSpans), ReplySchema(_SpanVote)
+MARKS_SCHEMA, VOTES_SCHEMA = ReplySchema(_Marks), ReplySchema(_Votes)
+EXTRACTION_SCHEMA, VOTE_SCHEMA = ReplySchema(_ExtractedSpans), ReplySchema(_SpanVote)
 
 
 class SpanMarkingAgent(LlmAgent):
@@ -121,13 +121,13 @@ class SpanMarkingAgent(LlmAgent):
         fields: Mapping[str, str],
         lines: Sequence[str],
         case: Case,
-        shape: ReplySchema[Any],
+        schema: ReplySchema[Any],
     ) -> tuple[Span, ...]:
         """Return the reply's spans in order; of marks on one place the most probable stays.
 
         Examples from corrections are added unless they would displace a passage.
         """
-        quotable = _list_quotable(case) if is_on_own_server(self._agent) else ()
+        quotable = _list_quotable(case) if decodes_by_grammar(self._agent) else ()
         if quotable:
             call = replace(
                 call, schema=with_property_schema(call.schema, "quote", {"enum": quotable})
@@ -151,7 +151,7 @@ class SpanMarkingAgent(LlmAgent):
                     "None of the quotes stands in the response; copy them from it exactly."
                 )
 
-        marks = ask_structured(final_call.say, messages, shape, final_call.mend, check).spans
+        marks = ask_structured(final_call.say, messages, schema, final_call.mend, check).spans
         spans, lost = self._locate_spans(case.response, marks)
         if lost:
             self._context.notes.add(
@@ -203,12 +203,17 @@ class LlmSpanExtractor(SpanMarkingAgent):
             return ()
         case = view.case_view.case
         call = self._asking(
-            "spans", case, stop, role="span extractor", slot="spans", schema=EXTRACTION_SHAPE.schema
+            "spans",
+            case,
+            stop,
+            role="span extractor",
+            slot="spans",
+            schema=EXTRACTION_SCHEMA.json_schema,
         )
         finding = judgement.prose or judgement.text
         fields = call.fields(question=case.question, response=case.response, finding=finding)
         return self._mark_spans(
-            call, fields, format_passages(view.case_view.evidence), case, EXTRACTION_SHAPE
+            call, fields, format_passages(view.case_view.evidence), case, EXTRACTION_SCHEMA
         )
 
 
@@ -277,7 +282,12 @@ class LlmSpanAdjudicator(LlmAgent):
             return SpanRuling(span, False, f"The verdict is {label}.")
         case, slot = view.case_view.case, f"span {span.start} to {span.end}"
         call = self._asking(
-            "span_vote", case, stop, role="span adjudicator", slot=slot, schema=VOTE_SHAPE.schema
+            "span_vote",
+            case,
+            stop,
+            role="span adjudicator",
+            slot=slot,
+            schema=VOTE_SCHEMA.json_schema,
         )
         claim = format_category(span.category)
         claim += f"; the evidence says: {span.instead}" if span.instead else ""
@@ -285,7 +295,7 @@ class LlmSpanAdjudicator(LlmAgent):
         lines = format_passages(view.case_view.evidence)
         debate_end = build_last_turns(call, view)
         call, messages = fit_debate(call, debate_end, fields, lines, "evidence")
-        vote = ask_structured(call.say, messages, VOTE_SHAPE, call.mend)
+        vote = ask_structured(call.say, messages, VOTE_SCHEMA, call.mend)
         reason = vote.reason.strip() or MISSING_REASON
         ruled = replace(span, p=round(vote.p, 3))
         least = self._context.learned.threshold.votes.at(case.language)
@@ -317,8 +327,8 @@ class LlmPanelist(SpanMarkingAgent):
 
         Raises ReplyError if in two replies no quote stands in the response.
         """
-        call, fields, lines = self._prepare_call("panel_spans", view, stop, "spans", MARKS_SHAPE)
-        spans = self._mark_spans(call, fields, lines, view.case, MARKS_SHAPE)
+        call, fields, lines = self._prepare_call("panel_spans", view, stop, "spans", MARKS_SCHEMA)
+        spans = self._mark_spans(call, fields, lines, view.case, MARKS_SCHEMA)
         return tuple(replace(span, p=round(span.p, 3)) for span in spans)
 
     def vote(self, view: CaseView, spans: Sequence[Span], stop: StopSignal) -> tuple[SpanVote, ...]:
@@ -327,7 +337,7 @@ class LlmPanelist(SpanMarkingAgent):
         Raises ReplyError if two replies vote on none of the spans.
         """
         slot = f"votes on {spans[0].source}"
-        call, fields, lines = self._prepare_call("panel_votes", view, stop, slot, VOTES_SHAPE)
+        call, fields, lines = self._prepare_call("panel_votes", view, stop, slot, VOTES_SCHEMA)
         numbers, response = range(1, len(spans) + 1), view.case.response
         items = [
             {
@@ -346,7 +356,7 @@ class LlmPanelist(SpanMarkingAgent):
             if not any(vote.number in numbers for vote in votes.votes):
                 raise UnusableReply(f"Vote on each of the numbers 1 to {len(spans)}.")
 
-        votes = ask_structured(call.say, messages, VOTES_SHAPE, call.mend, check).votes
+        votes = ask_structured(call.say, messages, VOTES_SCHEMA, call.mend, check).votes
         by_number = {
             vote.number: SpanVote(round(vote.p, 3), vote.reason.strip() or MISSING_REASON)
             for vote in reversed(votes)
@@ -360,11 +370,13 @@ class LlmPanelist(SpanMarkingAgent):
         return tuple(by_number.get(number, MISSING_VOTE) for number in numbers)
 
     def _prepare_call(
-        self, prompt: str, view: CaseView, stop: StopSignal, slot: str, shape: ReplySchema[Any]
+        self, prompt: str, view: CaseView, stop: StopSignal, slot: str, schema: ReplySchema[Any]
     ) -> tuple[PromptCall, dict[str, str], list[str]]:
         """Return (the call, the fields besides the evidence, the lines of the evidence)."""
         case, slot = view.case, f"{self._role}: {slot}"
-        call = self._asking(prompt, case, stop, role=self._role, slot=slot, schema=shape.schema)
+        call = self._asking(
+            prompt, case, stop, role=self._role, slot=slot, schema=schema.json_schema
+        )
         fields = call.fields(question=case.question, response=case.response)
         lines = format_passages(view.evidence) if self._sees_evidence else []
         return call, fields | {"language": get_base_language(case.language)}, lines

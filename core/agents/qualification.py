@@ -144,8 +144,8 @@ class ModelStanding:
                 agent.max_tokens,
             ),
         )
-        told = [words for words, old, new in differences if old not in (None, "", new)]
-        return f"{then.words}{f' (tested with {join_names(told)})' if told else ''}"
+        changed = [words for words, old, new in differences if old not in (None, "", new)]
+        return f"{then.words}{f' (tested with {join_names(changed)})' if changed else ''}"
 
 
 def qualify_model(
@@ -159,7 +159,7 @@ def qualify_model(
     """
     from core.agents.llm_judge import LlmJudge
 
-    judge = LlmJudge(agent, replace(context, judging=(PROMPT,)))
+    judge = LlmJudge(agent, replace(context, judge_prompts=(PROMPT,)))
     has_broken_off = threading.Event()  # the service failed: the other cases are not asked
 
     def judge_case(number: int) -> Iterator[tuple[int, Label | None]]:

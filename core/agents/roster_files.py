@@ -36,7 +36,7 @@ from core.schema.rosters import (
 )
 from core.store import open_store
 
-LONGEST = {
+MAX_FIELD_CHARS = {
     "name": MAX_ROSTER_NAME_CHARACTERS,
     "words": 600,
     "model": 200,
@@ -82,8 +82,8 @@ def check_roster(roster: RosterConfig) -> None:
 
     Raises InputError: it names the field, what was expected and what was found; never a key.
     """
-    _check_name("name", roster.name, LONGEST["name"])
-    _check_text("words", roster.words, LONGEST["words"])
+    _check_name("name", roster.name, MAX_FIELD_CHARS["name"])
+    _check_text("words", roster.words, MAX_FIELD_CHARS["words"])
     if not DIGEST.fullmatch(roster.prompts):
         raise roster_error(
             "prompts", "a digest (0 to 9, a to f) or an empty text", "something else"
@@ -143,7 +143,7 @@ def _check_seat(role: str, agent: AgentConfig) -> None:
             role, "either a model or a built-in reader", "both; leave one of them empty"
         )
     for name in ("model", "api_base", "key_name"):
-        _check_text(f"{role}, {name}", getattr(agent, name), LONGEST[name])
+        _check_text(f"{role}, {name}", getattr(agent, name), MAX_FIELD_CHARS[name])
     if agent.is_built_in:
         if agent != AgentConfig(reader=agent.reader):
             raise roster_error(f"{role}, model", "a model's name beside its settings", "none")
@@ -256,7 +256,9 @@ def probe_models(
         began = clock()
         # a client of its own, so that its calls are known from the others'
         client = MeteredClient(ModelClient(keys, TEST_RETRY_POLICY), home, account, caps, clock)
-        asked = [_asked(roles[0], agent, most, account) for most in (FEW_TOKENS, agent.max_tokens)]
+        asked = [
+            _build_probe(roles[0], agent, most, account) for most in (FEW_TOKENS, agent.max_tokens)
+        ]
         try:
             outcome, words = _test_model(client, asked, stop)
         except Stopped:
@@ -296,26 +298,26 @@ def _test_model(
         found = client.embed(brief.call.agent, [brief.call.messages[0].text], stop)
         return "works", f"{len(found.vectors[0])} numbers for a text"
     try:
-        said = client.ask(brief, stop).text
+        reply = client.ask(brief, stop).text
     except ModelRefused:
         raise
     except ReplyError as error:
         # A model that thinks first may need the agent's whole token limit for one word.
         if error.reply.strip() or whole.call.agent.max_tokens <= FEW_TOKENS:
             raise
-        said = client.ask(whole, stop).text
-    shown = " ".join(said.split())
+        reply = client.ask(whole, stop).text
+    shown = " ".join(reply.split())
     shown = shown if len(shown) <= SHOWN else f"{shown[: SHOWN - 1]}…"
-    if brief.role == SEES and not any(word in said.casefold() for word in RED):
+    if brief.role == SEES and not any(word in reply.casefold() for word in RED):
         return "answers", (
             f"“{shown}”. The picture shows a red square: make sure that this model takes images."
         )
-    if brief.role != SEES and not OK.search(said):
+    if brief.role != SEES and not OK.search(reply):
         return "answers", f"“{shown}” instead of the single word OK"
     return "works", f"“{shown}”"
 
 
-def _asked(role: str, agent: AgentConfig, most: int, account: CallAccount) -> ModelRequest:
+def _build_probe(role: str, agent: AgentConfig, most: int, account: CallAccount) -> ModelRequest:
     agent = replace(agent, max_tokens=min(agent.max_tokens, most))
     text = (COLOUR if role == SEES else WORD).format(nonce=account.run_id[:12])
     pictures = (Picture("image/png", _red_square()),) if role == SEES else ()
@@ -346,7 +348,7 @@ DEBATER = ("name", "seat")
 SEAT = tuple(item.name for item in fields(AgentConfig))
 # Words in a field's name that say that its value is a secret.
 SECRET = ("key", "token", "secret", "password", "credential", "authorization", "header")
-ALWAYS_SAID = ("model", "temperature", "max_tokens")
+ALWAYS_WRITTEN = ("model", "temperature", "max_tokens")
 ANOTHER_VERSION = (
     "This roster was written for other prompts ({theirs}); here they are {ours}. It works, and its "
     "agents may answer differently."
@@ -421,9 +423,9 @@ def read_roster(data: bytes, prompts: str = "") -> ReadRoster:
 def _written(agent: AgentConfig) -> object:
     if agent == AgentConfig():
         return BUILT_IN_SEAT
-    said = ALWAYS_SAID if agent.model else ()
-    told = ((item.name, getattr(agent, item.name), item.default) for item in fields(agent))
-    return {name: value for name, value, usual in told if value != usual or name in said}
+    always = ALWAYS_WRITTEN if agent.model else ()
+    values = ((item.name, getattr(agent, item.name), item.default) for item in fields(agent))
+    return {name: value for name, value, usual in values if value != usual or name in always}
 
 
 def _parsed(data: bytes) -> object:

@@ -163,7 +163,7 @@ def summarise_round(turns: Sequence[Turn], before: str) -> str:
 class DebaterOpinion:
     """A debater's view of one statement: the assessment by its own model, and its points."""
 
-    item: Assessment
+    assessment: Assessment
     points: tuple[DebatePoint, ...]
 
 
@@ -200,7 +200,7 @@ class BuiltInDebater:
             self._form_opinion(item, stop)
             for item in self._assessor.assess(view.case_view, stop, allowed=allowed)
         ]
-        stance = combine_stances([opinion.item.label for opinion in opinions])
+        stance = combine_stances([opinion.assessment.label for opinion in opinions])
         words, quotes, doubt = self._argue_stance(opinions, stance)
         confidence = None
         if view.manner == "answer":
@@ -251,18 +251,20 @@ class BuiltInDebater:
         """
         if not opinions:
             return [NO_STATEMENT], (), ""
-        if all(opinion.item.cause == "language_not_known" for opinion in opinions):
+        if all(opinion.assessment.cause == "language_not_known" for opinion in opinions):
             return [LANGUAGE_NOT_KNOWN], (), ""
         # The statement that speaks for the stance most is discussed.
         sign = {"hallucinated": -1, "supported": 1}.get(stance)
-        chosen = min(opinions, key=lambda o: sign * o.item.p if sign else abs(o.item.p - 0.5))
+        chosen = min(
+            opinions, key=lambda o: sign * o.assessment.p if sign else abs(o.assessment.p - 0.5)
+        )
         words = self._kind.says[stance](chosen) or [NO_DECISIVE_PLACE]
         if len(opinions) > 1:
-            count = sum(opinion.item.label == stance for opinion in opinions)
+            count = sum(opinion.assessment.label == stance for opinion in opinions)
             verb = "is" if count == 1 else "are"
             total = format_count(len(opinions), "statement")
             words = [f"In my view {count} of {total} {verb} {STANCE_ADJECTIVES[stance]}.", *words]
-        is_its_own = chosen.item.label == stance
+        is_its_own = chosen.assessment.label == stance
         quotes = [point.quote for point in chosen.points if point.quote and is_its_own]
         if best := _best_passage(chosen, stance):
             quotes.append(quote_passage(best[0]))
@@ -341,7 +343,7 @@ def combine_stances(stances: Sequence[Stance]) -> Stance:
 
 def _strength(opinions: Sequence[DebaterOpinion], side: Stance) -> float:
     """Return how strongly the debater's own probabilities favour that side, in [0, 1]."""
-    worst = max(opinion.item.p for opinion in opinions)
+    worst = max(opinion.assessment.p for opinion in opinions)
     if side == "unclear":
         return 1.0 - abs(2.0 * worst - 1.0)
     return worst if side == "hallucinated" else 1.0 - worst
@@ -349,9 +351,9 @@ def _strength(opinions: Sequence[DebaterOpinion], side: Stance) -> float:
 
 def _best_passage(opinion: DebaterOpinion, side: Stance) -> tuple[Passage, EvidenceWindow] | None:
     """Return the passage that speaks for the side most, with its window."""
-    reading = opinion.item.measured.reading
+    reading = opinion.assessment.measured.reading
     window = reading.contradicting if side == "hallucinated" else reading.supporting
-    return (choose_best_passage(window, opinion.item), window) if window else None
+    return (choose_best_passage(window, opinion.assessment), window) if window else None
 
 
 def _phrase_meaning(side: Stance) -> OpinionWording:
@@ -374,22 +376,22 @@ def _phrase_meaning(side: Stance) -> OpinionWording:
 
 
 def _phrase_same_values(opinion: DebaterOpinion) -> list[str]:
-    same = [v.text for v in opinion.item.measured.values if v.status in ("same", "derived")]
+    same = [v.text for v in opinion.assessment.measured.values if v.status in ("same", "derived")]
     if same:
         return [f"The sources have {join_quoted(same)} as the statement says."]
     return ["No number, date or name of the statement differs from the sources."]
 
 
 def _word_different_values(opinion: DebaterOpinion) -> list[str]:
-    different = [v for v in opinion.item.measured.values if v.status == "different"]
+    different = [v for v in opinion.assessment.measured.values if v.status == "different"]
     words = [f"The statement says “{v.text}”, the source “{v.instead}”." for v in different[:2]]
-    unmatched = [v.text for v in opinion.item.measured.values if v.status == "unmatched"]
+    unmatched = [v.text for v in opinion.assessment.measured.values if v.status == "unmatched"]
     missing = unmatched or _find_missing_words(opinion)[0]
     return words or ([f"No source has {join_quoted(missing)}."] if missing else [])
 
 
 def _word_undecided_values(opinion: DebaterOpinion) -> list[str]:
-    values = opinion.item.measured.values
+    values = opinion.assessment.measured.values
     if values and all(value.status in ("same", "derived") for value in values):
         texts = join_quoted([value.text for value in values])
         return [f"The sources have {texts}; whether of the same thing, I cannot tell."]
@@ -400,7 +402,7 @@ def _word_undecided_values(opinion: DebaterOpinion) -> list[str]:
 
 def _find_missing_words(opinion: DebaterOpinion) -> tuple[list[str], int]:
     """Return the statement's content words that no passage has, and how many it has in all."""
-    reading = opinion.item.measured.reading
+    reading = opinion.assessment.measured.reading
     words = reading.claim[reading.own_start :]
     source_terms = {term for window in reading.windows for term in extract_terms(window.text)}
     claim_terms = set(extract_query_terms(words))

@@ -112,8 +112,11 @@ def join_names(names: Sequence[str]) -> str:
 
 
 def format_count(number: int, noun: str) -> str:
-    """Return a number with its noun: “1 statement”, “2 statements”."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    """Return a number with its noun: “1 call”, “2 calls”, “2 summaries”."""
+    if number == 1:
+        return f"{number} {noun}"
+    is_changed = noun.endswith("y") and noun[-2:-1] not in "aeiou"
+    return f"{number:,} {noun[:-1]}ies" if is_changed else f"{number:,} {noun}s"
 
 
 def choose_reply(stance: Stance, turns: Sequence[Turn]) -> TurnReply:

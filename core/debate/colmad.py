@@ -113,7 +113,7 @@ def argue_copmad(state: DebateState) -> Iterator[Event]:
     else:
         yield from state.heard()
         yield from run_judge(
-            state.run, build_judge_view(state, debates[0].turns(state), manner="compete")
+            state.run, build_judge_view(state, debates[0].turns(state), mode="compete")
         )
 
 
@@ -155,7 +155,7 @@ def _judge_one(state: DebateState, debate: _Debate) -> Iterator[Event]:
         yield JudgementSampled(state.run.now(), missing, debate.number, debate.note, 0.0)
         return
     turns = debate.turns(state)
-    seen = build_judge_view(state, turns, manner="compete", number=debate.number)
+    seen = build_judge_view(state, turns, mode="compete", number=debate.number)
     yield from draw_sample(state, seen, debate.note)
 
 
@@ -175,8 +175,8 @@ COPMAD = DebateProtocol(
     name="copmad",
     argue=argue_copmad,
     calls=count_copmad_calls,
-    manners=("compete",),
-    judging=("compete",),
+    turn_modes=("compete",),
+    judge_modes=("compete",),
     is_judged_by_first=True,
     options=("rounds", "is_swapped"),
     debater_count=SIDE_COUNT,
@@ -200,7 +200,7 @@ def argue_colmad(state: DebateState) -> Iterator[Event]:
         yield from take_turns(state, [request])
     if state.progress.turns:
         yield from state.heard()
-        yield from run_judge(state.run, build_judge_view(state, manner="collaborate"))
+        yield from run_judge(state.run, build_judge_view(state, mode="collaborate"))
     else:
         yield from conclude_debate(state, _leave_open(state, "unreadable_reply", NO_USABLE_REPLY))
 
@@ -216,8 +216,8 @@ COLMAD = DebateProtocol(
     name="colmad",
     argue=argue_colmad,
     calls=count_colmad_calls,
-    manners=("answer", "collaborate"),
-    judging=("collaborate",),
+    turn_modes=("answer", "collaborate"),
+    judge_modes=("collaborate",),
     is_judged_by_first=True,
     options=("rounds", "is_swapped"),
 )

@@ -108,7 +108,7 @@ ENSEMBLE = DebateProtocol(
     name="ensemble",
     argue=argue_ensemble,
     calls=lambda debaters, _: ProtocolCalls(debaters, 0, chain=1),
-    manners=("answer",),
+    turn_modes=("answer",),
     options=("seed",),
 )
 
@@ -128,10 +128,10 @@ def argue_single(state: DebateState) -> Iterator[Event]:
 
 def build_single_views(state: DebateState, count: int, first: int = 1) -> list[JudgeView]:
     """Return `count` judge views without a debate, numbered from `first`."""
-    manner = state.plan.options.style or "plain"
+    mode = state.plan.options.style or "plain"
     is_sampled = count > 1
     return [
-        build_judge_view(state, (), manner=manner, number=number, is_sampled=is_sampled)
+        build_judge_view(state, (), mode=mode, number=number, is_sampled=is_sampled)
         for number in range(first, first + count)
     ]
 
@@ -140,7 +140,7 @@ SINGLE = DebateProtocol(
     name="single",
     argue=argue_single,
     calls=lambda _, plan: ProtocolCalls(0, max(1, plan.options.samples), chain=1),
-    judging=("plain", "thought", "examples"),
+    judge_modes=("plain", "thought", "examples"),
     options=("samples", "style"),
 )
 
@@ -151,7 +151,7 @@ def build_adaptive_protocol(debates: Mapping[str, DebateProtocol]) -> DebateProt
         name="adaptive",
         argue=partial(argue_adaptive, debates),
         calls=partial(count_adaptive_calls, debates),
-        judging=SINGLE.judging,
+        judge_modes=SINGLE.judge_modes,
         options=("samples", "style", "then"),
     )
 

@@ -237,6 +237,6 @@ MAMM_REFINE = DebateProtocol(
     name="mamm_refine",
     argue=argue_mamm_refine,
     calls=count_mamm_refine_calls,
-    manners=REFINE_STAGES,
-    judging=("rerank",),
+    turn_modes=REFINE_STAGES,
+    judge_modes=("rerank",),
 )

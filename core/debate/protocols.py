@@ -115,12 +115,12 @@ def _list_protocols(plan: Plan) -> tuple[DebateProtocol, ...]:
     return (get_plan_protocol(plan), then) if then else (get_plan_protocol(plan),)
 
 
-def list_manners(plan: Plan) -> tuple[tuple[TurnMode, ...], tuple[JudgeMode, ...]]:
-    """Return the manners in which the plan asks its debaters and its judge."""
+def list_modes(plan: Plan) -> tuple[tuple[TurnMode, ...], tuple[JudgeMode, ...]]:
+    """Return the modes in which the plan asks its debaters and its judge."""
     protocols = _list_protocols(plan)
-    manners = dict.fromkeys(chain.from_iterable(each.manners for each in protocols))
-    judging = dict.fromkeys(chain.from_iterable(each.judging for each in protocols))
-    return tuple(manners), tuple(judging)
+    turn_modes = dict.fromkeys(chain.from_iterable(each.turn_modes for each in protocols))
+    judge_modes = dict.fromkeys(chain.from_iterable(each.judge_modes for each in protocols))
+    return tuple(turn_modes), tuple(judge_modes)
 
 
 def list_writing_prompts(plan: Plan) -> tuple[str, ...]:
@@ -197,7 +197,7 @@ def list_deciding_agents(plan: Plan, roster: RosterConfig) -> tuple[AgentConfig,
     for protocol in _list_protocols(plan):
         if plan.protocol == AUDIT:
             seats += [roster.tool_picker, roster.reflector, roster.judge]
-        elif set(protocol.judging) - {"rerank"}:
+        elif set(protocol.judge_modes) - {"rerank"}:
             seats.append(roster.judge)
         else:
             seats += [debater.seat for debater in roster.debaters[: protocol.debater_count]]
@@ -249,7 +249,7 @@ def _list_questions(
     yield "segmenter", roster.segmenter, "segment"
     if case.images:
         yield "image reader", roster.image_reader, "image_question"
-    manners, judging = list_manners(plan)
+    turn_modes, judge_modes = list_modes(plan)
     protocol = get_follow_up_debate(plan) or get_plan_protocol(plan)
     calls = protocol.calls(len(roster.debaters), plan)
     times = {"context": calls.context, "summary": calls.summaries, "corrected": calls.revisions}
@@ -257,14 +257,14 @@ def _list_questions(
         if count:
             yield "context writer", roster.context_writer, prompt
     speaking = roster.debaters[: protocol.debater_count][:: -1 if plan.options.is_swapped else 1]
-    for debater, manner in product(speaking[: calls.turns], manners):
-        revision_tokens = estimate_tokens(case.response) if manner == "revise" else 0
-        longest = limit_turn_tokens(manner, debater.seat.max_tokens, revision_tokens)
-        yield f"debater {debater.name}", replace(debater.seat, max_tokens=longest), manner
+    for debater, mode in product(speaking[: calls.turns], turn_modes):
+        revision_tokens = estimate_tokens(case.response) if mode == "revise" else 0
+        longest = limit_turn_tokens(mode, debater.seat.max_tokens, revision_tokens)
+        yield f"debater {debater.name}", replace(debater.seat, max_tokens=longest), mode
     style = plan.options.style or JUDGE_STYLES[0]
-    for judge_manner in judging:
-        if judge_manner not in JUDGE_STYLES or judge_manner == style:
-            yield "judge", roster.judge, get_judge_prompt_name(judge_manner)
+    for judge_mode in judge_modes:
+        if judge_mode not in JUDGE_STYLES or judge_mode == style:
+            yield "judge", roster.judge, get_judge_prompt_name(judge_mode)
     if len(roster.span_panel) > 1:
         for number, agent in enumerate(roster.span_panel, 1):
             yield f"span panel {number}", agent, "panel_spans"

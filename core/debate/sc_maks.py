@@ -74,7 +74,7 @@ from core.schema.roles import (
 from core.schema.rosters import AblationPart, TurnMode
 
 CONSENSUS_AGENT = "Consensus"
-ANSWER_MANNERS: frozenset[TurnMode] = frozenset({"answer", "reconsider"})
+ANSWER_MODES: frozenset[TurnMode] = frozenset({"answer", "reconsider"})
 CRITIQUE_PHASES: tuple[tuple[AblationPart, TurnMode], ...] = (
     ("cooperation", "advise"),
     ("adversary", "attack"),
@@ -336,7 +336,7 @@ def count_sc_maks_calls(debaters: int, plan: Plan) -> ProtocolCalls:
 
 def list_answers_before(state: DebateState, number: int) -> dict[str, Turn]:
     """Return each agent's last answer before turn `number`, in the agents' order."""
-    last = {t.debater: t for t in state.turns_before(number) if t.manner in ANSWER_MANNERS}
+    last = {t.debater: t for t in state.turns_before(number) if t.manner in ANSWER_MODES}
     return {name: last[name] for name in state.debaters if name in last}
 
 
@@ -408,7 +408,7 @@ SC_MAKS = DebateProtocol(
     name="sc_maks",
     argue=argue_sc_maks,
     calls=count_sc_maks_calls,
-    manners=("answer", "advise", "attack", "reconsider"),
+    turn_modes=("answer", "advise", "attack", "reconsider"),
     options=("rounds", "without"),
     writing=("summary", "corrected"),
     is_weighed=True,

@@ -68,7 +68,7 @@ def argue_mad(state: DebateState) -> Iterator[Event]:
         if (yield from end_lost_round(state, range(first, first + TIT_FOR_TAT_DEBATERS))):
             break
         if number not in state.progress.samples:
-            seen = build_judge_view(state, manner="moderate", number=number)
+            seen = build_judge_view(state, mode="moderate", number=number)
             yield from sample_judgement(state.run, seen, f"after round {number}")
         sample = state.progress.samples[number]
         if sample.judgement.label != "unclear" or sample.judgement.cause in FINAL_CAUSES:
@@ -107,8 +107,8 @@ MAD = DebateProtocol(
     name="mad",
     argue=argue_mad,
     calls=count_mad_calls,
-    manners=("tit_for_tat",),
-    judging=("moderate", "debate"),
+    turn_modes=("tit_for_tat",),
+    judge_modes=("moderate", "debate"),
     options=("rounds", "is_swapped"),
     debater_count=TIT_FOR_TAT_DEBATERS,
 )
@@ -155,7 +155,7 @@ SOCIETY = DebateProtocol(
     name="society",
     argue=argue_society,
     calls=_count_society_calls,
-    manners=("answer", "reconsider"),
+    turn_modes=("answer", "reconsider"),
     options=("rounds",),
 )
 
@@ -209,7 +209,7 @@ CEDA = DebateProtocol(
     name="ceda",
     argue=argue_ceda,
     calls=count_ceda_calls,
-    manners=("debate",),
-    judging=("debate",),
+    turn_modes=("debate",),
+    judge_modes=("debate",),
     options=("turns", "is_swapped"),
 )

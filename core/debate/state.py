@@ -150,7 +150,8 @@ class ProtocolCalls:
 class DebateProtocol:
     """A debate protocol. `calls(debaters, plan)` returns the most calls that `argue` makes.
 
-    `manners` are the ways in which it asks debaters, `judging` those in which it asks the judge;
+    `turn_modes` are the ways in which it asks debaters, `judge_modes` those in which it asks the
+    judge;
     `options` are what can be chosen: pages offer these, and the command line accepts no others.
     `is_judged_by_first`: the first debater's model judges if a roster of models names no judge.
     `writing` names the prompts of the context writer. `debater_count`: how many of the debaters
@@ -160,8 +161,8 @@ class DebateProtocol:
     name: str
     argue: Callable[[DebateState], Iterator[Event]]
     calls: Callable[[int, Plan], ProtocolCalls]
-    manners: tuple[TurnMode, ...] = ()
-    judging: tuple[JudgeMode, ...] = ()
+    turn_modes: tuple[TurnMode, ...] = ()
+    judge_modes: tuple[JudgeMode, ...] = ()
     options: tuple[ProtocolOption, ...] = ()
     is_judged_by_first: bool = False
     writing: tuple[str, ...] = ("context",)
@@ -233,7 +234,7 @@ def build_judge_view(
     state: DebateState,
     turns: Sequence[Turn] | None = None,
     *,
-    manner: JudgeMode = "debate",
+    mode: JudgeMode = "debate",
     number: int = 1,
     is_sampled: bool = False,
     summary: str = "",
@@ -244,7 +245,7 @@ def build_judge_view(
         state.context,
         state.turns if turns is None else tuple(turns),
         state.progress.reached_consensus,
-        manner,
+        mode,
         number,
         is_sampled,
         state.remarks,

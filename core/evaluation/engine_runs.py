@@ -82,7 +82,7 @@ examples:
 exit code: 0 measured; 1 the engine failed or was stopped; 2 bad input or a missing key, with one
 line that says so."""
 COUNTED_STANCES: tuple[Stance, ...] = ("supported", "hallucinated", "unclear")
-INDEPENDENT_MANNERS = ("answer", "detect")
+INDEPENDENT_MODES = ("answer", "detect")
 ProgressWriter = Callable[[str], None]
 PROGRESS_SECONDS = 5.0
 MAX_CONSECUTIVE_FAILURES = 3
@@ -216,7 +216,7 @@ def collect_first_answers(progress: RunState) -> tuple[Stance, ...]:
     """Return the stance of each debater's first independent answer, in the debaters' order."""
     stances: dict[str, Stance] = {}
     for turn in sorted(progress.turns, key=lambda turn: turn.number):
-        if turn.manner in INDEPENDENT_MANNERS and turn.assigned is None:
+        if turn.manner in INDEPENDENT_MODES and turn.assigned is None:
             stances.setdefault(turn.debater, turn.stance)
     return tuple(stances.values())
 

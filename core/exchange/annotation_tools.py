@@ -4,6 +4,7 @@ Label Studio: `data` holds id and text, annotations are by people, predictions b
 count code points, as its editor writes them since 1.5. Older files count UTF-16 units, which the
 quoted texts of the annotation reveal, or else those of the rest of the file. For texts shown as
 HTML, `globalOffsets` are used. An only annotation, or one marked as `ground_truth`, is the gold.
+In a file of ours one marked so may also be what people agree on, and is then no gold of its own.
 
 Argilla, as `records.to_json` writes it: the questions are `label`, `spans`, `reason` and
 `corrected_answer`. People are UUIDs whose names are in the metadata as `user.UUID`; its `gold`
@@ -29,8 +30,10 @@ from core.exchange.fields import (
     dump_soft_labels,
     dump_suggestion,
     expand_extra_columns,
+    get_basis,
     get_text,
     infer_label,
+    is_derived_gold,
     parse_case_id,
     parse_items,
     parse_label,
@@ -87,7 +90,11 @@ RESPONSE_FIELDS = ("text", "response", "answer", "claim")
 SOFT_LABELS_KEY = (
     "soft_labels"  # Label Studio has no place for the share of people who marked a word
 )
-KNOWN_TASK_FIELDS = ("id", *RESPONSE_FIELDS, "question", "language", "documents", SOFT_LABELS_KEY)
+BASIS_KEY = "counterpoint_basis"  # nor for what the ground truth rests on
+KNOWN_TASK_FIELDS = (
+    "id", *RESPONSE_FIELDS, "question", "language", "documents", SOFT_LABELS_KEY, BASIS_KEY,
+)  # fmt: skip
+AGREEMENT_AUTHOR = "agreement"  # of a ground truth that is what several people, or one, say
 LABEL_RESULT_TYPES = ("labels", "hypertextlabels")
 UNKNOWN_PERSON = "unknown"
 
@@ -144,7 +151,8 @@ def _parse_argilla_people(
             if not isinstance(value, dict):
                 raise record.broken(f"responses to {question} with value and user_id", value)
             by_user.setdefault(str(value.get("user_id")), {})[question] = value.get("value")
-    only = next(iter(by_user)) if len(by_user) == 1 else ""
+    basis = _get_extension(metadata).get("basis")
+    only = next(iter(by_user)) if len(by_user) == 1 and basis is None else ""
     gold_user = str(metadata.get(GOLD_KEY) or only)
     golds: list[GoldAnswer] = []
     corrections: list[Correction] = []
@@ -153,10 +161,11 @@ def _parse_argilla_people(
         name = str(metadata.get(USER_PREFIX + user) or user)[:60]
         if user == gold_user:
             gold = replace(build_gold(label, spans, author=name), **texts)
-            golds.append(_apply_extension(gold, metadata, response))
+            golds.append(gold)
         else:
             corrections.append(replace(build_correction(name, label, spans), **texts))
-    return tuple(golds), tuple(corrections)
+    own = (gold for gold in golds if not is_derived_gold(gold, corrections, basis))
+    return tuple(_apply_extension(gold, metadata, response) for gold in own), tuple(corrections)
 
 
 def _apply_extension(gold: GoldAnswer, metadata: dict[str, Any], response: str) -> GoldAnswer:
@@ -223,13 +232,12 @@ def _dump_record(row: ExchangeRow) -> dict[str, Any]:
         and not name.startswith(USER_PREFIX)
     }
     metadata |= {LANGUAGE_KEY: row.language} if row.language not in UNKNOWN_LANGUAGES else {}
-    answer = row.settled
     responses: dict[str, list[dict[str, Any]]] = {}
     for person in _list_answers(row):
         role = "gold" if isinstance(person, GoldAnswer) else "person"  # one may be both
         user = str(uuid.uuid5(ANNOTATOR_NAMESPACE, f"{role}\n{person.author}"))
         metadata[USER_PREFIX + user] = person.author
-        if person is answer:
+        if role == "gold":
             metadata[GOLD_KEY] = user
         values: dict[str, Any] = {"label": person.label, "spans": _dump_marks(person.spans)}
         values |= {name: getattr(person, name) for name in TEXT_QUESTIONS if getattr(person, name)}
@@ -247,9 +255,15 @@ def _dump_record(row: ExchangeRow) -> dict[str, Any]:
 
 
 def _list_answers(row: ExchangeRow) -> list[GoldAnswer | Correction]:
-    """Return the answer that counts, if any, then the other people's."""
-    answer = row.settled
-    return [*([answer] if answer else ()), *(one for one in row.people if one is not answer)]
+    """Return the ground truth as a gold, if it is decided, then what each person said."""
+    truth = row.truth
+    if not truth.is_decided or truth.label is None:
+        return [*row.people]
+    record = truth.records[0]
+    if not isinstance(record, GoldAnswer):
+        texts = {name: getattr(truth, name) for name in TEXT_QUESTIONS}
+        record = replace(build_gold(truth.label, truth.spans, author=AGREEMENT_AUTHOR), **texts)
+    return [record, *row.people]
 
 
 def _dump_marks(spans: Sequence[Span]) -> list[dict[str, Any]]:
@@ -264,6 +278,8 @@ def _dump_extension(row: ExchangeRow) -> dict[str, str]:
         extension["spans"] = [{name: getattr(s, name) for name in names} for s in answer.spans]
     if row.soft:
         extension["soft"] = dump_soft_labels(row)
+    if basis := get_basis(row):
+        extension["basis"] = basis
     if row.suggestions[1:]:
         extension["suggestions"] = [dump_suggestion(one) for one in row.suggestions[:-1]]
     return {METADATA_EXTENSION_KEY: json.dumps(extension, ensure_ascii=False)} if extension else {}
@@ -330,7 +346,7 @@ def _parse_task(unit: OffsetUnit | None, record: FileRecord) -> ExchangeRow:
     task_data = record.inner("data")
     response = task_data.text(*RESPONSE_FIELDS)
     own_id = task_data.fields.get("id")
-    golds, corrections = _parse_people(record, response, unit)
+    golds, corrections = _parse_people(record, response, unit, task_data.fields.get(BASIS_KEY))
     soft = parse_soft_labels(response, task_data.fields.get(SOFT_LABELS_KEY))
     golds = tuple(replace(gold, soft=soft) for gold in golds)
     return ExchangeRow(
@@ -364,12 +380,12 @@ def _get_records(record: FileRecord, name: str) -> list[FileRecord]:
 
 
 def _parse_people(
-    record: FileRecord, response: str, unit: OffsetUnit | None
+    record: FileRecord, response: str, unit: OffsetUnit | None, basis: object
 ) -> tuple[tuple[GoldAnswer, ...], tuple[Correction, ...]]:
     listed = _get_records(record, "annotations")
     annotations = [one for one in listed if not one.fields.get("was_cancelled")]
     truths = [one for one in annotations if one.fields.get("ground_truth") is True]
-    if not truths and len(annotations) == 1:
+    if not truths and len(annotations) == 1 and basis is None:
         truths = annotations
     golds, answers = [], []
     for annotation in annotations:
@@ -379,7 +395,8 @@ def _parse_people(
         else:
             answer = build_correction(_get_person(annotation) or UNKNOWN_PERSON, label, spans)
             answers.append(replace(answer, **texts))
-    return tuple(golds), tuple(answers)
+    own = (gold for gold in golds if not is_derived_gold(gold, answers, basis))
+    return tuple(own), tuple(answers)
 
 
 def _get_person(annotation: FileRecord) -> str:
@@ -460,13 +477,13 @@ def _dump_task(number: int, row: ExchangeRow) -> dict[str, Any]:
     texts = [{"name": d.name, "text": d.text} for d in row.documents if d.text is not None]
     data |= {"documents": texts} if texts else {}
     data |= {SOFT_LABELS_KEY: dump_soft_labels(row)} if row.soft else {}
+    data |= {BASIS_KEY: basis} if (basis := get_basis(row)) else {}
     others = expand_extra_columns(row.others)
     data |= {name: value for name, value in others.items() if name not in KNOWN_TASK_FIELDS}
-    answer = row.settled
     annotations = [
         {
             "created_username": person.author,
-            "ground_truth": person is answer,
+            "ground_truth": isinstance(person, GoldAnswer),
             "was_cancelled": False,
             "result": _dump_items(person),
         }

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from core.baseline.wording import format_count
+from core.documents.library import ensure_read
 from core.exchange.annotation_tools import build_labeling_config
 from core.exchange.archive import (
     MAX_ARCHIVE_BYTES,
@@ -22,14 +23,16 @@ from core.exchange.archive import (
 )
 from core.exchange.exporter import export_trajectories, load_project_rows
 from core.exchange.file_decoding import MAX_FILE_MEGABYTES
-from core.exchange.importer import ImportRequest, import_rows
+from core.exchange.importer import ImportOutcome, ImportRequest, import_rows
 from core.exchange.registry import FORMATS, READ_ONLY_FORMATS, WRITABLE_FORMATS, join_sources
 from core.pipeline.single_check import read_file_bytes
 from core.review.people import current_person, ensure_project
+from core.runtime.concurrency import StopSignal
 from core.runtime.config import MEGABYTE, replace_invalid_bytes
 from core.runtime.errors import InputError
 from core.schema.records import Project
 from core.store import Store, open_store
+from core.store.ground_truth import describe_truth_rule
 
 ARCHIVE = "archive"
 TRAJECTORIES = "trajectories"
@@ -51,10 +54,11 @@ examples:
 exit code: 0 something came in or was there already; 1 the result could not be written; 2 nothing
 could be read, with the reason."""
 EXPORT_DESCRIPTION = """\
-Write a project's cases with the answers that count: a settled one, else the newest correction, else
-the gold that was imported. An archive holds the whole project with documents, runs and history.
-Trajectories are finished audits, step by step, to train an agent on: those that people found right,
-and beside them, in FILE.failed.jsonl, the others with what speaks against each."""
+Write a project's cases with the ground truth where it is decided: a settled answer, else a gold
+that was imported, else what people agree on by the project's rule. An archive holds the whole
+project with documents, runs and history. Trajectories are finished audits, step by step, to train
+an agent on: those that people found right, and beside them, in FILE.failed.jsonl, the others with
+what speaks against each."""
 EXPORT_EXAMPLES = """\
 examples:
   python -m core export --format jsonl --out cases.jsonl
@@ -147,6 +151,7 @@ def run_import(given: argparse.Namespace, home: Path, say: MessageWriter, out: O
             project, person, time.time(), name, given.labels, given.agent.strip()[:80]
         )
         outcome = import_rows(store, home, read, order)
+        _read_sources(store, home, outcome, say)
     for problem in outcome.problems[:MAX_PROBLEMS_SHOWN]:
         say(f"{outcome.unit} {problem.place}: {' '.join(problem.reason.split())}")
     more = len(outcome.problems) - MAX_PROBLEMS_SHOWN
@@ -157,6 +162,18 @@ def run_import(given: argparse.Namespace, home: Path, say: MessageWriter, out: O
         summary = {"format": given.format, "file": name, "project": project.name}
         out(json.dumps(summary | outcome.as_dict(), ensure_ascii=False) + "\n")
     return 0 if outcome.new + outcome.known else 2
+
+
+def _read_sources(store: Store, home: Path, outcome: ImportOutcome, say: MessageWriter) -> None:
+    """Read the documents that came in, as the app does in the background; say which are refused."""
+    settings = store.projects.settings()
+    for source_id, name in outcome.sources.items():
+        try:
+            ensure_read(
+                store, home, source_id, name, settings, StopSignal(), lambda *_: None, time.time
+            )
+        except InputError as error:
+            say(str(error))
 
 
 def run_export(given: argparse.Namespace, home: Path, say: MessageWriter, out: OutputWriter) -> int:
@@ -181,12 +198,16 @@ def run_export(given: argparse.Namespace, home: Path, say: MessageWriter, out: O
         rows = load_project_rows(store, home, project, given.only)
     write = FORMATS[given.format].write
     _write_output(given.out, write(rows) if write else b"", out)
-    answered = sum(row.answer is not None for row in rows)
+    decided = sum(row.truth.is_decided for row in rows)
+    disputed = sum(row.truth.state == "disputed" for row in rows)
     if given.format == "label-studio":
         config = build_labeling_config(project.categories)
         say(f"The labelling configuration that fits these tasks:\n{config}")
-    say(f"Wrote {format_count(len(rows), 'case')} of “{project.name}”, {answered} with an answer.")
-    summary = {"format": given.format, "rows": len(rows), "answered": answered}
+    say(
+        f"Wrote {format_count(len(rows), 'case')} of “{project.name}”, {decided} with a ground "
+        f"truth, {disputed} in dispute. True is {describe_truth_rule(project)}."
+    )
+    summary = {"format": given.format, "rows": len(rows), "decided": decided, "disputed": disputed}
     _report_summary(summary | {"project": project.name}, given, say, out)
     return 0
 

@@ -52,10 +52,10 @@ def load_project_rows(
     with store.reading():
         verdicts = load_newest_verdicts(store, project.id)
         rows = (
-            build_row(store, case, shelf, verdicts.get(case.id))
+            build_row(store, case, project, shelf, verdicts.get(case.id))
             for case in store.cases.all(project.id)
         )
-        return [row for row in rows if which == "all" or row.answer is not None]
+        return [row for row in rows if which == "all" or row.truth.records]
 
 
 class ProjectFiles:
@@ -87,7 +87,11 @@ class ProjectFiles:
 
 
 def build_row(
-    store: Store, case: Case, shelf: ProjectFiles | None = None, judged: LatestVerdict | None = None
+    store: Store,
+    case: Case,
+    project: Project,
+    shelf: ProjectFiles | None = None,
+    judged: LatestVerdict | None = None,
 ) -> ExchangeRow:
     """Return a case with all its records; without a shelf its files are left out."""
     return ExchangeRow(
@@ -99,6 +103,8 @@ def build_row(
         suggestions=tuple(store.golds.suggested(case.id)),
         handlings=tuple(store.handlings.of_case(case.id)),
         verdict=_build_machine_verdict(judged) if judged else None,
+        wanted=project.people_each,
+        truth_rule=project.truth_rule,
     )
 
 
@@ -153,15 +159,14 @@ def export_trajectories(
     failed: list[tuple[Trajectory, Sequence[ExclusionReason]]] = []
     with store.reading():
         for run_id, case_id in find_newest_audits(store, project.id):
-            case = store.cases.get(case_id)
-            answer = build_row(store, case).settled if case else None
-            if answer is None and which == "reviewed":
+            truth = store.truths.of_case(case_id)
+            if which == "reviewed" and not truth.records:
                 continue
             events = load_events(store, run_id, TRAJECTORY_EVENT_KINDS)
             trajectory = build_trajectory(run_id, events, book)
             if trajectory is None:
                 continue
-            faults = find_exclusion_reasons(fold_events(events), answer)
+            faults = find_exclusion_reasons(fold_events(events), truth)
             if faults:
                 failed.append((trajectory, faults))
             else:

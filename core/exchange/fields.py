@@ -29,7 +29,8 @@ from core.exchange.rows import (
 )
 from core.runtime.errors import InputError, make_printable
 from core.schema.records import Label, Span, WordScore
-from core.schema.reviews import Suggestion
+from core.schema.reviews import Correction, GoldAnswer, Suggestion
+from core.store.ground_truth import GroundTruth, decide_truth
 
 MAX_ID_CHARS = 200
 LABEL_SYNONYMS: Mapping[Label, str] = {
@@ -45,6 +46,7 @@ LABEL_BY_WORD = {
 }
 T = TypeVar("T")
 EXTENSION_KEY = "counterpoint"
+DERIVED_BASES = ("agreed", "single")  # what people say, without a right answer
 
 
 def parse_rows(
@@ -250,6 +252,25 @@ def dump_span(span: Span) -> dict[str, Any]:
     plain = {name: getattr(span, name) for name in ("start", "end", "text", "category")}
     plain |= {"p": span.p} if span.p != 1.0 else {}
     return plain | ({"instead": span.instead} if span.instead else {})
+
+
+def is_same_answer(truth: GroundTruth, label: Label | None, spans: Sequence[Span]) -> bool:
+    """Return True if that label and these spans are what counts as true."""
+    return (truth.label, [*map(dump_span, truth.spans)]) == (label, [*map(dump_span, spans)])
+
+
+def is_derived_gold(gold: GoldAnswer, answers: Sequence[Correction], basis: object) -> bool:
+    """Return True if a gold of our own file only repeats what the answers beside it come to.
+
+    `basis` is what the file names as that of its ground truth. An edited gold is one of its own.
+    """
+    truth = decide_truth((), answers)
+    return basis in DERIVED_BASES and is_same_answer(truth, gold.label, gold.spans)
+
+
+def get_basis(row: ExchangeRow) -> str:
+    """Return on what the row's ground truth rests, or why it has none; "" without any answer."""
+    return (row.truth.basis or row.truth.state) if row.truth.records else ""
 
 
 def dump_soft_labels(row: ExchangeRow) -> list[dict[str, Any]]:

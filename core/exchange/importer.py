@@ -9,6 +9,7 @@ everything that people answer until then.
 from __future__ import annotations
 
 import hashlib
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -41,7 +42,7 @@ from core.schema.events import Event, RunFinished, RunStarted
 from core.schema.records import Case, Plan, Project, Run, Span, WordScore
 from core.schema.reviews import Correction, GoldAnswer, QueueEvent, Suggestion
 from core.store import Store
-from core.store.corrections import choose_counting_gold
+from core.store.ground_truth import GroundTruth, choose_counting_gold
 from core.store.sqlite import to_json
 
 LabelUse = Literal["gold", "suggestions", "cases"]
@@ -49,6 +50,9 @@ RecordKey = tuple[object, ...]
 R = TypeVar("R", GoldAnswer, Correction, Suggestion)
 ROWS_PER_TRANSACTION = 200  # rows per transaction, so that other writers do not wait longer
 MAX_FILE_NAME_CHARS = 120
+GENERIC_NAME = re.compile(r"(source|context)( \d+)?\.txt")  # names that our formats make up
+MAX_CASE_WORDS = 48  # characters
+RANDOM_ID = re.compile(r"[0-9a-f]{32}")  # of a row without an id
 DEFAULT_FILE_NAME = "source.txt"
 
 
@@ -122,13 +126,14 @@ def select_new_golds(
     return new
 
 
-def _is_redundant_gold(gold: GoldAnswer, answer: GoldAnswer | Correction | None) -> bool:
+def _is_redundant_gold(gold: GoldAnswer, answer: GroundTruth | None) -> bool:
     if answer is None or gold.label != answer.label:
         return False
     if _list_marks(gold.spans) != _list_marks(answer.spans):
         return False
     texts = (gold.reason, answer.reason), (gold.corrected_answer, answer.corrected_answer)
-    has_new_shares = isinstance(answer, GoldAnswer) and gold.soft not in ((), answer.soft)
+    known = answer.records[0]
+    has_new_shares = isinstance(known, GoldAnswer) and gold.soft not in ((), known.soft)
     return all(text in ("", known_text) for text, known_text in texts) and not has_new_shares
 
 
@@ -280,15 +285,34 @@ def _require_lead(store: Store, order: ImportRequest) -> None:
 def preview_import(
     store: Store, read: ParsedFile, project: Project
 ) -> tuple[int, int, list[RowProblem]]:
-    """Return (new cases, known cases, rows whose id names another case); nothing is stored."""
+    """Return (new cases, known cases, rows that cannot be imported); nothing is stored.
+
+    A row whose id and texts an earlier row of the file has as well is a known case.
+    """
     known = 0
     problems: list[RowProblem] = []
+    earlier: dict[str, ExchangeRow] = {}
+    limit = store.projects.settings().response_characters
     for row in _assign_ids(read.rows, project):
         try:
-            known += _find_known_case(store, row, project) is not None
+            _require_length(row, limit)
+            if row.id in earlier:
+                _require_same_texts(row, earlier[row.id])
+                known += 1
+            else:
+                known += _find_known_case(store, row, project) is not None
+                earlier[row.id] = row
         except InputError as error:
             problems.append(RowProblem(row.place, str(error)))
     return len(read.rows) - known - len(problems), known, problems
+
+
+def _require_length(row: ExchangeRow, limit: int) -> None:
+    if len(row.response) > limit:
+        raise InputError(
+            f"expected at most {limit:,} characters in a response, found "
+            f"{len(row.response):,}; shorten it, or raise the limit on Settings."
+        )
 
 
 def _assign_ids(rows: Sequence[ExchangeRow], project: Project) -> list[ExchangeRow]:
@@ -310,12 +334,7 @@ def _store_files(
     """Add the row's files to the library and return the row with their ids; None for a bad row."""
     try:
         _find_known_case(store, row, order.project)
-        limit = store.projects.settings().response_characters
-        if len(row.response) > limit:
-            raise InputError(
-                f"expected at most {limit:,} characters in a response, found "
-                f"{len(row.response):,}; shorten it, or raise the limit on Settings."
-            )
+        _require_length(row, store.projects.settings().response_characters)
         documents = [
             _store_document(store, home, one, row, order, outcome) for one in row.documents
         ]
@@ -354,12 +373,26 @@ def _store_document(
             return same_name[0].id
     entry = store.library.get(project.id, sha)
     if entry is None:
-        name = _choose_file_name(document.name or f"{row.id[:60]}.txt")
+        name = _choose_file_name(_name_document(document, row))
         settings = store.projects.settings()
         store_file(store, home, project.id, name, data, order.by, order.now, settings)
         outcome.documents += 1
-    outcome.sources[sha] = entry.name if entry else document.name
+    outcome.sources[sha] = entry.name if entry else name
     return sha
+
+
+def _name_document(document: ExchangeDocument, row: ExchangeRow) -> str:
+    """Return the document's own name; one that our formats make up begins with its case's words.
+
+    People read the name beside the response, and choose by it in the library.
+    """
+    if not document.name and not RANDOM_ID.fullmatch(row.id):
+        return f"{row.id[:60]}.txt"
+    if document.name and not GENERIC_NAME.fullmatch(document.name):
+        return document.name
+    words = " ".join((row.question or row.response).split())
+    case = words if len(words) <= MAX_CASE_WORDS else words[: MAX_CASE_WORDS - 1] + "…"
+    return f"{case}, {document.name or 'source.txt'}"
 
 
 def _choose_file_name(name: str) -> str:
@@ -373,15 +406,21 @@ def _choose_file_name(name: str) -> str:
 def _find_known_case(store: Store, row: ExchangeRow, project: Project) -> Case | None:
     """Return the case that the row's id names, if any."""
     case = store.cases.get(row.id)
-    if case is None:
-        return None
-    conflict = "case of another project"
-    if case.project_id == project.id:
-        differing_field = "response" if case.response != row.response else "question"
-        conflict = f"case with another {differing_field}"
-        if (case.response, case.question) == (row.response, row.question):
-            return case
-    raise InputError(
+    if case is not None and case.project_id != project.id:
+        raise _make_id_error(row, "case of another project")
+    if case is not None:
+        _require_same_texts(row, case)
+    return case
+
+
+def _require_same_texts(row: ExchangeRow, known: Case | ExchangeRow) -> None:
+    if (known.response, known.question) != (row.response, row.question):
+        differing_field = "response" if known.response != row.response else "question"
+        raise _make_id_error(row, f"case with another {differing_field}")
+
+
+def _make_id_error(row: ExchangeRow, conflict: str) -> InputError:
+    return InputError(
         f"expected an id that is free or names the same case, found “{row.id[:60]}”, which names a "
         f"{conflict}; give the row another id."
     )
@@ -415,7 +454,7 @@ def _store_row(
     case = known or _create_case(store, row, order)
     if row.run is not None:
         outcome.runs += store_recorded_run(store, row.run, case, order)
-    before = build_row(store, case)
+    before = build_row(store, case, order.project)
     new_records = _select_new_records(store, row, before, order)
     for gold in new_records.golds:
         store.golds.add(gold, case.response)

@@ -39,8 +39,11 @@ from core.exchange.fields import (
     dump_span,
     dump_suggestion,
     expand_extra_columns,
+    get_basis,
     get_text,
     infer_label,
+    is_derived_gold,
+    is_same_answer,
     parse_case_id,
     parse_items,
     parse_label,
@@ -65,10 +68,8 @@ from core.exchange.rows import (
     RowProblem,
     build_correction,
     build_gold,
-    mark_row_imported,
 )
 from core.runtime.errors import InputError, make_printable
-from core.schema.records import Label, Span
 from core.schema.reviews import Correction, GoldAnswer, QueueEvent, Suggestion
 from core.store.sqlite import from_plain, to_plain
 
@@ -84,11 +85,10 @@ R = TypeVar("R", GoldAnswer, Correction, Suggestion, QueueEvent)
 CSV_COLUMNS = (
     "schema", "id", "question", "response", "language", "label", "spans", "soft", "reason",
     "corrected_answer", "answers", "document", "verdict", "p_hallucinated",
-    "suggestions",
+    "suggestions", "basis",
 )  # fmt: skip
-REQUIRED_CSV_COLUMNS = frozenset(CSV_COLUMNS) - {
-    "suggestions"
-}  # older tables do not have this column
+# Older tables do not have these columns.
+REQUIRED_CSV_COLUMNS = frozenset(CSV_COLUMNS) - {"suggestions", "basis"}
 RESPONSE_NAMES = ("response", *(name for name in CLAIM_NAMES if name != "response"))
 DOCUMENT_NAMES = ("document", "documents", "context", "source", "evidence")
 LABEL_NAMES = ("label", "verdict_label", "gold")
@@ -161,25 +161,15 @@ def _add_answer(row: ExchangeRow, record: FileRecord) -> ExchangeRow:
     label = infer_label(parse_label(fields.get("label")), spans, bool(spans))
     if label is None:
         return row
-    known_answers = (
-        row.answer,
-        mark_row_imported(row).answer,
-    )  # in its own home, and after the import
-    is_same = [a is not None and _is_same_answer(a, label, spans) for a in known_answers]
-    if all(is_same):
+    if is_same_answer(row.truth, label, spans):
         return row
     texts = {name: get_text(record, name) for name in ("reason", "corrected_answer")}
     gold = build_gold(
         label, spans, soft=parse_soft_labels(row.response, fields.get("soft")), **texts
     )
-    if known_answers[0] is not None and not is_same[0]:  # an edit of the file overrides its records
+    if row.truth.is_decided:  # an edit of the file overrides its records
         gold = replace(gold, origin="corrected", reason=gold.reason or "changed in the file")
     return replace(row, golds=(*row.golds, gold))
-
-
-def _is_same_answer(answer: GoldAnswer | Correction, label: Label, spans: Sequence[Span]) -> bool:
-    known_spans = [*map(dump_span, answer.spans)]
-    return (answer.label, known_spans) == (label, [*map(dump_span, spans)])
 
 
 def _parse_documents(record: FileRecord, name: str) -> tuple[ExchangeDocument, ...]:
@@ -278,11 +268,10 @@ def _build_title(name: str) -> str:
 
 def _build_cells(row: ExchangeRow) -> list[str]:
     answer = row.answer
-    people = [one for one in row.people if one is not answer]
     answers = [
         {"person": one.author, "label": one.label, "spans": list(map(dump_span, one.spans))}
         | {"reason": one.reason, "corrected_answer": one.corrected_answer}
-        for one in people
+        for one in row.people
     ]
     documents = [
         {"name": d.name, "text": d.text} if d.text is not None else {"name": d.name, "id": d.id}
@@ -296,7 +285,7 @@ def _build_cells(row: ExchangeRow) -> list[str]:
         row.question,
         row.response,
         row.language,
-        answer.label if answer else "",
+        row.truth.label or "",
         _dump_json([dump_span(span) for span in answer.spans]) if answer else "",
         _dump_json(dump_soft_labels(row)) if row.soft else "",
         answer.reason if answer else "",
@@ -306,6 +295,7 @@ def _build_cells(row: ExchangeRow) -> list[str]:
         verdict.label if verdict else "",
         "" if p is None else str(p),
         _dump_json([dump_suggestion(one) for one in row.suggestions]) if row.suggestions else "",
+        get_basis(row),
     ]
 
 
@@ -412,7 +402,7 @@ def _parse_csv_row(is_ours: bool, record: FileRecord) -> ExchangeRow:
     by_column = {fold_column_name(name): str(value) for name, value in record.fields.items()}
     is_written = is_ours and bool(by_column.get("schema"))  # rows added by hand have no schema
     used = {"id", "language", "soft", "spans", "reason", "corrected_answer", "answers"}
-    used |= {"schema", "suggestions"} if is_ours else set()
+    used |= {"schema", "suggestions", "basis"} if is_ours else set()
     values: dict[str, str] = {}
     for field, names in NAMES_BY_FIELD.items():
         name = next((one for one in names if one in by_column), "")
@@ -445,13 +435,6 @@ def _parse_csv_row(is_ours: bool, record: FileRecord) -> ExchangeRow:
 
 
 def _add_answers(row: ExchangeRow, by_column: dict[str, str], label_text: str) -> ExchangeRow:
-    spans = parse_spans(row.response, _parse_json_cell(by_column.get("spans", ""), "spans"))
-    label = infer_label(parse_label(label_text.strip()), spans, bool(by_column.get("spans")))
-    golds: tuple[GoldAnswer, ...] = ()
-    if label is not None:
-        soft = parse_soft_labels(row.response, _parse_json_cell(by_column.get("soft", ""), "soft"))
-        texts = {name: by_column.get(name, "") for name in ("reason", "corrected_answer")}
-        golds = (build_gold(label, spans, soft=soft, **texts),)
     answers = _parse_json_cell(by_column.get("answers", ""), "answers")
     if answers is not None and not isinstance(answers, list):
         raise InputError("expected a JSON list in the column answers, found another value.")
@@ -459,7 +442,16 @@ def _add_answers(row: ExchangeRow, by_column: dict[str, str], label_text: str) -
         _parse_answer(row.response, FileRecord(a if isinstance(a, dict) else {}, "", row.place))
         for a in answers or []
     )
-    return replace(row, golds=golds, corrections=corrections)
+    spans = parse_spans(row.response, _parse_json_cell(by_column.get("spans", ""), "spans"))
+    label = infer_label(parse_label(label_text.strip()), spans, bool(by_column.get("spans")))
+    golds: tuple[GoldAnswer, ...] = ()
+    if label is not None:
+        soft = parse_soft_labels(row.response, _parse_json_cell(by_column.get("soft", ""), "soft"))
+        texts = {name: by_column.get(name, "") for name in ("reason", "corrected_answer")}
+        golds = (build_gold(label, spans, soft=soft, **texts),)
+    basis = by_column.get("basis")
+    own = tuple(gold for gold in golds if not is_derived_gold(gold, corrections, basis))
+    return replace(row, golds=own, corrections=corrections)
 
 
 def _parse_answer(response: str, record: FileRecord) -> Any:

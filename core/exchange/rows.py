@@ -11,14 +11,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Literal, TypeVar, cast
 
 from core.runtime.errors import InputError, make_printable
 from core.schema.events import Event
-from core.schema.records import Label, RoleAssignment, Span, UnclearCause, Verdict, WordScore
+from core.schema.records import (
+    Label,
+    RoleAssignment,
+    Span,
+    TruthRule,
+    UnclearCause,
+    Verdict,
+    WordScore,
+)
 from core.schema.reviews import Correction, GoldAnswer, QueueEvent, Suggestion
-from core.store.corrections import choose_counting_gold
+from core.store.ground_truth import GroundTruth, choose_counting_gold, decide_truth
 
 OffsetUnit = Literal["code points", "utf-16"]
 RawSpan = tuple[object, object, object]  # start, end and quoted text as in the file
@@ -344,6 +353,8 @@ class RecordedRun:
 class ExchangeRow:
     """A case with all its answers. `place` is its line or number in the file.
 
+    `wanted` and `truth_rule` are those of its project; in a file any one answer may count.
+
     Spans are code points in `response`. `id` is empty if the file gives none, `language` if it is
     unknown; `role` and `instruction` are None if they are the project's.
     """
@@ -364,23 +375,18 @@ class ExchangeRow:
     others: ExtraColumns = ()
     place: int = 0
     run: RecordedRun | None = None
+    wanted: int = 1
+    truth_rule: TruthRule = "majority"
+
+    @cached_property
+    def truth(self) -> GroundTruth:
+        """What counts as true by the rule of the project that the row is from."""
+        return decide_truth(self.golds, self.people, self.wanted, self.truth_rule)
 
     @property
-    def answer(self) -> GoldAnswer | Correction | None:
-        """The answer that counts: a settled gold, else the last one here, else an imported one."""
-        gold = choose_counting_gold(self.golds)
-        if gold is not None and gold.origin != "imported":
-            return gold
-        corrections = exclude_withdrawn(self.corrections)
-        own = [one for one in corrections if one.id and not one.author.endswith(IMPORTED_SUFFIX)]
-        return own[-1] if own else gold or (corrections[-1] if corrections else None)
-
-    @property
-    def settled(self) -> GoldAnswer | Correction | None:
-        """The answer that counts, unless it is only one of several imported ones."""
-        answer = self.answer
-        is_one_of_many = isinstance(answer, Correction) and answer.author.endswith(IMPORTED_SUFFIX)
-        return None if is_one_of_many and len(self.people) > 1 else answer
+    def answer(self) -> GroundTruth | None:
+        """What counts as true, or None while that is not decided."""
+        return self.truth if self.truth.is_decided else None
 
     @property
     def people(self) -> tuple[Correction, ...]:
@@ -393,9 +399,9 @@ class ExchangeRow:
     @property
     def soft(self) -> tuple[WordScore, ...]:
         """The share of people who marked each stretch, if it is known or can be counted."""
-        answer = self.answer
-        if isinstance(answer, GoldAnswer) and answer.origin == "imported":
-            return answer.soft
+        gold = choose_counting_gold(self.golds)
+        if gold is not None and gold.origin == "imported":
+            return gold.soft
         marked = [[GoldSpan(span.start, span.end) for span in one.spans] for one in self.people]
         return tuple(
             WordScore(stretch.start, stretch.end, stretch.p)

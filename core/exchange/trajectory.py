@@ -10,8 +10,8 @@ if people marked words, statements are compared too. Source: HaluAgent 2.3, 2.4.
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -21,8 +21,9 @@ from core.llm.prompting import Fence, PromptBook, fill_prompt, prompt_language
 from core.runtime.errors import InputError
 from core.schema.events import Event, LabelRevision, MemoryEntry, ToolOutcome, ToolUse
 from core.schema.records import Case, Label, Statement
-from core.schema.reviews import Correction, GoldAnswer
+from core.schema.reviews import StatementLabel
 from core.schema.run_state import RunState, fold_events
+from core.store.ground_truth import GroundTruth
 from core.store.sqlite import from_plain
 from core.tools.registry import describe_tools, get_tool, load_tools, read_input
 
@@ -32,7 +33,6 @@ TRAJECTORY_EVENT_KINDS = (
 )  # fmt: skip
 SPLIT_TOOL, ANSWER_TOOL = "split_text", "get_answer"
 MAX_OBSERVATION_CHARS = 1_500  # characters of a tool's output that an observation repeats
-HumanAnswer = GoldAnswer | Correction
 ExclusionCode = Literal[
     "not_decided", "wrong_label", "wrong_statement", "tool_failed", "wrong_call", "left_for_balance"
 ]
@@ -306,17 +306,17 @@ class ExclusionReason:
     why: str
 
 
-def find_exclusion_reasons(progress: RunState, answer: HumanAnswer | None) -> list[ExclusionReason]:
-    """Return all reasons to exclude a finished audit, given the answer that counts, if any."""
+def find_exclusion_reasons(progress: RunState, truth: GroundTruth) -> list[ExclusionReason]:
+    """Return all reasons to exclude a finished audit, given what counts as true for its case."""
     label: Label = progress.judgement.label if progress.judgement else "unclear"
     faults = [fault for use in progress.tool_uses for fault in _find_tool_faults(use)]
-    if answer is None or answer.label == "unclear":
-        state = "nobody answered" if answer is None else "people left it unclear"
+    if truth.label is None or truth.label == "unclear":
+        state = "people left it unclear" if truth.label else "nothing is decided"
         return [ExclusionReason("not_decided", f"Of this case {state}."), *faults]
-    if label != answer.label:
-        why = f"The audit says {label}, people decided {answer.label}."
+    if label != truth.label:
+        why = f"The audit says {label}, people decided {truth.label}."
         return [ExclusionReason("wrong_label", why), *faults]
-    return [*_find_wrong_statements(progress, answer), *faults]
+    return [*_find_wrong_statements(progress, truth), *faults]
 
 
 def _find_tool_faults(use: ToolUse) -> list[ExclusionReason]:
@@ -330,13 +330,13 @@ def _find_tool_faults(use: ToolUse) -> list[ExclusionReason]:
     return []
 
 
-def _find_wrong_statements(progress: RunState, answer: HumanAnswer) -> list[ExclusionReason]:
+def _find_wrong_statements(progress: RunState, truth: GroundTruth) -> list[ExclusionReason]:
     """Return the statements whose label contradicts people's marks; [] if they marked no words.
 
     An undecided statement counts only if people marked words in it. If the response is wrong as a
     whole, for example too long, a statement that was not found wrong does not count.
     """
-    labels = derive_statement_labels(progress.statements, answer)
+    labels = derive_statement_labels(progress.statements, truth)
     is_whole = any(u.statement is None and u.label == "hallucinated" for u in progress.tool_uses)
     faults = []
     for number, entry in sorted(progress.memory.items()):
@@ -349,32 +349,42 @@ def _find_wrong_statements(progress: RunState, answer: HumanAnswer) -> list[Excl
 
 
 def derive_statement_labels(
-    statements: Mapping[int, Statement], answer: HumanAnswer
+    statements: Mapping[int, Statement], truth: GroundTruth
 ) -> dict[int, Label]:
     """Return the label that people's answer implies for each statement, where it implies one.
 
-    Statements that a person labelled one by one have these labels. Otherwise all statements of a
+    Statements that people labelled one by one have the label of most. Otherwise all statements of a
     supported response are supported; in a hallucinated one a statement with marked words, or the
     only statement, is hallucinated, and without marks several remain unknown.
     """
-    if isinstance(answer, Correction) and answer.statements:
-        by_place = {(one.start, one.end): one.label for one in answer.statements}
+    statement_labels = [one for said in truth.corrections for one in said.statements]
+    if statement_labels:
+        by_place = _vote_on_statements(statement_labels)
         places = {number: (one.start, one.end) for number, one in statements.items()}
         return {n: by_place[place] for n, place in places.items() if place in by_place}
-    if answer.label == "supported":
+    if truth.label == "supported":
         return dict.fromkeys(statements, "supported")
-    if answer.label != "hallucinated":
+    if truth.label != "hallucinated":
         return {}
     if len(statements) == 1:
         return dict.fromkeys(statements, "hallucinated")
-    if not answer.spans:
+    if not truth.spans:
         return {}
     return {
         number: "hallucinated"
-        if any(span.start < one.end and one.start < span.end for span in answer.spans)
+        if any(span.start < one.end and one.start < span.end for span in truth.spans)
         else "supported"
         for number, one in statements.items()
     }
+
+
+def _vote_on_statements(labelled: Iterable[StatementLabel]) -> dict[tuple[int, int], Label]:
+    """Return the label that most people gave to each place; none where there is no majority."""
+    votes: dict[tuple[int, int], Counter[Label]] = defaultdict(Counter)
+    for one in labelled:
+        votes[one.start, one.end][one.label] += 1
+    foremost = {place: own.most_common(1)[0] for place, own in votes.items()}
+    return {p: label for p, (label, n) in foremost.items() if 2 * n > votes[p].total()}
 
 
 def balance_labels(found: Sequence[Trajectory]) -> tuple[list[Trajectory], list[Trajectory]]:

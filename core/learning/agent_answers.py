@@ -7,8 +7,9 @@ different models under one name are two agents. Source of the counts of reasons:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from core.debate.protocols import assign_judge
 from core.review.queue_ranking import collect_stances
@@ -17,15 +18,13 @@ from core.schema.records import Case, Label, Quote, Turn
 from core.schema.reviews import EvidenceMark
 from core.schema.run_state import RunState, fold_events
 from core.store import Store
+from core.store.ground_truth import UNANSWERED, GroundTruth
 from core.store.queries import (
     CaseDecision,
     FinishedRun,
     RoleUsage,
     find_answered_runs,
-    load_categories,
-    load_decision,
     load_events,
-    load_mean_rating,
     load_usage_by_role,
 )
 from core.verdict.consensus_weights import (
@@ -35,6 +34,7 @@ from core.verdict.consensus_weights import (
 )
 
 MAX_DECIDED_RUNS = 4_000
+RUNS_PER_QUERY = 500  # runs whose cases are looked up together
 ANSWER_EVENT_KINDS = ("run_started", "statement_found", "turn_finished", "consensus_reached",
          "judgement_reached", "label_predicted", "run_finished")  # fmt: skip
 LONG_RESPONSE_STATEMENTS = 4  # statements
@@ -116,9 +116,9 @@ def load_decided_runs(
     taught_at = store.versions.taught_at()
     decided: dict[str, RunDecision | None] = {}
     rows: list[DecidedRun] = []
-    for run in find_answered_runs(store, project_id):
+    for run, truth in _iter_decided(store, project_id):
         if run.case_id not in decided:
-            decided[run.case_id] = _read_decision(store, run)
+            decided[run.case_id] = _read_decision(run, truth)
         decision = decided[run.case_id]
         if decision is None:
             continue
@@ -136,13 +136,28 @@ def load_decided_runs(
     return rows
 
 
-def _read_decision(store: Store, run: FinishedRun) -> RunDecision | None:
-    decision = load_decision(store, run)
-    if decision is None or decision.label == "unclear":
+def _iter_decided(store: Store, project_id: str) -> Iterator[tuple[FinishedRun, GroundTruth]]:
+    """Yield the runs of answered cases with what counts for them, newest first, read in batches."""
+    runs = find_answered_runs(store, project_id)
+    while batch := list(islice(runs, RUNS_PER_QUERY)):
+        truths = store.truths.of_cases([run.case_id for run in batch])
+        yield from ((run, truths.get(run.case_id, UNANSWERED)) for run in batch)
+
+
+def _read_decision(run: FinishedRun, truth: GroundTruth) -> RunDecision | None:
+    if truth.label is None or truth.label == "unclear":
         return None
-    is_wrong = decision.label == "hallucinated"
-    categories = load_categories(store, decision) if is_wrong else ()
-    return decision, categories, load_mean_rating(store, decision)
+    decision = CaseDecision(run.case_id, run.group, "+".join(truth.ids), truth.label)
+    is_wrong = truth.label == "hallucinated"
+    categories = sorted({span.category for span in truth.spans}) if is_wrong else ()
+    return decision, tuple(categories), _compute_mean_rating(truth)
+
+
+def _compute_mean_rating(truth: GroundTruth) -> float | None:
+    """Return the mean rating of the response by those who agree, scaled to [0, 1], or None."""
+    given = (rating for one in truth.corrections for rating in vars(one.ratings).values())
+    ratings = [rating for rating in given if rating is not None]
+    return (sum(ratings) / len(ratings) - 1.0) / 4.0 if ratings else None
 
 
 def _read_run(store: Store, run: FinishedRun) -> AgentAnswers:
@@ -345,12 +360,10 @@ def _compare_reasons(store: Store, row: DecidedRun) -> CaseReasons | None:
 
 
 def _read_reasons(store: Store, decision: CaseDecision) -> tuple[str, tuple[EvidenceMark, ...]]:
-    """Return (reason, marked evidence) of the decision that counts for the case."""
-    if decision.is_settled:
-        golds = (gold for gold in store.golds.of_case(decision.case_id) if gold.id == decision.id)
-        return next((gold.reason.strip() for gold in golds), ""), ()
-    correction = store.corrections.get(decision.id)
-    return (correction.reason.strip(), correction.evidence) if correction else ("", ())
+    """Return (reason, marked evidence) of those whose answer counts for the case."""
+    truth = store.truths.of_case(decision.case_id)
+    evidence = (mark for one in truth.corrections for mark in one.evidence)
+    return truth.reason.strip(), tuple(dict.fromkeys(evidence))
 
 
 def find_supporting_quotes(progress: RunState) -> list[Quote]:

@@ -40,10 +40,10 @@ from core.learning.metrics import (
     make_mean,
     number_names,
 )
-from core.learning.reliability import SharePosterior, compute_posterior
+from core.learning.track_record import WilsonShare
+from core.review.agreement import MIN_CASES
 
 DEBATE_WORTH_SEED = 11
-MIN_DEBATED_CASES = 30  # cases
 MIN_DEBATED_PER_LABEL = 10
 FIRST_STANCE_COLUMNS = 2  # columns of the first stances
 ALL_PROTOCOLS = ""
@@ -55,7 +55,6 @@ COIN_RISK = 0.5
 MIN_RISK = 1e-6
 WORTH_BOOTSTRAP_DRAWS = 500
 LEAD_BOOTSTRAP_DRAWS = 2000
-MIN_AGENT_CASES = 20  # cases below which nothing is said about an agent or a majority
 MAX_MEASURED_AGENTS = 8
 MAX_AGENT_SUBSETS = 80
 CORRELATION_TOLERANCE = (
@@ -103,7 +102,7 @@ def _measure_information(protocol: str, rows: Sequence[DecidedRun]) -> DebateInf
     newest = select_newest_runs(rows)
     wrong = np.array([row.is_wrong for row in newest], dtype=bool)
     rarer_count = min(int(wrong.sum()), int((~wrong).sum()))
-    if len(newest) < MIN_DEBATED_CASES or rarer_count < max(FOLD_COUNT, MIN_DEBATED_PER_LABEL):
+    if len(newest) < MIN_CASES or rarer_count < max(FOLD_COUNT, MIN_DEBATED_PER_LABEL):
         return None
     stances = np.array([encode_stances(row.heard) for row in newest])
     groups = number_names([row.decision.group for row in newest])
@@ -147,7 +146,7 @@ class WorthStep:
     """How often a step was right, and the verdict's lead in the `paired` cases that have both."""
 
     step: str
-    accuracy: SharePosterior
+    accuracy: WilsonShare
     unclear: int
     lead: float | None
     low: float | None
@@ -224,7 +223,7 @@ def _measure_steps(said: Mapping[str, FloatArray], wrong: BoolArray) -> tuple[Wo
     )
     steps = []
     for name, own in said.items():
-        accuracy = compute_posterior(int((right[name] & spoke[name]).sum()), int(spoke[name].sum()))
+        accuracy = WilsonShare(int((right[name] & spoke[name]).sum()), int(spoke[name].sum()))
         unclear, paired = int((own == UNCLEAR_VALUE).sum()), int(both[name].sum())
         lead, low, high = leads[name] if paired else (None, None, None)
         steps.append(WorthStep(name, accuracy, unclear, lead, low, high, paired))
@@ -326,14 +325,14 @@ def measure_agents(rows: Sequence[DecidedRun]) -> MeasuredAgents | None:
     """Return agents' accuracy and correlation over newest runs (`rows` newest first), or None."""
     newest = select_newest_runs(rows)
     counts = Counter(agent for row in newest for agent in _first_answers(row))
-    often = [agent for agent, count in counts.items() if count >= MIN_AGENT_CASES]
+    often = [agent for agent, count in counts.items() if count >= MIN_CASES]
     agents = tuple(sorted(often, key=lambda agent: (-counts[agent], agent))[:MAX_MEASURED_AGENTS])
     if len(agents) < 2:
         return None
     errors = np.array([[_error(row, agent) for agent in agents] for row in newest])
     is_answered = (~np.isnan(errors)).any(axis=1)
     errors, wrong = errors[is_answered], np.array([row.is_wrong for row in newest])[is_answered]
-    if len(errors) < MIN_AGENT_CASES:
+    if len(errors) < MIN_CASES:
         return None
     all_measures: dict[str, Measure] = {
         "accuracy": lambda weights: 1.0 - _error_rate(errors, weights),
@@ -393,7 +392,7 @@ def _majority_curve(errors: FloatArray) -> list[tuple[int, float, float]]:
         for subset in subsets:
             subset_errors = errors[:, subset]
             share = subset_errors[~np.isnan(subset_errors).any(axis=1)].mean(axis=1)
-            if len(share) >= MIN_AGENT_CASES:
+            if len(share) >= MIN_CASES:
                 rates.append(float(((share > 0.5) + (share == 0.5) / 2).mean()))
                 cases.append(len(share))
         if rates:

@@ -11,7 +11,7 @@ import hashlib
 import importlib.metadata
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -434,18 +434,18 @@ def describe_training_data(
     """Return the part of a version's card about what it learned from, and with what."""
     sides = {"train": data.train, "calibration": data.calibration, "holdout": data.held}
 
-    def count_by(name: str) -> dict[str, int]:
-        return dict(Counter(getattr(row, name) for row in data.train).most_common())
+    def count(values: Iterable[str]) -> dict[str, int]:
+        return dict(Counter(values).most_common())
 
     return {
         "trained_on": {
             "corrections": sorted(row.correction_id for row in data.train),
             "corrections_sha256": compute_rows_digest(data.train),
             "calibration_corrections": sorted(row.correction_id for row in data.calibration),
-            "labels": count_by("label"),
+            "labels": count(row.label for row in data.train),
             "seed_texts": seed_texts,
-            "languages": count_by("language"),
-            "authors": count_by("author"),
+            "languages": count(row.language for row in data.train),
+            "authors": count(person for row in data.train for person in row.people),
         },
         "splits": {name: len({row.group for row in rows}) for name, rows in sides.items()},
         "options": options.as_dict(),

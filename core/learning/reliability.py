@@ -1,6 +1,6 @@
 """How reliable agents and tools are, and which pairs of agents correct each other.
 
-Agents: shares of right answers as Beta posteriors. Pairs: the errors that oracle collaboration
+Agents: shares of right answers with Wilson's intervals. Pairs: the errors that oracle collaboration
 removes (ColMAD 2.1, equation 4). Tools: how often audits used each, with which outcome, and how
 often people agree with its label (HaluAgent 3.4, figure 2).
 """
@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from core.exchange.exporter import build_row
-from core.exchange.trajectory import HumanAnswer, derive_statement_labels
+from core.exchange.trajectory import derive_statement_labels
 from core.learning.agent_answers import DEBATER, READER, DecidedRun, SpeakingAgent
 from core.learning.metrics import (
     BOOTSTRAP_RESAMPLES,
@@ -25,10 +24,12 @@ from core.learning.metrics import (
     estimate_interval,
 )
 from core.learning.track_record import WilsonShare
+from core.review.agreement import MIN_CASES
 from core.schema.events import AUDIT, ToolOutcome, ToolUse
 from core.schema.records import Case, Label, Statement
 from core.schema.run_state import RunState, fold_events
 from core.store import Store
+from core.store.ground_truth import GroundTruth
 from core.store.queries import load_events
 from core.tools.registry import load_tools
 
@@ -46,9 +47,6 @@ KIND_OF_ROW: dict[str, Callable[[DecidedRun], Iterable[str]]] = {
     "tool": lambda row: (row.heard.tool or "no tool decided",),
     "category": lambda row: row.categories,
 }
-MIN_POSTERIOR_CASES = 10  # cases below which a share says little
-# The sizes, in cases, that a prior may have; the likeliest is used.
-PRIOR_SIZES = tuple(float(f) for f in np.geomspace(2.0, 200.0, 25))
 
 
 @dataclass(frozen=True)
@@ -127,9 +125,9 @@ def measure_tools(
             if run_id not in known:
                 progress = fold_events(load_events(store, run_id, AUDIT_EVENT_KINDS))
                 known[run_id] = _read_audit(progress, case, is_read=audits < MAX_MATCHED_AUDITS)
-            answer = build_row(store, case).settled
-            audits, decided = audits + 1, decided + (answer is not None)
-            _count_audit(known[run_id], answer, counts)
+            truth = store.truths.of_case(case_id)
+            audits, decided = audits + 1, decided + truth.is_decided
+            _count_audit(known[run_id], truth, counts)
     rates = [
         ToolRate(
             name,
@@ -167,13 +165,11 @@ def _read_audit(progress: RunState, case: Case, *, is_read: bool) -> AuditRecord
     return AuditRecord(case.id, statements, uses, labels, meant)
 
 
-def _count_audit(
-    audit: AuditRecord, answer: HumanAnswer | None, counts: dict[str, _ToolCounts]
-) -> None:
+def _count_audit(audit: AuditRecord, truth: GroundTruth, counts: dict[str, _ToolCounts]) -> None:
     right_labels: dict[StatementIndex, Label] = {}
-    if answer is not None and answer.label != "unclear":
-        right_labels[None] = answer.label
-        right_labels.update(derive_statement_labels(audit.statements, answer).items())
+    if truth.label is not None and truth.label != "unclear":
+        right_labels[None] = truth.label
+        right_labels.update(derive_statement_labels(audit.statements, truth).items())
     places: dict[str, set[StatementIndex]] = {}
     for use in audit.uses:
         tool_counts = counts.setdefault(use.tool, _ToolCounts())
@@ -216,20 +212,27 @@ class AgentRecord:
     agent: SpeakingAgent
     n: int
     unclear: int
-    accuracy: SharePosterior
-    sensitivity: SharePosterior
-    specificity: SharePosterior
+    accuracy: WilsonShare
+    sensitivity: WilsonShare
+    specificity: WilsonShare
     always: float | None
+
+    @property
+    def balanced(self) -> float | None:
+        """Balanced accuracy where it decided: 0.5 for a constant answer; None without a label."""
+        if not (self.sensitivity.n and self.specificity.n):
+            return None
+        return (self.sensitivity.value + self.specificity.value) / 2
 
 
 @dataclass(frozen=True)
 class KindRecord:
-    """An agent's accuracy on the cases of one kind that it decided."""
+    """An agent's accuracy on the cases of one kind that it decided, beside those it did not."""
 
     kind: str
-    accuracy: SharePosterior
+    accuracy: WilsonShare
     unclear: int
-    always: float
+    always: float | None
 
 
 def build_answer_table(rows: Sequence[DecidedRun]) -> AnswerTable:
@@ -282,7 +285,7 @@ def measure_agent_records(table: AnswerTable) -> list[AgentRecord]:
         decided = spoke & (said != UNCLEAR_VALUE)
         right = decided & ((said > UNCLEAR_VALUE) == wrong)
         accuracy, sensitivity, specificity = (
-            compute_posterior(int((right & inside).sum()), int((decided & inside).sum()))
+            WilsonShare(int((right & inside).sum()), int((decided & inside).sum()))
             for inside in (decided, wrong, ~wrong)
         )
         always = float(wrong[decided].mean()) if decided.any() else None
@@ -292,74 +295,21 @@ def measure_agent_records(table: AnswerTable) -> list[AgentRecord]:
 
 
 def measure_agent_by_kind(
-    table: AnswerTable, record: AgentRecord, dimension: str
+    table: AnswerTable, agent: SpeakingAgent, dimension: str
 ) -> list[KindRecord]:
-    """Return the agent's accuracy by kind, shrunk to its mean; for categories its sensitivity."""
-    said = table.said[:, table.agents.index(record.agent)]
+    """Return the agent's accuracy by kind, each from the cases of that kind alone."""
+    said = table.said[:, table.agents.index(agent)]
     answers: dict[str, list[tuple[float, bool]]] = defaultdict(list)
     for answer, row in zip(said.tolist(), table.rows, strict=True):
         for kind in () if np.isnan(answer) else KIND_OF_ROW[dimension](row):
             answers[kind].append((answer, row.is_wrong))
-    decided = {
-        kind: [one for one in own if one[0] != UNCLEAR_VALUE] for kind, own in answers.items()
-    }
-    right = {
-        kind: sum((p > UNCLEAR_VALUE) == bad for p, bad in own) for kind, own in decided.items()
-    }
-    counts = {kind: (right[kind], len(own)) for kind, own in decided.items() if own}
-    whole = record.sensitivity if dimension == "category" else record.accuracy
-    kind_records = []
-    for kind, share in shrink_shares(counts, whole).items():
-        always = sum(bad for _, bad in decided[kind]) / share.n
-        kind_records.append(KindRecord(kind, share, len(answers[kind]) - share.n, always))
-    return sorted(kind_records, key=lambda record: (-record.accuracy.n, record.kind))
-
-
-@dataclass(frozen=True)
-class SharePosterior:
-    """A share with the interval that holds it with 95 %, from `right` of `n` cases."""
-
-    mean: float
-    low: float
-    high: float
-    right: int
-    n: int
-
-    @property
-    def is_thin(self) -> bool:
-        """True if there are too few cases to say anything."""
-        return self.n < MIN_POSTERIOR_CASES
-
-
-def compute_posterior(right: int, n: int, a: float = 1.0, b: float = 1.0) -> SharePosterior:
-    """Return the posterior share after `right` of `n`, from a Beta(a, b) prior."""
-    from scipy.special import betaincinv
-
-    a, b = a + right, b + n - right
-    low, high = (float(betaincinv(a, b, q)) for q in (0.025, 0.975))
-    return SharePosterior(a / (a + b), low, high, right, n)
-
-
-def shrink_shares(
-    counts: Mapping[str, tuple[int, int]], whole: SharePosterior
-) -> dict[str, SharePosterior]:
-    """Return each kind's share, shrunk to the agent's; `counts` are (right, n) by kind."""
-    firm = estimate_prior_size([own for own in counts.values() if own[1]], whole.mean)
-    prior = (firm * whole.mean, firm * (1.0 - whole.mean))
-    return {kind: compute_posterior(right, n, *prior) for kind, (right, n) in counts.items()}
-
-
-def estimate_prior_size(counts: list[tuple[int, int]], mean: float) -> float:
-    """Return how many cases the prior weighs as much as: the likeliest by the beta-binomial."""
-    from scipy.special import betaln
-
-    if len(counts) < 2:
-        return PRIOR_SIZES[-1]
-    right, n = np.array(counts, dtype=np.float64).T
-    sizes = np.array(PRIOR_SIZES)[:, None]
-    a, b = sizes * mean, sizes * (1.0 - mean)
-    likelihoods = (betaln(a + right, b + n - right) - betaln(a, b)).sum(axis=1)
-    return PRIOR_SIZES[int(likelihoods.argmax())]
+    records = []
+    for kind, own in answers.items():
+        decided = [(p > UNCLEAR_VALUE, is_wrong) for p, is_wrong in own if p != UNCLEAR_VALUE]
+        share = _share_of([said_wrong == is_wrong for said_wrong, is_wrong in decided])
+        always = _share_of([is_wrong for _, is_wrong in decided]).value if decided else None
+        records.append(KindRecord(kind, share, len(own) - share.n, always))
+    return sorted(records, key=lambda record: (-record.accuracy.n, record.kind))
 
 
 @dataclass(frozen=True)
@@ -394,7 +344,7 @@ class AgentPair:
     @property
     def is_thin(self) -> bool:
         """True if there are too few cases to say anything."""
-        return self.n < MIN_POSTERIOR_CASES
+        return self.n < MIN_CASES
 
 
 def measure_pairs(agents: Sequence[str], said: FloatArray, labels: FloatArray) -> list[AgentPair]:

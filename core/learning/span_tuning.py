@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, pairwise
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -44,15 +44,16 @@ from core.schema.records import (
     WordScore,
     get_base_language,
 )
-from core.schema.reviews import Correction, GoldAnswer, format_category
+from core.schema.reviews import format_category
 from core.schema.rosters import PANEL_READERS, PANEL_ROLE_PREFIX
 from core.schema.run_state import RunState, fold_events
 from core.store import Store
 from core.store.cases import compute_fingerprint
+from core.store.ground_truth import GroundTruth, TruthBasis, merge_ranges
 from core.store.queries import find_newest_finished_runs, load_events
 from core.store.versions import NOTHING_LEARNED, ArtefactChoice, LearnedArtefact, parse_body
 
-AnswerSource = Literal["settled", "agreed", "several", "one", "imported"]
+AnswerSource = TruthBasis | Literal["several"]
 # The kinds of events that say what was scored, proposed and ruled on in a run.
 SPAN_EVENT_KINDS = (
     "run_started", "statement_found", "judgement_reached", "words_scored", "span_proposed",
@@ -69,12 +70,12 @@ KNOWN_CATEGORY_FACTOR = 0.5  # factor for a case whose category has an example a
 SIMILARITY_PENALTY = (
     0.95  # share of its score that a case loses if an example has the same response
 )
-CLARITY_BY_SOURCE = {"settled": 1.0, "agreed": 0.9, "imported": 0.8, "one": 0.6, "several": 0.5}
+CLARITY_BY_SOURCE = {"settled": 1.0, "agreed": 0.9, "gold": 0.8, "single": 0.6, "several": 0.5}
 SOURCE_DESCRIPTIONS = {
     "settled": "settled by a lead",
     "agreed": "several people marked the same",
-    "imported": "came with a file",
-    "one": "one person's marks",
+    "gold": "came with a file",
+    "single": "one person's marks",
     "several": "what at least half of several people marked",
 }
 SPAN_KEYS = ("start", "end", "text", "category", "instead")
@@ -96,9 +97,8 @@ ScoredRange = tuple[float, int, int]  # p, start, end
 class SpanAnswer:
     """The words of a case that people hold to be wrong; no spans mean that none is.
 
-    If several people marked different words, `spans` may overlap; `places` are the characters of
-    `case.response` that at least half of them marked, as `[start, end)`. `said` are the ids of
-    their corrections or of the right answer. `sure` in [0, 1] is that of the least sure person,
+    `places` are the characters of `case.response` in `spans`, as `[start, end)`. `said` are the ids
+    of their corrections or of the right answer. `sure` in [0, 1] is that of the least sure person,
     None if nobody said.
     """
 
@@ -127,13 +127,11 @@ class SpanAnswer:
 def load_span_answers(store: Store, project_id: str) -> list[SpanAnswer]:
     """Return one answer for each case whose wrong words people told, without held-out cases."""
     held = {group for group, is_held in store.versions.holdout().items() if is_held}
-    corrections = store.corrections.newest_by_person(project_id)
-    by_case = {case: list(own) for case, own in groupby(corrections, key=lambda c: c.case_id)}
-    golds = store.golds.of_project(project_id)
+    truths = store.truths.of_project(project_id)
     runs = find_newest_finished_runs(store, project_id)
     answers = []
-    for case in store.cases.several(sorted({*by_case, *golds})):
-        answer = _build_answer(case, by_case.get(case.id, ()), golds.get(case.id))
+    for case in store.cases.several(sorted(truths)):
+        answer = _build_answer(case, truths[case.id])
         if answer is not None and answer.group not in held:
             run_id = runs.get(case.id, "")
             run = fold_events(load_events(store, run_id, SPAN_EVENT_KINDS)) if run_id else None
@@ -141,53 +139,22 @@ def load_span_answers(store: Store, project_id: str) -> list[SpanAnswer]:
     return answers
 
 
-def _build_answer(
-    case: Case, corrections: Sequence[Correction], gold: GoldAnswer | None
-) -> SpanAnswer | None:
-    group = compute_fingerprint(case.response, case.question)
-    with_marks = [c for c in corrections if c.spans or c.is_unmarked or c.label == "supported"]
-    is_decided = gold is not None and bool(gold.spans or gold.label == "supported")
-    if gold is not None and is_decided and (gold.origin != "imported" or not with_marks):
-        how: AnswerSource = "imported" if gold.origin == "imported" else "settled"
-        spans = tuple(sorted(gold.spans, key=lambda s: s.start))
-        places = merge_ranges((s.start, s.end) for s in spans)
-        return SpanAnswer(case, group, how, spans, places, (gold.id,), 1, None, gold.reason)
-    if not with_marks:
+def _build_answer(case: Case, truth: GroundTruth) -> SpanAnswer | None:
+    if truth.basis is None or not truth.is_marked:
         return None
-    marked = [{i for s in c.spans for i in range(s.start, s.end)} for c in with_marks]
-    counts = Counter(i for own in marked for i in own)
-    places = merge_ranges((i, i + 1) for i, count in counts.items() if 2 * count >= len(with_marks))
-    known: dict[tuple[int, int], Span] = {}
-    for span in (span for c in with_marks for span in c.spans):
-        if any(start < span.end and span.start < end for start, end in places):
-            known.setdefault((span.start, span.end), span)
-    if len(with_marks) == 1:
-        how = "one"
-    elif any(own != marked[0] for own in marked):
-        how = "several"
-    else:
-        how = "agreed"
+    marks = {tuple((s.start, s.end) for s in one.spans) for one in truth.corrections}
+    how: AnswerSource = "several" if truth.basis == "agreed" and len(marks) > 1 else truth.basis
     return SpanAnswer(
         case,
-        group,
+        compute_fingerprint(case.response, case.question),
         how,
-        spans=tuple(known[place] for place in sorted(known)),
-        places=places,
-        said=tuple(c.id for c in with_marks),
-        people=len(with_marks),
-        sure=min((c.sure for c in with_marks if c.sure is not None), default=None),
-        reason=next((c.reason for c in with_marks if c.reason.strip()), ""),
+        spans=truth.spans,
+        places=merge_ranges((s.start, s.end) for s in truth.spans),
+        said=truth.ids,
+        people=len(truth.records),
+        sure=min((c.sure for c in truth.corrections if c.sure is not None), default=None),
+        reason=truth.reason,
     )
-
-
-def merge_ranges(places: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Return the places in order, with those that overlap or touch merged."""
-    merged: list[tuple[int, int]] = []
-    for start, end in sorted(places):
-        if merged and start <= merged[-1][1]:
-            start, end = merged[-1][0], max(end, merged.pop()[1])
-        merged.append((start, end))
-    return tuple(merged)
 
 
 @dataclass(frozen=True)
@@ -252,7 +219,7 @@ def list_example_candidates(answers: Iterable[SpanAnswer]) -> list[ExampleCandid
 def _make_candidate(answer: SpanAnswer) -> ExampleCandidate | None:
     run, case = answer.run, answer.case
     is_unsure = answer.sure is not None and answer.sure < MIN_SURENESS
-    if answer.how == "one":  # nobody has confirmed it: who marked it must have said it is no guess
+    if answer.how == "single":  # nobody confirmed it: who marked it must have said it is no guess
         is_unsure = (answer.sure or 0.0) <= MIN_SURENESS
     if run is None or not answer.spans or not answer.was_marked_by_machine or is_unsure:
         return None

@@ -18,6 +18,7 @@ from functools import cached_property
 
 import numpy as np
 
+from core.review.agreement import MIN_CASES
 from core.review.queue_ranking import (
     ASSURANCE,
     LIMIT_KIND,
@@ -36,7 +37,6 @@ from core.store.versions import NOTHING_LEARNED, ArtefactChoice, LearnedArtefact
 
 LEVEL_EDGES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
 LEVEL_COUNT = len(LEVEL_EDGES) - 1
-MIN_VERDICTS = 20  # verdicts that a level needs before its share says anything
 Z_95 = 1.959964
 RecordCell = tuple[str, str, bool, int]  # a version, a roster, whether tools decided, a level
 LOGGER = logging.getLogger(__name__)
@@ -69,6 +69,11 @@ class WilsonShare:
         deviation = math.sqrt(p * (1 - p) / self.n + z_squared / (4 * self.n * self.n))
         half = Z_95 * deviation / (1 + z_squared / self.n)
         return max(0.0, centre - half), min(1.0, centre + half)
+
+    @property
+    def is_thin(self) -> bool:
+        """True if there are too few to say anything."""
+        return self.n < MIN_CASES
 
 
 @dataclass(frozen=True)
@@ -113,7 +118,7 @@ class TrackRecord:
         for verdicts, set_label in ((of_label, label), (at_level, None)):
             at_random = [one for one in verdicts if one.is_random]
             for chosen, is_random in ((at_random, True), (verdicts, False)):
-                if len(chosen) >= MIN_VERDICTS:
+                if len(chosen) >= MIN_CASES:
                     share = compute_right_share(chosen)
                     return LevelRecord(low, high, len(at_level), share, set_label, is_random)
         return LevelRecord(low, high, len(at_level))
@@ -184,9 +189,9 @@ def _without(
 
 
 def _read_marks(store: Store) -> tuple[float, float, float, float, str]:
-    corrections, golds = store.changes.of_corrections()
+    corrections, golds, rules = store.changes.of_corrections()
     runs, ended, _, scored_again = store.changes.of_runs()
-    scores = f"{store.versions.active()} {scored_again:.0f}"
+    scores = f"{store.versions.active()} {scored_again:.0f} {rules}"
     return corrections, golds, ended, runs, scores
 
 

@@ -1,25 +1,25 @@
 """The corrections as training data: what is trained on, calibrated with, and held out.
 
-A row is the judge's text of a run with the label that people gave it, or that a lead settled its
-case as (CEDA 3.4). `unclear` is never trained on. Rows of one case (same question and response)
-always lie on one side, and a case keeps its side for ever.
+A row is the judge's text of a run with the label that counts as true for its case (CEDA 3.4). An
+undecided case has none, and `unclear` is never trained on. Rows of one case (same question and
+response) always lie on one side, and a case keeps its side for ever.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from core.exchange.rows import IMPORTED_SUFFIX
 from core.runtime.errors import NotEnoughLabels
 from core.schema.records import Label
-from core.schema.reviews import Correction, GoldAnswer
 from core.store import Store
 from core.store.cases import compute_fingerprint
-from core.store.review_queue import ItemFilter
+from core.store.ground_truth import GroundTruth, TruthBasis
+from core.store.queries import find_taught_runs
+from core.store.review_queue import DISPUTED_STATES, build_disputed_filter
 from core.store.versions import HoldoutSide
 
 MIN_CORRECTIONS_PER_LABEL = 8
@@ -27,9 +27,7 @@ HOLDOUT_SHARE = 0.25
 CALIBRATION_SHARE = 0.15  # of the cases that are not held out
 MIN_CASES_TO_SPLIT = 100  # such cases of each label, below which there is no calibration split
 TRAINED_LABELS: tuple[Label, ...] = ("hallucinated", "supported")
-LabelOrigin = Literal["answered", "settled", "imported"]
-UnusableReason = Literal["unclear", "no_run", "no_verdict"]
-DIFFERING_FILTER = ItemFilter(differ=True)
+UnusableReason = Literal["disputed", "waiting", "unclear", "no_run", "no_verdict"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,10 @@ class LabelledText:
 
 @dataclass(frozen=True)
 class TrainingRow:
-    """A verdict text, its right label and its case (`group`); `p` is the judge's own."""
+    """A verdict text, its right label and its case (`group`); `p` is the judge's own.
+
+    `correction_id` names what the label rests on; `people` are all who gave it.
+    """
 
     text: str
     label: Label
@@ -54,7 +55,7 @@ class TrainingRow:
     claim: str
     p: float | None = None
     case_id: str = ""
-    author: str = ""
+    people: tuple[str, ...] = ()
     language: str = "und"
 
 
@@ -100,9 +101,9 @@ class TrainingSet:
             )
 
 
-def load_training_set(store: Store) -> TrainingSet:
+def load_training_set(store: Store, truths: Mapping[str, GroundTruth] | None = None) -> TrainingSet:
     """Return all usable corrections by the sides that their cases have now."""
-    return _split_by_side(*_collect_rows(store), store.versions.sides())
+    return _split_by_side(*_collect_rows(store, truths), store.versions.sides())
 
 
 def grow_holdout(store: Store, now: float) -> TrainingSet:
@@ -157,47 +158,39 @@ def choose_sides(
     return assigned
 
 
-def _list_decisions(store: Store) -> Iterator[tuple[str, Correction | GoldAnswer]]:
-    """Yield each corrected run with what counts for its case: settled, else the newest answer."""
-    settled = store.golds.settled()
-    newest = store.corrections.newest_by_case()
-    seen_cases: set[str] = set()
-    for correction in store.corrections.newest_by_run():
-        seen_cases.add(correction.case_id)
-        decision = settled.get(correction.case_id) or newest[correction.case_id]
-        yield correction.run_id or "", decision
-    for case_id, gold in settled.items():
-        item = None if case_id in seen_cases else store.queue.get(case_id)
-        if item is not None and item.run_id:
-            yield item.run_id, gold
-
-
-def _collect_rows(store: Store) -> tuple[list[TrainingRow], int]:
+def _collect_rows(
+    store: Store, truths: Mapping[str, GroundTruth] | None = None
+) -> tuple[list[TrainingRow], int]:
+    truths = store.truths.labels() if truths is None else truths
     rows: list[TrainingRow] = []
     unusable = 0
-    for run_id, decision in _list_decisions(store):
-        case = store.cases.get(decision.case_id)
-        judgement = store.runs.judgement(run_id) if run_id else None
-        if case is None or judgement is None or not judgement.text:
-            unusable += 1
+    for case_id, run_ids in find_taught_runs(store).items():
+        truth = truths.get(case_id)
+        if truth is None or truth.label is None:
             continue
-        if "unclear" in (decision.label, judgement.label):
-            unusable += 1
-            continue
-        rows.append(
-            TrainingRow(
-                text=judgement.text,
-                label=decision.label,
-                group=compute_fingerprint(case.response, case.question),
-                correction_id=decision.id,
-                run_id=run_id,
-                claim=case.response,
-                p=judgement.p,
-                case_id=case.id,
-                author=decision.author,
-                language=case.language,
+        case = store.cases.get(case_id)
+        for run_id in run_ids:
+            judgement = store.runs.judgement(run_id)
+            if case is None or judgement is None or not judgement.text:
+                unusable += 1
+                continue
+            if "unclear" in (truth.label, judgement.label):
+                unusable += 1
+                continue
+            rows.append(
+                TrainingRow(
+                    text=judgement.text,
+                    label=truth.label,
+                    group=compute_fingerprint(case.response, case.question),
+                    correction_id="+".join(truth.ids),
+                    run_id=run_id,
+                    claim=case.response,
+                    p=judgement.p,
+                    case_id=case.id,
+                    people=truth.people,
+                    language=case.language,
+                )
             )
-        )
     return rows, unusable
 
 
@@ -209,28 +202,31 @@ def compute_rows_digest(rows: Iterable[TrainingRow]) -> str:
 
 @dataclass(frozen=True)
 class AttributedRow:
-    """A usable row with the person whose label it carries, and where that comes from."""
+    """A usable row with all people whose answer its label is, and what makes it count."""
 
     row: TrainingRow
     case_id: str
     project_id: str
-    author: str
+    people: tuple[str, ...]
     language: str
-    origin: LabelOrigin
+    basis: TruthBasis
 
 
 @dataclass(frozen=True)
 class LabelCounts:
-    """Numbers of labels by person, language and origin; a person is (project, name)."""
+    """Numbers of labels by person, language and basis; a person is (project, name).
+
+    A label that several people gave counts for each of them.
+    """
 
     by_person: Mapping[tuple[str, str], Mapping[Label, int]]
     by_language: Mapping[str, Mapping[Label, int]]
-    by_origin: Mapping[LabelOrigin, Mapping[Label, int]]
+    by_basis: Mapping[TruthBasis, Mapping[Label, int]]
 
 
 @dataclass(frozen=True)
 class CorrectionOverview:
-    """All corrections in numbers; `unusable` counts those without a lesson, by reason.
+    """All corrections in numbers; `unusable` counts cases without a lesson, by reason.
 
     Those of `labels` are held out, trained on, used for calibration, or have no side yet (`fresh`).
     """
@@ -247,12 +243,8 @@ class CorrectionOverview:
 
 def summarize_corrections(store: Store) -> CorrectionOverview:
     """Return the numbers over all projects; one classifier learns from all of them."""
-    data = load_training_set(store)
-    decided = _decisions_by_id(store)
-    usable = attribute_rows(store, data, decided)
-    unusable = _count_unusable(data, decided)
-    if unchecked := store.corrections.unchecked():
-        unusable["no_run"] = unchecked
+    truths = store.truths.labels()
+    data = load_training_set(store, truths)
     return CorrectionOverview(
         data.counts(),
         data.missing(),
@@ -260,71 +252,63 @@ def summarize_corrections(store: Store) -> CorrectionOverview:
         len(data.train),
         len(data.calibration),
         len(data.fresh),
-        _count_labels(usable),
-        unusable,
+        _count_labels(attribute_rows(store, data, truths)),
+        _count_unusable(store, data, truths),
     )
 
 
-def count_conflicts(store: Store, project_id: str, now: float) -> int:
-    """Return how many open cases of a project have answers that differ in label or marked words."""
-    return store.queue.count(project_id, DIFFERING_FILTER, ("open",), now)
+def count_disputed(store: Store, project_id: str, now: float) -> int:
+    """Return how many cases of a project wait for a lead because people do not agree."""
+    project = store.projects.get(project_id)
+    if project is None:
+        return 0
+    return store.queue.count(project_id, build_disputed_filter(project), DISPUTED_STATES, now)
 
 
 def attribute_rows(
     store: Store,
     data: TrainingSet | None = None,
-    decided: Mapping[str, Correction | GoldAnswer] | None = None,
+    truths: Mapping[str, GroundTruth] | None = None,
 ) -> tuple[AttributedRow, ...]:
-    """Return all usable rows with the person whose label they carry, the newest answers last."""
-    decisions = decided or _decisions_by_id(store)
+    """Return all usable rows with the people whose label they carry, the newest answers last."""
+    known = store.truths.labels() if truths is None else truths
     places = store.cases.places()
     dated: list[tuple[float, AttributedRow]] = []
-    for row in (data or load_training_set(store)).rows:
-        decision = decisions.get(row.correction_id)
-        if decision is None:  # it was taken back meanwhile
+    for row in (data or load_training_set(store, known)).rows:
+        truth = known.get(row.case_id)
+        if truth is None or truth.basis is None:  # it was taken back meanwhile
             continue
-        project_id, language = places.get(decision.case_id, ("", "und"))
-        is_imported = decision.author.endswith(IMPORTED_SUFFIX)
-        origin: LabelOrigin = "imported" if is_imported else "answered"
-        if isinstance(decision, GoldAnswer):
-            origin = "settled"
-        taught_row = AttributedRow(
-            row, decision.case_id, project_id, decision.author, language, origin
+        project_id, language = places.get(row.case_id, ("", "und"))
+        attributed = AttributedRow(
+            row, row.case_id, project_id, truth.people, language, truth.basis
         )
-        dated.append((decision.at, taught_row))
-    return tuple(taught_row for _, taught_row in sorted(dated, key=lambda pair: pair[0]))
-
-
-def _decisions_by_id(store: Store) -> dict[str, Correction | GoldAnswer]:
-    decisions: dict[str, Correction | GoldAnswer] = {
-        c.id: c for c in store.corrections.newest_by_run()
-    }
-    return decisions | {gold.id: gold for gold in store.golds.settled().values()}
+        dated.append((truth.at, attributed))
+    return tuple(attributed for _, attributed in sorted(dated, key=lambda pair: pair[0]))
 
 
 def _count_labels(found: Iterable[AttributedRow]) -> LabelCounts:
     people: dict[tuple[str, str], Counter[Label]] = defaultdict(Counter)
     languages: dict[str, Counter[Label]] = defaultdict(Counter)
-    origins: dict[LabelOrigin, Counter[Label]] = defaultdict(Counter)
+    bases: dict[TruthBasis, Counter[Label]] = defaultdict(Counter)
     for one in found:
-        people[one.project_id, one.author][one.row.label] += 1
+        for person in one.people:
+            people[one.project_id, person][one.row.label] += 1
         languages[one.language][one.row.label] += 1
-        origins[one.origin][one.row.label] += 1
-    return LabelCounts(people, languages, origins)
+        bases[one.basis][one.row.label] += 1
+    return LabelCounts(people, languages, bases)
 
 
 def _count_unusable(
-    data: TrainingSet, decided: Mapping[str, Correction | GoldAnswer]
+    store: Store, data: TrainingSet, truths: Mapping[str, GroundTruth]
 ) -> dict[UnusableReason, int]:
-    """Return how many decisions teach nothing, by reason; a settled case counts once."""
-    used = {row.correction_id for row in data.rows}
-    settled = {
-        decision.case_id for decision in decided.values() if isinstance(decision, GoldAnswer)
-    }
-    reasons: Counter[UnusableReason] = Counter(
-        "unclear" if decision.label == "unclear" else "no_verdict"
-        for decision in decided.values()
-        if decision.id not in used
-        and (isinstance(decision, GoldAnswer) or decision.case_id not in settled)
-    )
+    """Return how many cases teach nothing though somebody answered them, by reason."""
+    used = {row.case_id for row in data.rows}
+    runs = find_taught_runs(store)
+    reasons: Counter[UnusableReason] = Counter()
+    for case_id, truth in truths.items():
+        if truth.state != "decided":
+            reasons[truth.state] += 1
+        elif case_id not in used:
+            is_unclear = truth.label == "unclear"
+            reasons["unclear" if is_unclear else "no_verdict" if case_id in runs else "no_run"] += 1
     return dict(reasons)

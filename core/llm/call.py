@@ -7,6 +7,7 @@ for once more with what was wrong; then `ReplyError` carries it. Nothing in it i
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -43,6 +44,7 @@ OWN_HOSTS: dict[str, tuple[str, ...]] = {
     "azure": (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"),
     "azure_ai": (".services.ai.azure.com", ".models.ai.azure.com"),
 }
+PRIVATE_DOMAINS = (".localhost", ".local", ".internal", ".lan", ".home.arpa")
 _PLAIN_ADDRESS = re.compile(r"https://([a-z0-9.-]+)(?::443)?(?:/[\w./-]*)?", re.IGNORECASE)
 _ALIASES = {"bedrock_converse": "bedrock", "text-completion-openai": "openai"}
 
@@ -105,8 +107,30 @@ def is_elsewhere(agent: AgentConfig) -> bool:
 
 
 def is_on_own_server(agent: AgentConfig) -> bool:
-    """Return True for a server that people run themselves, which decodes by a grammar."""
+    """Return True for a server that people run themselves, or at an address that they gave."""
     return is_elsewhere(agent) or provider_of(agent) in LOCAL
+
+
+def decodes_by_grammar(agent: AgentConfig) -> bool:
+    """Return True for a server on this computer or a private network, or so named by its provider.
+
+    A hosted service at another address may refuse schemas with hundreds of choices: it gets what
+    providers get, unless the model's name says that one's own server serves it (`hosted_vllm/…`).
+    """
+    return provider_of(agent) in LOCAL or is_private_address(agent.api_base)
+
+
+def is_private_address(address: str) -> bool:
+    """Return True if the address's host is this computer or within a private network."""
+    try:
+        host = (urlsplit(address).hostname or "").rstrip(".")
+    except ValueError:
+        return False
+    try:
+        found = ipaddress.ip_address(host)
+    except ValueError:
+        return bool(host) and ("." not in host or host.endswith(PRIVATE_DOMAINS))
+    return found.is_private or found.is_loopback or found.is_link_local
 
 
 def shown_address(agent: AgentConfig) -> str:
@@ -248,14 +272,14 @@ def ignore_piece(piece: str) -> None:
 
 
 Kind = TypeVar("Kind")
-LONGEST = 200_000
+MAX_REPLY_CHARS = 200_000
 # What repair reads of deeper ones takes minutes, and what reads them later may break off.
-DEEPEST = 100
+MAX_REPLY_DEPTH = 100
 # Possessive: a fence that never ends is gone over once.
 FENCED = re.compile(r"```[a-zA-Z]*+\s*+(.*?)```", re.DOTALL)
 MARK = re.compile(r"\\.|[\"{}\[\]]", re.DOTALL)
-MOST_ITEMS = 8  # of a list in a reply, and characters of a text, where a grammar bounds them
-LONGEST_TEXT = 240
+MAX_ITEMS = 8  # of a list in a reply, and characters of a text, where a grammar bounds them
+MAX_TEXT_CHARS = 240
 # What only some providers allow in a schema; our own decoder checks it anyway.
 BOUNDS = frozenset({"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"})
 PROBABILITIES = [number / 100 for number in range(101)]
@@ -276,7 +300,7 @@ class AskModel(Protocol):
 class ReplySchema(Generic[Kind]):
     """The form of a reply: its JSON schema and its decoder.
 
-    Make shapes at import: msgspec's first look at a type is not safe in two threads at once.
+    Make schemas at import: msgspec's first look at a type is not safe in two threads at once.
     """
 
     def __init__(self, kind: type[Kind]) -> None:
@@ -284,18 +308,20 @@ class ReplySchema(Generic[Kind]):
         whole = msgspec.json.schema(kind)
         rest = dict(whole.get("$defs", {}))
         root = rest.pop(kind.__name__)
-        self.schema: Mapping[str, Any] = _closed({**root, "$defs": rest} if rest else root)
+        self.json_schema: Mapping[str, Any] = close_schema(
+            {**root, "$defs": rest} if rest else root
+        )
 
     def read(self, completion: Completion) -> Kind:
         """Return the reply as a value.
 
         Raises UnusableReply: it is cut off, holds no JSON object, or one of another form.
         """
-        text = completion.text.strip()[:LONGEST]
-        if _depth(text) > DEEPEST and _nesting(text) > DEEPEST:
+        text = completion.text.strip()[:MAX_REPLY_CHARS]
+        if _measure_depth(text) > MAX_REPLY_DEPTH and _measure_strict_depth(text) > MAX_REPLY_DEPTH:
             raise UnusableReply(
                 "Expected a JSON object of the form asked for, found one nested more than "
-                f"{DEEPEST} deep."
+                f"{MAX_REPLY_DEPTH} deep."
             )
         try:
             return self._decoder.decode(text)
@@ -307,7 +333,7 @@ class ReplySchema(Generic[Kind]):
                 "The reply was cut off at its token limit; say the same in fewer words."
             )
         try:
-            return self._decoder.decode(_repaired(_object_in(text)))
+            return self._decoder.decode(_repair_json(_extract_object(text)))
         except msgspec.ValidationError as error:
             raise UnusableReply(f"The JSON object has not the form asked for: {error}.") from error
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
@@ -317,7 +343,7 @@ class ReplySchema(Generic[Kind]):
 def ask_structured(
     ask: AskModel,
     messages: tuple[Message, ...],
-    shape: ReplySchema[Kind],
+    schema: ReplySchema[Kind],
     mend: Callable[[str], Message],
     check: Callable[[Kind], None] = lambda _value: None,
 ) -> Kind:
@@ -327,7 +353,7 @@ def ask_structured(
     """
 
     def read(completion: Completion) -> Kind:
-        value = shape.read(completion)
+        value = schema.read(completion)
         check(value)
         return value
 
@@ -359,7 +385,7 @@ def ask_readable(
         raise ReplyError(message, reply=second.text) from error
 
 
-def _object_in(text: str) -> str:
+def _extract_object(text: str) -> str:
     """Return the likeliest JSON object: inside a code fence, else between the outer braces."""
     fenced = FENCED.search(text)
     inner = fenced.group(1) if fenced and "{" in fenced.group(1) else text
@@ -369,8 +395,8 @@ def _object_in(text: str) -> str:
     return inner[start : end + 1]
 
 
-def _repaired(text: str) -> bytes:
-    if _depth(text) > DEEPEST:
+def _repair_json(text: str) -> bytes:
+    if _measure_depth(text) > MAX_REPLY_DEPTH:
         raise UnusableReply("no object")
     found = json_repair.loads(text)
     if not isinstance(found, dict):
@@ -378,13 +404,13 @@ def _repaired(text: str) -> bytes:
     return msgspec.json.encode(found)
 
 
-def _depth(text: str) -> int:
+def _measure_depth(text: str) -> int:
     steps = (1 if char in "{[(" else -1 for char in text if char in "{[()]}")
     return max(accumulate(steps, lambda depth, step: max(0, depth + step)), default=0)
 
 
-def _nesting(text: str) -> int:
-    """Return `_depth` for strict JSON, ignoring brackets within strings."""
+def _measure_strict_depth(text: str) -> int:
+    """Return `_measure_depth` for strict JSON, ignoring brackets within strings."""
     depth = deepest = 0
     is_string = False
     for found in MARK.finditer(text):
@@ -397,36 +423,41 @@ def _nesting(text: str) -> int:
     return deepest
 
 
-def _closed(schema: Any) -> Any:
+def map_schema(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
+    """Return the schema with `change` applied to each of its objects, inner ones first."""
     if isinstance(schema, list):
-        return [_closed(item) for item in schema]
+        return [map_schema(part, change) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {key: _closed(value) for key, value in schema.items() if key != "title"}
-    if kept.get("type") == "object" and "properties" in kept:
-        kept["additionalProperties"] = False
-    return kept
+    return change({key: map_schema(value, change) for key, value in schema.items()})
+
+
+def close_schema(schema: Any) -> Any:
+    """Return the schema without titles, whose objects allow no fields but their own."""
+
+    def close(part: dict[str, Any]) -> dict[str, Any]:
+        is_object = part.get("type") == "object" and "properties" in part
+        kept = {key: value for key, value in part.items() if key != "title"}
+        return kept | ({"additionalProperties": False} if is_object else {})
+
+    return map_schema(schema, close)
 
 
 def with_property_schema(schema: Any, name: str, found: Mapping[str, Any]) -> Any:
     """Return the schema with `found` as the schema of every property of that name."""
-    if isinstance(schema, list):
-        return [with_property_schema(part, name, found) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    changed = {key: with_property_schema(value, name, found) for key, value in schema.items()}
-    if isinstance(properties := changed.get("properties"), dict) and name in properties:
-        changed["properties"] = {**properties, name: dict(found)}
-    return changed
+
+    def put(part: dict[str, Any]) -> dict[str, Any]:
+        properties = part.get("properties")
+        if not isinstance(properties, dict) or name not in properties:
+            return part
+        return part | {"properties": properties | {name: dict(found)}}
+
+    return map_schema(schema, put)
 
 
 def strip_bounds(schema: Any) -> Any:
     """Return the schema without bounds, for providers."""
-    if isinstance(schema, list):
-        return [strip_bounds(part) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {key: strip_bounds(value) for key, value in schema.items() if key not in BOUNDS}
+    return map_schema(schema, lambda part: {k: v for k, v in part.items() if k not in BOUNDS})
 
 
 def bound_schema(schema: Any) -> Any:
@@ -434,15 +465,14 @@ def bound_schema(schema: Any) -> Any:
 
     For servers that decode by a grammar; OpenAI's own refuses lengths of texts.
     """
-    if isinstance(schema, list):
-        return [bound_schema(part) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    if schema.get("type") == "number" and (schema.get("minimum"), schema.get("maximum")) == (0, 1):
+    return map_schema(schema, _bound)
+
+
+def _bound(part: dict[str, Any]) -> dict[str, Any]:
+    if part.get("type") == "number" and (part.get("minimum"), part.get("maximum")) == (0, 1):
         return {"enum": PROBABILITIES}  # grammars know no bounds of decimal fractions
-    found = {key: bound_schema(value) for key, value in schema.items()}
-    if found.get("type") == "array":
-        found.setdefault("maxItems", len(found["items"].get("enum", ())) or MOST_ITEMS)
-    if found.get("type") == "string" and "enum" not in found:
-        found.setdefault("maxLength", LONGEST_TEXT)
-    return found
+    if part.get("type") == "array":
+        part.setdefault("maxItems", len(part["items"].get("enum", ())) or MAX_ITEMS)
+    if part.get("type") == "string" and "enum" not in part:
+        part.setdefault("maxLength", MAX_TEXT_CHARS)
+    return part

@@ -20,6 +20,7 @@ from core.llm.call import (
     Message,
     Speak,
     bound_schema,
+    decodes_by_grammar,
     is_on_own_server,
     provider_of,
     strip_bounds,
@@ -124,21 +125,21 @@ class _TooLong(Exception):
 
 
 @dataclass
-class _Heard:
+class _StreamBuffer:
     """What a stream has delivered so far."""
 
-    said: list[str] = field(default_factory=list)
+    pieces: list[str] = field(default_factory=list)
     length: int = 0
     events: int = 0
     refusal: str = ""
     finish: str | None = None
     counts: tuple[int, int] | None = None
 
-    def hear(self, piece: StreamPiece) -> None:
+    def add(self, piece: StreamPiece) -> None:
         """Add one event."""
         self.events += 1
         if piece.words:
-            self.said.append(piece.words)
+            self.pieces.append(piece.words)
             self.length += len(piece.words)
         self.refusal += piece.refusal
         self.finish = self.finish or piece.finish
@@ -147,7 +148,7 @@ class _Heard:
     @property
     def text(self) -> str:
         """The text so far."""
-        return join_pieces(self.said)
+        return join_pieces(self.pieces)
 
 
 @dataclass(frozen=True)
@@ -160,39 +161,39 @@ class _Answer:
     async def streamed(self, put: Put) -> Completion | CallFault:
         """Pass pieces on and return the whole answer; failures are returned, not raised."""
         started = time.monotonic()
-        heard = _Heard()
+        buffer = _StreamBuffer()
         try:
             async with asyncio.timeout(self.longest):
-                await self._read(heard, put)
+                await self._read(buffer, put)
         except TimeoutError as late:
             if late.args:
                 return CallFault(self.faults.silent(round(late.args[1])))
             return CallFault(self.faults.endless(self.longest))
         except _TooLong:
-            return CallFault(self.faults.too_long(LONGEST_ANSWER, heard.text))
+            return CallFault(self.faults.too_long(LONGEST_ANSWER, buffer.text))
         except Exception as error:  # noqa: BLE001 - whatever the providers' code raises
-            return self.faults.of(error, self.request, has_begun=bool(heard.said))
-        text = without_keys(heard.text, self.request)
+            return self.faults.of(error, self.request, has_begun=bool(buffer.pieces))
+        text = without_keys(buffer.text, self.request)
         seconds = time.monotonic() - started
-        return self._fault_in(text, heard) or self._whole(text, heard, seconds)
+        return self._fault_in(text, buffer) or self._whole(text, buffer, seconds)
 
-    async def _read(self, heard: _Heard, put: Put) -> None:
+    async def _read(self, buffer: _StreamBuffer, put: Put) -> None:
         """Read to the end; only a token count follows the finish reason, and may be lost."""
         async with aclosing(stream_pieces(self.call.agent, self.request)) as stream:
             allowed = self.call.agent.seconds + reading_seconds(self.call)
             while (piece := await self._within(anext(stream, None), allowed)) is not None:
                 allowed = self.call.agent.seconds
-                heard.hear(piece)
+                buffer.add(piece)
                 if piece.words:
                     put(without_keys(replace_invalid_bytes(piece.words), self.request))
-                if heard.length > LONGEST_ANSWER:
+                if buffer.length > LONGEST_ANSWER:
                     raise _TooLong
-                if heard.finish is not None:
+                if buffer.finish is not None:
                     break
             with suppress(Exception):
                 async with asyncio.timeout(min(LATEST_COUNT, self.call.agent.seconds)):
                     async for piece in stream:
-                        heard.hear(piece)
+                        buffer.add(piece)
 
     async def _within(self, step: Any, seconds: float) -> Any:
         """Take one step of the stream within the allowed silence."""
@@ -202,14 +203,14 @@ class _Answer:
         except TimeoutError:
             raise TimeoutError("silence", seconds) from None
 
-    def _fault_in(self, text: str, heard: _Heard) -> CallFault | None:
-        who, finish = self.faults.who, heard.finish
-        if heard.refusal or finish == FILTERED:
-            by = "declined to answer" if heard.refusal else "was cut off by its content filter"
-            reply = without_keys(join_pieces([heard.refusal]), self.request) or text
+    def _fault_in(self, text: str, buffer: _StreamBuffer) -> CallFault | None:
+        who, finish = self.faults.who, buffer.finish
+        if buffer.refusal or finish == FILTERED:
+            by = "declined to answer" if buffer.refusal else "was cut off by its content filter"
+            reply = without_keys(join_pieces([buffer.refusal]), self.request) or text
             words = f": {self.faults.quoted(ValueError(reply))}" if reply else ""
             return CallFault(ModelRefused(f"{who} {by}{words}.", reply=reply))
-        if not heard.events and not text:
+        if not buffer.events and not text:
             return self.faults.not_a_stream()
         if finish is None:
             return self.faults.broken_off("an end without a reason", has_begun=bool(text))
@@ -225,13 +226,13 @@ class _Answer:
             )
         return None
 
-    def _whole(self, text: str, heard: _Heard, seconds: float) -> Completion:
+    def _whole(self, text: str, buffer: _StreamBuffer, seconds: float) -> Completion:
         asked = sum(estimate_tokens(message.text) for message in self.call.messages)
-        tokens = heard.counts or (asked, estimate_tokens(text))
+        tokens = buffer.counts or (asked, estimate_tokens(text))
         price = price_of(self.call.agent)
         cost = price.of(*tokens) if price else None
-        end: Literal["length", "stop"] = "length" if heard.finish == "length" else "stop"
-        return Completion(text, end, *tokens, heard.counts is not None, cost, seconds)
+        end: Literal["length", "stop"] = "length" if buffer.finish == "length" else "stop"
+        return Completion(text, end, *tokens, buffer.counts is not None, cost, seconds)
 
 
 @dataclass(frozen=True)
@@ -322,7 +323,7 @@ def chat_request(call: Call, keys: Keys, relaxed: frozenset[str]) -> dict[str, A
         if part in relaxed:
             del request[part]
     if call.schema is not None and "schema" not in relaxed:
-        fit = bound_schema if is_on_own_server(agent) else strip_bounds
+        fit = bound_schema if decodes_by_grammar(agent) else strip_bounds
         schema = fit(dict(call.schema))
         form = {"name": "reply", "schema": schema, "strict": _is_closed(call.schema)}
         request["response_format"] = {"type": "json_schema", "json_schema": form}

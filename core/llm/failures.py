@@ -143,12 +143,12 @@ class FaultReader:
             "take. Give the agent a lower token limit, or more seconds."
         )
 
-    def too_long(self, characters: int, said: str) -> ReplyError:
-        """Return the error for an answer beyond any length; `said` is what arrived."""
+    def too_long(self, characters: int, received: str) -> ReplyError:
+        """Return the error for an answer beyond any length; `received` is what arrived."""
         return ReplyError(
             f"{self.who} sent more than {characters:,} characters and went on: it keeps to no "
             "token limit. What came is not used. Take another model or server.",
-            reply=self.hide(said),
+            reply=self.hide(received),
         )
 
     def broken_off(self, words: str, *, has_begun: bool) -> CallFault:
@@ -171,8 +171,8 @@ class FaultReader:
     def quoted(self, error: BaseException) -> str:
         """Quote the provider's message, shortened, without keys and the client's wrapping."""
         body = getattr(error, "body", None)  # of the openai client: the reply's own `error`
-        said = body.get("message") if isinstance(body, dict) else None
-        text = said if isinstance(said, str) else str(error)
+        message = body.get("message") if isinstance(body, dict) else None
+        text = message if isinstance(message, str) else str(error)
         text = _INSIDES.split(self.hide(text), maxsplit=1)[0]
         while (bare := _WRAPPING.sub("", text, count=1)) != text:
             text = bare
@@ -246,11 +246,11 @@ def _headers(error: BaseException) -> Any:
 def retry_after(error: BaseException) -> float | None:
     """Return the seconds that a Retry-After header asks for, as seconds or as a date."""
     headers = _headers(error) or getattr(getattr(error, "response", None), "headers", None) or {}
-    said = str(headers.get("retry-after") or "").strip()
+    value = str(headers.get("retry-after") or "").strip()
     with contextlib.suppress(ValueError):
-        return max(0.0, float(said))
+        return max(0.0, float(value))
     try:
-        moment = parsedate_to_datetime(said)
+        moment = parsedate_to_datetime(value)
     except (ValueError, OverflowError):
         return None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -93,15 +93,15 @@ def row_of_answer(row: LedgerRow, completion: Completion, worst: WorstCase) -> L
 
 
 def row_of_failure(
-    error: BaseException, row: LedgerRow, worst: WorstCase, heard: str, now: float
+    error: BaseException, row: LedgerRow, worst: WorstCase, received: str, now: float
 ) -> LedgerRow:
     """Return the row of a failed call: released, or kept at what may be owed for it."""
     problem = replace_invalid_bytes(str(error) or type(error).__name__)
     seconds = max(0.0, now - row.at)
-    if not heard and _is_unbilled(error):
+    if not received and _is_unbilled(error):
         return replace(row_of_release(row, problem), seconds=seconds)
     reply = error.reply if isinstance(error, ReplyError) else ""
-    tokens_out = min(estimate_tokens(max(heard, reply, key=len)), worst.reply_tokens)
+    tokens_out = min(estimate_tokens(max(received, reply, key=len)), worst.reply_tokens)
     return replace(
         row_of_loss(row, worst, problem, tokens_out),
         seconds=seconds,
@@ -160,8 +160,8 @@ def completion_of(row: LedgerRow) -> Completion:
 def model_call(row: LedgerRow, origin: Origin) -> ModelCall:
     """Return the row as a trace shows it."""
     names = "id role slot model prompt prompt_hash tokens_in tokens_out seconds cut problem"
-    told = {name: getattr(row, name) for name in names.split()}
-    return ModelCall(**told, cost=_dollars(row), origin=origin)
+    columns = {name: getattr(row, name) for name in names.split()}
+    return ModelCall(**columns, cost=_dollars(row), origin=origin)
 
 
 def _dollars(row: LedgerRow) -> float | None:
@@ -331,13 +331,13 @@ class MeteredClient:
             self._tell(row, origin)
             speak(row.reply)
             return completion_of(row)
-        with self._under_way_as(row, asked, worst, stop) as heard:
+        with self._under_way_as(row, asked, worst, stop) as pieces:
 
-            def hear(piece: str) -> None:
-                heard.append(piece)
+            def receive(piece: str) -> None:
+                pieces.append(piece)
                 speak(piece)
 
-            found = self._model.complete(asked.call, hear, stop)
+            found = self._model.complete(asked.call, receive, stop)
         completion = with_token_counts(found, worst)
         self._settle(row_of_answer(row, completion, worst))
         return completion
@@ -444,11 +444,11 @@ class MeteredClient:
         if stop.is_set:  # while the ledger was waited for
             self._settle(row_of_release(row, "Stopped before it was sent."))
             stop.check()
-        heard: list[str] = []
+        pieces: list[str] = []
         try:
-            yield heard
+            yield pieces
         except BaseException as error:
-            self._settle(row_of_failure(error, row, worst, "".join(heard), self._clock()))
+            self._settle(row_of_failure(error, row, worst, "".join(pieces), self._clock()))
             if isinstance(error, ReviewError) and not isinstance(error, Stopped):
                 raise _named(error, asked) from error
             raise

@@ -46,7 +46,7 @@ class ReplyPart:
     schema: Mapping[str, Any]
     before: str = ""
 
-    def told(self, value: Any) -> str:
+    def format_value(self, value: Any) -> str:
         """Return the field's value as prose; a list has a line for each item."""
         if isinstance(value, list):
             pairs = (tuple(one.values()) if isinstance(one, dict) else (one,) for one in value)
@@ -81,19 +81,19 @@ class ReplyForm:
         found = _object(text)
         if found is None or any(part.name not in found for part in self.parts):
             return text
-        return "".join(part.told(found[part.name]) for part in self.parts)
+        return "".join(part.format_value(found[part.name]) for part in self.parts)
 
     def beginning(self, text: str) -> str:
         """Return the prose of a reply still being written; a choice shows whole or not at all."""
         found = _object(HALF_ESCAPE.sub(r"\1", text), '"}') or _object(text) or {}
         names = list(found)
-        told = ""
+        prose = ""
         for part in self.parts:
             is_last = part.name == names[-1] if names else True
             if part.name not in found or (is_last and part.schema.get("type") != "string"):
                 break
-            told += part.told(found[part.name])
-        return told
+            prose += part.format_value(found[part.name])
+        return prose
 
 
 @dataclass
@@ -105,21 +105,21 @@ class ProseStream:
 
     form: ReplyForm
     speak: Callable[[str], None]
-    came: str = ""
-    said: str = field(default="", init=False)
-    looked_at: int = field(default=0, init=False)  # characters, when it was last parsed
+    received: str = ""
+    passed_on: str = field(default="", init=False)
+    parsed_chars: int = field(default=0, init=False)  # characters, when it was last parsed
 
-    def hear(self, piece: str) -> None:
+    def add(self, piece: str) -> None:
         """Take the next piece of the reply."""
-        self.came += piece
-        if len(self.came) < GROWTH * self.looked_at:
+        self.received += piece
+        if len(self.received) < GROWTH * self.parsed_chars:
             return
-        self.looked_at = len(self.came)
-        is_object = self.came.lstrip()[:1] in ("", "{")
-        told = self.form.beginning(self.came) if is_object else self.came
-        if len(told) > len(self.said) and told.startswith(self.said):
-            self.speak(told[len(self.said) :])
-            self.said = told
+        self.parsed_chars = len(self.received)
+        is_object = self.received.lstrip()[:1] in ("", "{")
+        prose = self.form.beginning(self.received) if is_object else self.received
+        if len(prose) > len(self.passed_on) and prose.startswith(self.passed_on):
+            self.speak(prose[len(self.passed_on) :])
+            self.passed_on = prose
 
 
 def _object(text: str, ending: str = "") -> dict[str, Any] | None:

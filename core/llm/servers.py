@@ -51,11 +51,11 @@ class FoundServer:
 def find_servers(ports: Mapping[str, int] = USUAL_PORTS) -> tuple[FoundServer, ...]:
     """Return the servers that list models, in the order of `ports`; takes up to a second."""
     with ThreadPoolExecutor(len(ports)) as pool:
-        found = pool.map(lambda item: _asked(*item), ports.items())
+        found = pool.map(lambda item: _find_server(*item), ports.items())
         return tuple(server for server in found if server is not None)
 
 
-def _asked(name: str, port: int) -> FoundServer | None:
+def _find_server(name: str, port: int) -> FoundServer | None:
     address = f"http://127.0.0.1:{port}/v1"
     try:
         with httpx.Client(timeout=SECONDS, trust_env=False) as client:
@@ -107,10 +107,10 @@ def find_slots(address: str) -> int:
     with httpx.Client(timeout=BUSY_SECONDS, trust_env=False) as client:
         for path, name in (("props", "total_slots"), ("api/version", "version")):
             try:
-                told = _json(client, f"{root}/{path}")
+                reply = _json(client, f"{root}/{path}")
             except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError):
                 continue
-            found = told.get(name) if isinstance(told, dict) else None
+            found = reply.get(name) if isinstance(reply, dict) else None
             if type(found) is int and 0 < found <= MAX_CONCURRENCY:
                 return found
             if path == "api/version" and isinstance(found, str):
@@ -142,10 +142,10 @@ def _slots_at(address: str, usual: int, stated: int) -> threading.Semaphore:
     known = _known_slots.get(key)
     if known is not None and (stated or now - known.asked_at < SLOTS_KEPT):
         return known.free
-    told = stated or find_slots(address)  # outside the lock: a slow server keeps nobody else
+    slots = stated or find_slots(address)  # outside the lock: a slow server keeps nobody else
     with _slots_lock:
         known = _known_slots.get(key)
-        count = told or (known.count if known else usual)  # a busy server may not answer in time
+        count = slots or (known.count if known else usual)  # a busy server may not answer in time
         if known is None or known.count != count:
             known = _known_slots[key] = _KnownSlots(count, now, threading.Semaphore(count))
         known.asked_at = now

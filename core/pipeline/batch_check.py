@@ -1,26 +1,31 @@
-"""Batch check of a table of claims: read from CSV or TSV, checked by row, returned as a table.
+"""Batch check of a table of claims: read from CSV, TSV or JSONL, checked by row, returned as CSV.
 
-One column holds the claims; others may hold a question and the names of library files. A row that
-cannot be checked says why, before anything runs; the others are checked.
+One column holds the claims; others may hold a question, names of library files, or the source's
+text itself. A row that cannot be checked says why, before anything runs; the others are checked.
 """
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
+import json
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from pathlib import PurePath
 
 from core.baseline.wording import cite_quote
-from core.documents.readers import decode_text
+from core.documents.library import store_file
+from core.documents.readers import decode_text, detect_kind
 from core.documents.tables import CLAIM_NAMES, QUESTION_NAMES, detect_delimiter, safe_cell
 from core.pipeline.jobs import NO_TYPED_KEYS, JobRunner
 from core.pipeline.single_check import CaseDraft, require_response, store_case
 from core.runtime.errors import InputError
 from core.schema.events import ProblemMet
-from core.schema.records import LibraryEntry, Plan, Project, Quote, Run, new_id
+from core.schema.records import Case, LibraryEntry, Plan, Project, Quote, Run, new_id
 from core.schema.run_state import can_resume, fold_events
 from core.store import Store
 from core.store.cases import Batch, BatchRow
@@ -29,6 +34,8 @@ from core.store.queries import load_events
 MAX_HEADER_CHARACTERS = 200  # characters of a header quoted in a message
 MAX_CITED_QUOTES = 3
 SOURCE_NAMES = ("documents", "document", "sources", "source", "files", "file", "images", "image")
+TEXT_NAMES = ("context", "contexts", "evidence", "knowledge", "passage", "passages")
+MAX_FILE_NAME_CHARACTERS = 120  # a longer cell of SOURCE_NAMES is the source's text
 RESULT_COLUMNS = (
     "row", "claim", "question", "sources", "label", "p_hallucinated", "confidence", "cause",
     "marked_words", "source_says", "reason", "status", "problem", "run_id", "link",
@@ -44,7 +51,8 @@ ZIP_START = b"PK\x03\x04"
 class ClaimRow:
     """A row of the table, numbered from 1; `others` are further columns, as (header, cell).
 
-    A row with a `problem` is not checked; if its cells cannot be told apart, `claim` is its line.
+    `texts` are sources that the table holds itself, as (header, text). A row with a `problem` is
+    not checked; if its cells cannot be told apart, `claim` is its line.
     """
 
     number: int
@@ -53,42 +61,35 @@ class ClaimRow:
     sources: tuple[str, ...] = ()
     others: tuple[tuple[str, str], ...] = ()
     problem: str = ""
+    texts: tuple[tuple[str, str], ...] = ()
 
 
 def read_claims(name: str, data: bytes, most: int) -> list[ClaimRow]:
-    """Read the rows of a CSV or TSV file with a header. Raises InputError: it cannot be read."""
+    """Read the rows of a CSV or TSV file with a header, or of JSONL.
+
+    Raises InputError: it cannot be read.
+    """
     if data.startswith(ZIP_START):
         raise InputError(f"{name} is a workbook, not plain text; save its sheet as CSV (UTF-8).")
     text = decode_text(name, data)
-    table = _read_rows(name, text)
+    is_jsonl = text.lstrip().startswith("{")
+    table = _read_json_lines(text) if is_jsonl else _read_rows(name, text)
     header = [field.strip() for field in next(table, ([], ""))[0]]
     fields = [field.casefold() for field in header]
-    claim_names = [known for known in CLAIM_NAMES if known in fields]
-    if not claim_names or fields.count(claim_names[0]) > 1:
+    claim_name = next((known for known in CLAIM_NAMES if known in fields), "")
+    if fields.count(claim_name) != 1:
         shown = ", ".join(fields)[:MAX_HEADER_CHARACTERS] or "none"
+        wanted, kind = "a header with one column", "column"
+        if is_jsonl:
+            wanted, kind = "objects with one field", "field"
         raise InputError(
-            f"{name}: expected a header with one column called claim, found {shown}; "
-            "name the column of claims “claim”."
+            f"{name}: expected {wanted} called claim, found {shown}; name the {kind} of claims "
+            "“claim”."
         )
-    question = next((known for known in QUESTION_NAMES if known in fields), "")
-    used = {claim_names[0], question, *SOURCE_NAMES}
-    rows: list[ClaimRow] = []
-    for number, (cells, problem) in enumerate(islice(table, most + 1), start=1):
-        if not problem and any(cells[len(fields) :]):
-            problem = (
-                "It has more cells than the header; put texts that hold a comma (or whatever "
-                "parts the cells) into double quotes."
-            )
-        row = dict(zip(fields, cells, strict=False))
-        # Semicolons separate several files in one cell.
-        parts = (part.strip() for known in SOURCE_NAMES for part in row.get(known, "").split(";"))
-        sources = tuple(dict.fromkeys(part for part in parts if part))
-        titled = zip(header, fields, cells, strict=False)
-        others = tuple((title, cell) for title, field, cell in titled if field not in used)
-        claim, asked = row.get(claim_names[0], ""), row.get(question, "")
-        if problem:
-            claim, asked, sources, others = " ".join(cells), "", (), ()
-        rows.append(ClaimRow(number, claim, asked, sources, others, problem))
+    rows = [
+        _make_row(number, header, claim_name, cells, problem)
+        for number, (cells, problem) in enumerate(islice(table, most + 1), start=1)
+    ]
     if not rows:
         raise InputError(f"{name}: expected rows below the header, found none.")
     if len(rows) > most:
@@ -97,6 +98,75 @@ def read_claims(name: str, data: bytes, most: int) -> list[ClaimRow]:
             "the limit on Settings."
         )
     return rows
+
+
+def _make_row(
+    number: int, header: Sequence[str], claim_name: str, cells: Sequence[str], problem: str
+) -> ClaimRow:
+    """Return a row by what its cells are called."""
+    if not problem and any(cells[len(header) :]):
+        problem = (
+            "It has more cells than the header; put texts that hold a comma (or whatever "
+            "parts the cells) into double quotes."
+        )
+    if problem:
+        return ClaimRow(number, " ".join(cells), problem=problem)
+    fields = [title.casefold() for title in header]
+    row = dict(zip(fields, cells, strict=False))
+    question = next((known for known in QUESTION_NAMES if known in fields), "")
+    sources: list[str] = []
+    texts: list[tuple[str, str]] = []
+    for known in SOURCE_NAMES:
+        # Semicolons separate several files in one cell.
+        parts = [part.strip() for part in re.split("[;\n]", row.get(known, "")) if part.strip()]
+        if any(len(part) > MAX_FILE_NAME_CHARACTERS for part in parts):
+            texts.append((known, row[known]))
+        else:
+            sources += parts
+    texts += [(known, row[known]) for known in TEXT_NAMES if row.get(known, "").strip()]
+    used = {claim_name, question, *SOURCE_NAMES, *TEXT_NAMES}
+    titled = zip(header, fields, cells, strict=False)
+    return ClaimRow(
+        number,
+        row.get(claim_name, ""),
+        row.get(question, ""),
+        tuple(dict.fromkeys(sources)),
+        tuple((title, cell) for title, field, cell in titled if field not in used),
+        texts=tuple(texts),
+    )
+
+
+def list_other_columns(rows: Iterable[ClaimRow | BatchRow]) -> list[str]:
+    """Return the titles of the columns that no check uses."""
+    return [title for title, _ in max((row.others for row in rows), key=len, default=())]
+
+
+def _read_json_lines(text: str) -> Iterator[tuple[list[str], str]]:
+    """Yield the fields of all objects, then (values, problem) of each line that is not empty."""
+    items: list[tuple[dict[str, object] | None, str]] = []
+    for line in filter(str.strip, text.split("\n")):
+        try:
+            value = json.loads(line)
+            json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair fails
+        except ValueError:
+            value = None
+        items.append((value if isinstance(value, dict) else None, line))
+    fields = list(dict.fromkeys(field for item, _ in items for field in item or ()))
+    yield fields, ""
+    for item, line in items:
+        if item is None:
+            yield [line.strip()], "It is not a JSON object; write one object on each line."
+        else:
+            yield [_format_value(item.get(field)) for field in fields], ""
+
+
+def _format_value(value: object) -> str:
+    """Return a JSON value as a cell; several texts stand below one another."""
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return "\n".join(value)
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _read_rows(name: str, text: str) -> Iterator[tuple[list[str], str]]:
@@ -138,11 +208,25 @@ def load_entries_by_name(store: Store, project_id: str) -> dict[str, LibraryEntr
     return {entry.name: entry for entry in reversed(store.library.all(project_id))}
 
 
+def list_missing_files(
+    rows: Iterable[ClaimRow], by_name: Mapping[str, LibraryEntry]
+) -> dict[str, list[int]]:
+    """Return the files that the library does not have, each with the rows that name it."""
+    missing: dict[str, list[int]] = {}
+    for row in rows:
+        for name in row.sources:
+            if name not in by_name:
+                missing.setdefault(name, []).append(row.number)
+    return missing
+
+
 def _find_problem(row: ClaimRow, by_name: Mapping[str, LibraryEntry], limit: int) -> str:
     if row.problem or not row.claim.strip():
         return row.problem or "It has no text to check."
     try:
         require_response(row.claim, limit)
+        for title, text in row.texts:
+            detect_kind(f"{title}.txt", text.encode())
     except InputError as error:
         return str(error)
     missing = [name for name in row.sources if name not in by_name]
@@ -173,13 +257,65 @@ def start_batch(
     batch = Batch(new_id(), project.id, name, author, time.time(), plan)
     by_name = load_entries_by_name(store, project.id)
     shared = [entry for i in common if (entry := store.library.get(project.id, i))]
+    store.projects.require(project.id, author, "annotator", "check a table")
+    texts = _store_texts(store, jobs, batch, find_problems(store, project.id, rows))
     with store.writing():  # no case without its batch
         store.projects.require(project.id, author, "annotator", "check a table")
         prepared = [
-            _prepare_row(store, project, batch, row, by_name, shared)
+            _prepare_row(store, project, batch, row, by_name, [*shared, *texts.get(row.number, ())])
             for row in find_problems(store, project.id, rows)
         ]
         queued = [_queue_run(store, jobs, row, plan, unread) for row in prepared]
+        store.batches.add(batch, queued)
+    jobs.submit(store, [row.run_id for row in queued if row.run_id], payer)
+    return batch.id
+
+
+def _store_texts(
+    store: Store, jobs: JobRunner, batch: Batch, rows: Sequence[ClaimRow]
+) -> dict[int, list[LibraryEntry]]:
+    """Add the sources that the table holds itself to the library; return them by row."""
+    settings, stem = store.projects.settings(), PurePath(batch.name).stem[:60]
+    stored: dict[str, LibraryEntry] = {}
+    by_row: dict[int, list[LibraryEntry]] = {}
+    for row in rows:
+        for title, text in () if row.problem else row.texts:
+            if text not in stored:
+                name, data = f"{stem}, {title} {len(stored) + 1}.txt", text.encode()
+                known = store.library.get(batch.project_id, hashlib.sha256(data).hexdigest())
+                stored[text] = known or store_file(
+                    store, jobs.home, batch.project_id, name, data, batch.author,
+                    batch.created_at, settings,
+                )  # fmt: skip
+            by_row.setdefault(row.number, []).append(stored[text])
+    return by_row
+
+
+def start_case_batch(
+    store: Store,
+    jobs: JobRunner,
+    project: Project,
+    cases: Sequence[Case],
+    *,
+    author: str,
+    name: str,
+    plan: Plan,
+    typed: Mapping[str, str] = NO_TYPED_KEYS,
+) -> str:
+    """Queue a run for each of these cases, which are stored already; return the batch's id."""
+    payer = jobs.payer(author, typed)
+    jobs.require(plan, payer)
+    batch = Batch(new_id(), project.id, name, author, time.time(), plan)
+    names = {entry.id: entry.name for entry in store.library.all(project.id)}
+    with store.writing():
+        store.projects.require(project.id, author, "annotator", "check a table")
+        queued = []
+        for number, case in enumerate(cases, start=1):
+            sources = tuple(names[i] for i in (*case.documents, *case.images) if i in names)
+            row = BatchRow(
+                batch.id, number, case.response, sources, case.id, None, "", case.question
+            )
+            queued.append(_queue_run(store, jobs, row, plan))
         store.batches.add(batch, queued)
     jobs.submit(store, [row.run_id for row in queued if row.run_id], payer)
     return batch.id
@@ -291,7 +427,7 @@ def format_results_csv(
     further columns follow under their own names; one that is named like a result column is called
     “NAME (table)”.
     """
-    titles = [title for title, _ in max((row.others for row, _ in rows), key=len, default=())]
+    titles = list_other_columns(row for row, _ in rows)
     columns = [f"{title} (table)" if title in RESULT_COLUMNS else title for title in titles]
     table: list[list[object]] = [[*RESULT_COLUMNS, *columns]]
     for (row, run), found in zip(rows, findings, strict=True):

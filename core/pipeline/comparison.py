@@ -25,6 +25,7 @@ from core.pipeline.jobs import NO_TYPED_KEYS, JobRunner
 from core.pipeline.run_factory import require_keys
 from core.runtime.config import Settings
 from core.runtime.errors import InputError, KeyMissing
+from core.schema.events import ProblemMet
 from core.schema.records import Case, Label, Plan, Run, Stance
 from core.schema.run_state import RunState, fold_events
 from core.store import Store
@@ -263,10 +264,12 @@ def start_comparison(
     ways: Sequence[ComparedWay],
     *,
     by: str,
+    unread: Sequence[ProblemMet] = (),
     typed: Mapping[str, str] = NO_TYPED_KEYS,
 ) -> list[str]:
     """Queue a run for every way without a problem and return their ids.
 
+    `unread` are the files left out of the case, for the runs' record.
     Raises InputError: there is no such way, or there are too many ways.
     """
     if not ways or len(ways) > MAX_WAYS:
@@ -283,7 +286,7 @@ def start_comparison(
     project = case.project_id
     with store.writing():
         store.projects.require(project, by, "annotator", "compare ways to check")
-        run_ids = [jobs.queue(store, case, plan) for plan in plans]
+        run_ids = [jobs.queue(store, case, plan, unread=unread) for plan in plans]
         store.projects.save_note(SKIPPED_WAYS_NOTE.format(case.id), json.dumps(left))
         listed = [case.id, *(i for i in load_compared_cases(store, project) if i != case.id)]
         store.projects.save_note(

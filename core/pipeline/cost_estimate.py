@@ -44,6 +44,8 @@ from core.store import Store
 
 BASE_SECONDS = 0.2
 PER_CHARACTER_SECONDS = 1.1 / 1000
+MIN_PACES = 5  # earlier checks that show how much their pace varies
+UNMEASURED_RATIO = 4.0  # of a busy computer's pace to that of an idle one
 PER_MEGABYTE_SECONDS = 6.0
 PER_IMAGE_SECONDS = 4.0
 FIRST_WORD_SECONDS = 1.0
@@ -201,7 +203,7 @@ def _estimate_turns(
     )
     heard_tokens = math.ceil(calls.heard * (turn_length + TURN_HEADER_TOKENS) / max(1, calls.turns))
     share = (tokens.evidence if is_most else tokens.evidence // 2) + heard_tokens + 100
-    manner = next(iter(protocol.manners), "debate")
+    manner = next(iter(protocol.turn_modes), "debate")
     for place, agent in enumerate(seats):
         own_turns = len(range(place, turns, len(seats)))
         yield tokens.step(
@@ -209,7 +211,7 @@ def _estimate_turns(
         )
     judgements = again * (calls.judgements + (tokens.statements if plan.protocol == AUDIT else 0))
     shown_tokens = tokens.evidence + turns * turn_length + context_tokens
-    prompt = get_judge_prompt_name(next(iter(protocol.judging), "debate"))
+    prompt = get_judge_prompt_name(next(iter(protocol.judge_modes), "debate"))
     yield tokens.step(
         roster_config.judge,
         prompt,
@@ -230,7 +232,7 @@ def _raise_reply_limit(
     agent: AgentConfig, protocol: DebateProtocol, tokens: _TokenSize
 ) -> AgentConfig:
     """Return the debater's configuration with the longest turn that the protocol asks for."""
-    limits = [limit_turn_tokens(m, agent.max_tokens, tokens.response) for m in protocol.manners]
+    limits = [limit_turn_tokens(m, agent.max_tokens, tokens.response) for m in protocol.turn_modes]
     return replace(agent, max_tokens=max(limits, default=agent.max_tokens))
 
 
@@ -482,20 +484,34 @@ def estimate_seconds(
     roster: str = "builtin",
     protocol: str = "ceda",
 ) -> float:
-    """Estimate the seconds for a check of a response of that length over these sources.
+    """Estimate the seconds that a check of a response of that length usually takes."""
+    return estimate_duration(store, entries, characters, roster, protocol)[0]
+
+
+def estimate_duration(
+    store: Store,
+    entries: Sequence[LibraryEntry],
+    characters: int,
+    roster: str = "builtin",
+    protocol: str = "ceda",
+) -> tuple[float, float]:
+    """Estimate a check's (usual, longest) seconds for a response of that length.
 
     Sources that were read before cost no time. The pace is taken only from earlier checks by the
-    same protocol: an audit takes longer the more of it is contested, or is code to run.
+    same protocol: an audit takes longer the more of it is contested, or is code to run. A tenth of
+    those took longer than the longest: this computer was busy then, and may be again.
     """
     recent = store.runs.seconds_of_recent(roster, protocol)
-    paces = [seconds / _compute_base_seconds(length) for seconds, length in recent]
-    pace = median(paces) if paces else 1.0
+    paces = sorted(seconds / _compute_base_seconds(length) for seconds, length in recent)
+    usual, slow = median(paces) if paces else 1.0, paces[9 * len(paces) // 10] if paces else 0.0
+    slow = slow if len(paces) >= MIN_PACES else max(slow, UNMEASURED_RATIO * usual)
     reading = sum(
         PER_IMAGE_SECONDS if entry.kind == "image" else PER_MEGABYTE_SECONDS * entry.size / 1e6
         for entry in entries
         if entry.status in ("waiting", "reading")
     )
-    return _compute_base_seconds(characters) * pace + reading
+    base = _compute_base_seconds(characters)
+    return base * usual + reading, base * slow + reading
 
 
 def _compute_base_seconds(characters: int) -> float:

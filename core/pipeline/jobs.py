@@ -213,7 +213,7 @@ def is_debated(plan: Plan) -> bool:
     from core.debate.protocols import PROTOCOLS
 
     protocol = PROTOCOLS.get(plan.protocol)
-    return plan.protocol != AUDIT and protocol is not None and bool(protocol.manners)
+    return plan.protocol != AUDIT and protocol is not None and bool(protocol.turn_modes)
 
 
 def require_debate(progress: RunState) -> None:

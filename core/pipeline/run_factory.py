@@ -380,7 +380,7 @@ def _build_llm_roster(
     from core.agents.transcript import find_injection_notices
     from core.debate.protocols import (
         assign_judge,
-        list_manners,
+        list_modes,
         list_writing_prompts,
         require_context_window,
     )
@@ -406,15 +406,15 @@ def _build_llm_roster(
         reuses=plan.reuses_replies,
     )
     book, fence = PromptBook(store.prompt_edits.of_project(run.project_id)), Fence.of_run(run.id)
-    manners, judge_manners = list_manners(plan)
+    turn_modes, judge_modes = list_modes(plan)
     context = AgentContext(
         client,
         book,
         fence,
         sources,
         learned=learned,
-        manners=manners,
-        judging=tuple(get_judge_prompt_name(manner) for manner in judge_manners),
+        turn_prompts=turn_modes,
+        judge_prompts=tuple(map(get_judge_prompt_name, judge_modes)),
         writing=list_writing_prompts(plan),
         assessor=assessor,
         under_way=under_way,

@@ -16,10 +16,9 @@ from core.review.people import can_see_answers, list_visible_answers
 from core.schema.records import Case, Label, Span
 from core.schema.reviews import Correction, GoldAnswer, QueueEvent
 from core.store import Store
-from core.store.review_queue import QueueRules
+from core.store.review_queue import LABELS_DIFFER, MARKS_DIFFER, NO_MAJORITY, QueueRules
 
 MAX_SIMILAR_CASES = 20  # cases closest by words; most of them are not reviewed
-LABELS_DIFFER, MARKS_DIFFER = 2, 1
 DifferenceKind = Literal["labels", "marks", "kinds", "nothing"]
 
 
@@ -118,12 +117,13 @@ def build_answer_version(correction: Correction) -> AnswerVersion:
 
 
 def rate_difference(said: Sequence[Correction]) -> int:
-    """Return how people's newest answers differ: 0 not at all, 2 in labels.
+    """Return how people's newest answers differ: 0 not at all, 2 in labels, 3 without a majority.
 
     1 is a difference in marked words, or in the label of a statement that several labelled.
     """
-    if len({correction.label for correction in said}) > 1:
-        return LABELS_DIFFER
+    counts = Counter(correction.label for correction in said)
+    if len(counts) > 1:
+        return LABELS_DIFFER if 2 * max(counts.values()) > len(said) else NO_MAJORITY
     marked_spans = {frozenset((s.start, s.end, s.category) for s in c.spans) for c in said}
     return MARKS_DIFFER if len(marked_spans) > 1 or _differ_in_statements(said) else 0
 

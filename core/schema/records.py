@@ -34,6 +34,8 @@ UnclearCause = Literal[
     "unreadable_reply", "budget_reached", "agent_failed", "not_settled", "model_not_fit",
 ]  # fmt: skip
 PersonRole = Literal["annotator", "lead", "admin"]
+# Whose answers decide a case that no lead settled: those of most people, of all, or nobody's.
+TruthRule = Literal["majority", "unanimity", "settled"]
 SourceKind = str  # a type of file that `core/documents/readers.py` reads
 ReadingMethod = Literal["text", "ocr"]
 BlockKind = Literal[
@@ -446,7 +448,8 @@ class Project:
 
     Its queue gives an item to `people_each` people, each for `hold_minutes`. `categories` are the
     kinds of error, `error_rate` is the tolerated share of wrong verdicts, `options` are those of
-    its `protocol`.
+    its `protocol`. `truth_rule` says which answers count as true without a lead: those that most
+    people gave, that all gave, or none.
     """
 
     id: str
@@ -464,6 +467,7 @@ class Project:
     categories: tuple[str, ...] = tuple(CATEGORY_WORDS)
     error_rate: float | None = None
     options: DebateOptions = DEFAULT_OPTIONS
+    truth_rule: TruthRule = "majority"
 
 
 @dataclass(frozen=True)

@@ -98,6 +98,15 @@ class Correction:
     withdraws: str = ""
     statements: tuple[StatementLabel, ...] = ()
 
+    @property
+    def lacks_marks(self) -> bool:
+        """True if a statement that they called wrong has no marked words."""
+        wrong = (one for one in self.statements if one.label == "hallucinated")
+        return any(
+            not any(span.start < one.end and one.start < span.end for span in self.spans)
+            for one in wrong
+        )
+
 
 @dataclass(frozen=True)
 class GoldAnswer:

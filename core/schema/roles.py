@@ -104,7 +104,7 @@ class DebateView:
 class JudgeView:
     """The judge's view: all the evidence and the whole debate, in reading order.
 
-    `manner`: debate (CEDA A.3.4), collaborate and compete (ColMAD C.1) read a transcript; plain,
+    `mode`: debate (CEDA A.3.4), collaborate and compete (ColMAD C.1) read a transcript; plain,
     thought and examples read the evidence alone (a single judge); moderate ends MAD's debate with a
     label, or leaves it `unclear` with the cause `not_settled`, and then the debate goes on.
     `number` distinguishes the judgements of one run, from 1; those with `is_sampled` are drawn at a
@@ -115,7 +115,7 @@ class JudgeView:
     context: EvidenceContext
     turns: tuple[Turn, ...]
     reached_consensus: bool
-    manner: JudgeMode = "debate"
+    mode: JudgeMode = "debate"
     number: int = 1
     is_sampled: bool = False
     remarks: tuple[tuple[str, str], ...] = ()

@@ -152,20 +152,20 @@ class DebateOptions:
 DEFAULT_OPTIONS = DebateOptions()
 
 
-def get_judge_prompt_name(manner: JudgeMode) -> str:
-    """Return the name of the prompt that asks a judge in that manner."""
-    return "judge" if manner == "debate" else f"judge_{manner}"
+def get_judge_prompt_name(mode: JudgeMode) -> str:
+    """Return the name of the prompt that asks a judge in that mode."""
+    return "judge" if mode == "debate" else f"judge_{mode}"
 
 
-def limit_turn_tokens(manner: TurnMode, allowed: int, response: int) -> int:
-    """Return the longest reply, in tokens, of a debater who is asked in that manner.
+def limit_turn_tokens(mode: TurnMode, allowed: int, response: int) -> int:
+    """Return the longest reply, in tokens, of a debater who is asked in that mode.
 
-    `allowed` is the agent's limit for a CEDA turn (4.4); other manners need extra lines after it:
+    `allowed` is the agent's limit for a CEDA turn (4.4); other modes need extra lines after it:
     confidence, doubt, places. A corrected text is about as long as the `response`, in tokens.
     """
-    if manner == "debate":
+    if mode == "debate":
         return allowed
-    longest = max(allowed, int(CORRECTED_TEXT_RATIO * response)) if manner == "revise" else allowed
+    longest = max(allowed, int(CORRECTED_TEXT_RATIO * response)) if mode == "revise" else allowed
     return longest + EXTRA_LINES_TOKENS
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.schema.records import Label
+from core.store.ground_truth import UNANSWERED, GroundTruths
 from core.store.review_queue import PRIORITY_BONUS, RANDOM_REASON
 from core.store.sqlite import ChangeMarks, Repository, from_json
 from core.store.versions import SEED_VERSION, ClassifierVersions
@@ -69,8 +70,8 @@ class AnsweredVerdict:
 class AnsweredVerdicts(Repository):
     """The answered verdicts of a project.
 
-    The answer that counts for a case is the settled one, else the newest correction, else the
-    imported gold; `unclear` cannot be compared with a probability. A version's verdict on a text
+    What counts for a case is its ground truth; `unclear` cannot be compared with a probability, and
+    an undecided case has none. A version's verdict on a text
     counts only if the version was made before the text came to the training side of the hold-out:
     otherwise it may have been trained on it.
     """
@@ -83,16 +84,17 @@ class AnsweredVerdicts(Repository):
         same text itself.
         """
         values = {"project": project_id, "cases": None if cases is None else json.dumps(cases)}
-        answers, random_cases = self._load_answers(values), self._load_random_cases(values)
+        truths = GroundTruths(self._db).labels(project_id, cases)
+        random_cases = self._load_random_cases(values)
         versions = self._db.query("SELECT id, created_at FROM versions")
         created_at = {row["id"]: row["created_at"] for row in versions}
         active, held_out = self._load_holdout()
         own_verdicts: dict[VerdictKey, AnsweredVerdict] = {}
         holdout_verdicts: dict[VerdictKey, AnsweredVerdict] = {}
         for row in self._load_verdicts(values):
-            answer, is_imported = answers.get(row["case_id"], ("unclear", False))
+            truth = truths.get(row["case_id"], UNANSWERED)
             version = row["version"] or SEED_VERSION
-            if answer == "unclear":
+            if truth.label is None or truth.label == "unclear":
                 continue
             verdict = AnsweredVerdict(
                 row["id"],
@@ -102,8 +104,8 @@ class AnsweredVerdicts(Repository):
                 row["roster"],
                 row["p"],
                 row["at"],
-                answer,
-                is_imported or row["case_id"] in random_cases,
+                truth.label,
+                truth.basis == "gold" or row["case_id"] in random_cases,
                 bool(row["by_tool"]),
             )
             if row["sided_at"] is None or row["sided_at"] > created_at.get(version, 0.0):
@@ -144,26 +146,6 @@ class AnsweredVerdicts(Repository):
             [active],
         )
         return active, {row["run"]: row["p"] for row in rows if row["p"] is not None}
-
-    def _load_answers(self, values: dict[str, Any]) -> dict[str, tuple[Label, bool]]:
-        """Return by case the label that counts, and whether it was imported."""
-        among = AMONG_CASES_SQL.format("k.case_id") if values["cases"] is not None else ""
-        corrections = self._rows(
-            "SELECT k.case_id, k.label FROM standing k JOIN cases c ON c.id = k.case_id "
-            f"WHERE +c.project_id = :project{among} ORDER BY k.at, k.place",
-            values,
-        )
-        golds = list(
-            self._rows(
-                "SELECT k.case_id, k.label, json_extract(k.payload, '$.origin') AS origin "
-                "FROM golds k JOIN cases c ON c.id = k.case_id "
-                f"WHERE +c.project_id = :project{among} ORDER BY k.rowid",
-                values,
-            )
-        )
-        imported = {g["case_id"]: (g["label"], True) for g in golds if g["origin"] == "imported"}
-        settled = {g["case_id"]: (g["label"], False) for g in golds if g["origin"] != "imported"}
-        return imported | {row["case_id"]: (row["label"], False) for row in corrections} | settled
 
     def _load_random_cases(self, values: dict[str, Any]) -> set[str]:
         among = AMONG_CASES_SQL.format("a.case_id") if values["cases"] is not None else ""

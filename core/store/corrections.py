@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from core.runtime.errors import ConflictError, InputError
 from core.schema.records import Case, Span
 from core.schema.reviews import Correction, EvidenceMark, GoldAnswer, Suggestion
+from core.store.ground_truth import choose_counting_gold
 from core.store.sqlite import (
     Database,
     Repository,
@@ -104,14 +105,6 @@ class Corrections(Repository):
             "standing k WHERE run_id IS NOT NULL AND place = (SELECT place FROM standing "
             "WHERE run_id = k.run_id ORDER BY at DESC, place DESC LIMIT 1) ORDER BY at, place"
         )
-
-    def newest_by_case(self) -> dict[str, Correction]:
-        """Return each corrected case's newest correction, by whoever and on whichever run."""
-        corrections = self._query(
-            "standing k WHERE place = (SELECT place FROM standing "
-            "WHERE case_id = k.case_id ORDER BY at DESC, place DESC LIMIT 1)"
-        )
-        return {correction.case_id: correction for correction in corrections}
 
     def unchecked(self) -> int:
         """Return how many cases people answered without having seen a run."""
@@ -211,17 +204,8 @@ def _require_valid_answer(correction: Correction) -> None:
         raise InputError(f"Expected how sure you are from 0 to 1, found {correction.sure}.")
 
 
-def choose_counting_gold(golds: Sequence[GoldAnswer]) -> GoldAnswer | None:
-    """Return the gold that counts, of a case's golds from oldest to newest; None without any.
-
-    It is the newest settled one, else the newest: an import never overrules what was settled here.
-    """
-    settled = [gold for gold in golds if gold.origin != "imported"]
-    return next(reversed(settled or golds), None)
-
-
 class Golds(Repository):
-    """The right answers of all cases; `counting` says which of a case's counts."""
+    """The right answers of all cases; `that_counts` says which of a case's counts."""
 
     def add(self, gold: GoldAnswer, response: str) -> None:
         """Append a gold of `response`; call inside `Store.writing()`.
@@ -244,22 +228,6 @@ class Golds(Repository):
     def that_counts(self, case_id: str) -> GoldAnswer | None:
         """Return the gold that counts for the case, or None."""
         return choose_counting_gold(self.of_case(case_id))
-
-    def settled(self) -> dict[str, GoldAnswer]:
-        """Return what was settled here last by case, in all projects; imported ones left out."""
-        golds = load_records(self._db, GoldAnswer, "golds ORDER BY rowid")
-        return {gold.case_id: gold for gold in golds if gold.origin != "imported"}
-
-    def of_project(self, project_id: str) -> dict[str, GoldAnswer]:
-        """Return the gold that counts for each case of a project."""
-        by_case: dict[str, list[GoldAnswer]] = {}
-        query = "golds WHERE case_id IN (SELECT id FROM cases WHERE project_id = ?) ORDER BY rowid"
-        for gold in load_records(self._db, GoldAnswer, query, [project_id]):
-            by_case.setdefault(gold.case_id, []).append(gold)
-        counting_golds = (
-            (case_id, choose_counting_gold(golds)) for case_id, golds in by_case.items()
-        )
-        return {case_id: gold for case_id, gold in counting_golds if gold is not None}
 
     def suggest(self, suggestion: Suggestion, case: Case) -> None:
         """Append an outside agent's suggestion about a case; call inside `Store.writing()`.

@@ -20,6 +20,7 @@ from core.runtime.errors import ConfigError
 from core.store.answered_verdicts import AnsweredVerdicts, QueueLists
 from core.store.cases import Batches, Cases, Library, Readings
 from core.store.corrections import Corrections, Golds
+from core.store.ground_truth import GroundTruths
 from core.store.ledger import Ledger, WebSearches
 from core.store.migrations import migrations
 from core.store.projects import Projects, PromptEdits, Rosters
@@ -55,6 +56,7 @@ class Store:
         self.queue_lists = QueueLists(db)
         self.queue_order = QueueOrder(db)
         self.golds = Golds(db)
+        self.truths = GroundTruths(db)
         self.handlings = QueueEvents(db)
         self.learned = LearnedArtefacts(db)
         self.answered = AnsweredVerdicts(db)

@@ -255,3 +255,12 @@ ALTER TABLE readings ADD COLUMN blocks TEXT NOT NULL DEFAULT '[]';
 -- m014_run_names
 --   What people call a run; empty: by the first words of its claim.
 ALTER TABLE runs ADD COLUMN name TEXT NOT NULL DEFAULT '';
+
+-- m015_disputed
+--   An item tells answers without a majority (3) from labels that merely differ (2).
+UPDATE items SET differ = 3 WHERE differ = 2 AND (
+    SELECT 2 * max(n) <= sum(n) FROM (
+        SELECT count(*) AS n FROM standing k WHERE k.case_id = items.case_id AND NOT EXISTS (
+            SELECT 1 FROM standing m WHERE m.case_id = k.case_id AND m.author = k.author
+            AND (m.at, m.place) > (k.at, k.place))
+        GROUP BY k.label));

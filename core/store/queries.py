@@ -7,24 +7,22 @@ from dataclasses import dataclass
 
 from core.schema.events import Event
 from core.schema.records import Label, Verdict
-from core.schema.reviews import GoldAnswer
 from core.store.database import Store
-from core.store.sqlite import event_from_json, fetch_first_row, load_records
+from core.store.sqlite import event_from_json
 
 
 @dataclass(frozen=True)
 class CaseDecision:
-    """The decision that counts for a case: the last settled gold, else the newest correction.
+    """What counts as true for a case.
 
-    `id` is the gold's or correction's; `group` is the same for cases with the same question and
-    response.
+    `id` names the gold or the corrections that it rests on; `group` is the same for cases with the
+    same question and response.
     """
 
     case_id: str
     group: str
     id: str
     label: Label
-    is_settled: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,42 +49,6 @@ class RoleUsage:
     seconds: float
 
 
-def load_decision(store: Store, run: FinishedRun) -> CaseDecision | None:
-    """Return people's decision on the run's case; an imported right answer does not count."""
-    gold = fetch_first_row(
-        store.db,
-        "SELECT id, label FROM golds WHERE case_id = ? "
-        "AND json_extract(payload, '$.origin') != 'imported' ORDER BY rowid DESC LIMIT 1",
-        [run.case_id],
-    )
-    query = "SELECT id, label FROM standing WHERE case_id = ? ORDER BY at DESC, place DESC LIMIT 1"
-    counting = gold or fetch_first_row(store.db, query, [run.case_id])
-    if counting is None:
-        return None
-    is_settled = gold is not None
-    return CaseDecision(run.case_id, run.group, counting["id"], counting["label"], is_settled)
-
-
-def load_categories(store: Store, decision: CaseDecision) -> tuple[str, ...]:
-    """Return the categories of the words that the decision marks, in order."""
-    if decision.is_settled:
-        golds = load_records(store.db, GoldAnswer, "golds WHERE id = ?", [decision.id])
-        spans = [span for gold in golds for span in gold.spans]
-    else:
-        correction = store.corrections.get(decision.id)
-        spans = list(correction.spans) if correction else []
-    return tuple(sorted({span.category for span in spans}))
-
-
-def load_mean_rating(store: Store, decision: CaseDecision) -> float | None:
-    """Return the mean rating of the response by whoever decided, scaled to [0, 1], or None."""
-    correction = None if decision.is_settled else store.corrections.get(decision.id)
-    if correction is None:
-        return None
-    ratings = [rating for rating in vars(correction.ratings).values() if rating is not None]
-    return (sum(ratings) / len(ratings) - 1.0) / 4.0 if ratings else None
-
-
 def find_answered_runs(store: Store, project_id: str) -> Iterator[FinishedRun]:
     """Yield a project's finished runs over cases with a correction or gold, newest first."""
     rows = store.db.query(
@@ -100,6 +62,39 @@ def find_answered_runs(store: Store, project_id: str) -> Iterator[FinishedRun]:
         [project_id],
     )
     return (FinishedRun(**row) for row in rows)
+
+
+@dataclass(frozen=True)
+class AnswerCounts:
+    """What people said in a project, and on how many cases; pages count different parts of it.
+
+    `answers` counts each person's newest answer to a case, `golds` the cases with a right answer
+    that was settled or imported. Of the `cases` with either, `checked` have a finished run and
+    `scored` one with a probability.
+    """
+
+    answers: int
+    golds: int
+    cases: int
+    checked: int
+    scored: int
+
+
+def count_answers_and_cases(store: Store, project_id: str) -> AnswerCounts:
+    """Return the counts of a project."""
+    rows = store.db.query(
+        "WITH own AS (SELECT id FROM cases WHERE project_id = ?), "
+        "golden AS (SELECT DISTINCT case_id FROM golds WHERE case_id IN own), "
+        "answers AS (SELECT DISTINCT case_id, author FROM standing WHERE case_id IN own), "
+        "said AS (SELECT case_id FROM answers UNION SELECT case_id FROM golden), "
+        "checked AS (SELECT case_id, max(p_hallucinated) AS p FROM runs "
+        "WHERE status = 'finished' AND case_id IN said GROUP BY case_id) "
+        "SELECT (SELECT count(*) FROM answers) AS answers, (SELECT count(*) FROM golden) AS golds, "
+        "(SELECT count(*) FROM said) AS cases, count(*) AS checked, count(p) AS scored "
+        "FROM checked",
+        [project_id],
+    )
+    return AnswerCounts(**next(iter(rows)))
 
 
 def load_usage_by_role(store: Store, run_id: str) -> dict[str, RoleUsage]:
@@ -181,3 +176,21 @@ def find_scorable_runs(store: Store) -> list[str]:
         "ORDER BY started_at, id"
     )
     return [row["id"] for row in rows]
+
+
+def find_taught_runs(store: Store) -> dict[str, list[str]]:
+    """Return by case the runs that people answered, in order, else the run that it is queued with.
+
+    What counts for the case is learned as the label of these runs.
+    """
+    answered = store.db.query(
+        "SELECT case_id, run_id FROM standing WHERE run_id IS NOT NULL "
+        "GROUP BY run_id ORDER BY max(at), max(place)"
+    )
+    runs: dict[str, list[str]] = {}
+    for row in answered:
+        runs.setdefault(row["case_id"], []).append(row["run_id"])
+    queued = store.db.query("SELECT case_id, run_id FROM items WHERE run_id IS NOT NULL")
+    for row in queued:
+        runs.setdefault(row["case_id"], [row["run_id"]])
+    return runs

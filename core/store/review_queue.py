@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from core.runtime.errors import ConflictError
-from core.schema.records import Label
+from core.schema.records import Label, Project
 from core.schema.reviews import Assignment, AssignmentState, ItemState, QueueEvent, QueueItem
 from core.store.sqlite import (
     Repository,
@@ -241,7 +241,7 @@ AMONG_IDS_SQL = (
 ANSWER_COUNT_SQL = (
     "(SELECT count(DISTINCT s.author) FROM standing s WHERE s.case_id = items.case_id)"
 )
-HAS_GOLD_SQL = "EXISTS (SELECT :has_gold FROM golds g WHERE g.case_id = items.case_id)"
+HAS_GOLD_SQL = "EXISTS (SELECT 1 FROM golds g WHERE g.case_id = items.case_id) = :has_gold"
 # Words as written, or with small letters for the capitals that SQLite knows.
 HAS_WORDS_SQL = (
     "EXISTS (SELECT 1 FROM cases c WHERE c.id = items.case_id AND NOT EXISTS "
@@ -270,9 +270,9 @@ class ItemFilter:
     """A filter of the queue; empty fields do not filter. Ages are in seconds.
 
     `given_from` and `given_below` bound how many people have answered; `differ`: whether their
-    answers differ. `person_did` is how `person` ended the item; `among` are ids of cases or runs.
-    `has_gold`: a right answer is known. `words` are a search: all of them stand in response or
-    question. `case_ids` are the cases to choose from.
+    answers differ, `differ_from`: at least how much. `person_did` is how `person` ended the item;
+    `among` are ids of cases or runs. `has_gold`: whether a right answer is known. `words` are a
+    search: all of them stand in response or question. `case_ids` are the cases to choose from.
     """
 
     label: str = ""
@@ -285,10 +285,11 @@ class ItemFilter:
     given_from: int = 0
     given_below: int | None = None
     differ: bool | None = None
+    differ_from: int = 0
     person: str = ""
     person_did: AssignmentState | Literal[""] = ""
     among: tuple[str, ...] | None = None
-    has_gold: bool = False
+    has_gold: bool | None = None
     words: str = ""
     case_ids: tuple[str, ...] | None = None
 
@@ -312,7 +313,8 @@ class ItemFilter:
             (HAS_ENDED_SQL, "did", self.person_did or None),
             ("1", "did_by", self.person if self.person_did else None),
             (AMONG_IDS_SQL, "among", among),
-            (HAS_GOLD_SQL, "has_gold", self.has_gold or None),
+            ("items.differ >= :differ_from", "differ_from", self.differ_from or None),
+            (HAS_GOLD_SQL, "has_gold", None if self.has_gold is None else int(self.has_gold)),
             (HAS_WORDS_SQL, "words", json.dumps(self.words.split()) if self.words else None),
             (IS_AMONG_SQL, "case_ids", case_ids),
         )
@@ -322,6 +324,15 @@ class ItemFilter:
 
 
 NO_ITEM_FILTER = ItemFilter()
+# How people's newest answers differ, as an item keeps it.
+NO_MAJORITY, LABELS_DIFFER, MARKS_DIFFER = 3, 2, 1
+DISPUTED_STATES: tuple[ItemState, ...] = ("open", "flagged")
+
+
+def build_disputed_filter(project: Project) -> ItemFilter:
+    """Return the filter of the cases that `decide_truth` calls disputed by the project's rule."""
+    limit = LABELS_DIFFER if project.truth_rule == "unanimity" else NO_MAJORITY
+    return ItemFilter(differ_from=limit, given_from=project.people_each, has_gold=False)
 
 
 def explain_item(item: QueueItem) -> str:
@@ -548,6 +559,15 @@ class ReviewQueue(Repository):
             {"person": person, "now": now, "project": project_id},
         )
         return Assignment(**row) if row else None
+
+    def unchecked(self, project_id: str, most: int) -> list[str]:
+        """Return the cases of items that no run was ever started over, oldest first."""
+        rows = self._db.query(
+            "SELECT case_id FROM items WHERE project_id = ? AND run_id IS NULL AND NOT EXISTS "
+            "(SELECT 1 FROM runs WHERE runs.case_id = items.case_id) ORDER BY added_at LIMIT ?",
+            [project_id, most],
+        )
+        return [row["case_id"] for row in rows]
 
     def counts(self, project_id: str, rules: QueueRules, now: float) -> dict[str, int]:
         """Count items by state: pending, in hand, done (enough people), flagged, adjudicated."""

@@ -13,8 +13,9 @@ from typing import Any
 
 from core.runtime.errors import ConflictError
 from core.schema.events import ENDING_KINDS, TRANSIENT_KINDS, Event, JudgementReached
-from core.schema.records import Judgement, Label, Plan, Run, RunStatus
+from core.schema.records import Judgement, Plan, Run, RunStatus
 from core.schema.run_state import RESUMABLE_CAUSES
+from core.store.ground_truth import UNANSWERED, GroundTruth, GroundTruths
 from core.store.sqlite import (
     Repository,
     event_from_json,
@@ -96,14 +97,13 @@ def build_run_condition(
 
 @dataclass(frozen=True)
 class RunRow:
-    """A run as History lists it; `sources` are the names of its files."""
+    """A run as History lists it, with what is true for its case; `sources` name its files."""
 
     run: Run
     response: str
     question: str
     author: str
-    corrected_label: Label | None
-    corrected_by: str
+    truth: GroundTruth
     corrections: int
     sources: tuple[str, ...]
 
@@ -271,22 +271,18 @@ class Runs(Repository):
             "(SELECT count(*) FROM standing k WHERE k.run_id = r.id) AS corrections, "
             "(SELECT json_group_array(l.name) FROM library l WHERE l.project_id = r.project_id AND "
             " l.source_id IN (SELECT value FROM json_each(c.payload, '$.documents') UNION ALL "
-            " SELECT value FROM json_each(c.payload, '$.images'))) AS sources, "
-            "coalesce((SELECT json_array(label, author) FROM golds g WHERE g.case_id = r.case_id "
-            " AND json_extract(g.payload, '$.origin') != 'imported' ORDER BY rowid DESC LIMIT 1), "
-            "(SELECT json_array(label, author) FROM standing k WHERE k.run_id = r.id "
-            " ORDER BY at DESC, place DESC LIMIT 1), '[null, \"\"]') AS corrected "
+            " SELECT value FROM json_each(c.payload, '$.images'))) AS sources "
             f"{source} ORDER BY r.started_at DESC, r.id LIMIT ? OFFSET ?",
             [*values, limit, offset],
         )
+        found = list(rows)
+        truths = GroundTruths(self._db).labels(project_id, [row["case_id"] for row in found])
         page_rows = []
-        for row in rows:
-            label, by = json.loads(row["corrected"])
+        for row in found:
+            truth = truths.get(row["case_id"], UNANSWERED)
             texts = {name: row[name] for name in ("response", "question", "author", "corrections")}
             run, sources = _parse_run(row, now, lease), tuple(json.loads(row["sources"]))
-            page_rows.append(
-                RunRow(run, corrected_label=label, corrected_by=by, sources=sources, **texts)
-            )
+            page_rows.append(RunRow(run, truth=truth, sources=sources, **texts))
         return page_rows, total
 
     def finished(

@@ -153,26 +153,33 @@ class Repository:
         return [kind(**row) for row in self._db.query(query, list(values))]
 
 
-ChangeMark = tuple[float, ...]
+ChangeMark = tuple[float | str, ...]
 
 
 class ChangeMarks(Repository):
     """Marks for cached results: two are equal only if nothing of their kind changed in between."""
 
-    def of_corrections(self) -> ChangeMark:
-        """Changes with each correction and each right answer: they are only ever appended."""
-        return self._read_mark(
-            "SELECT (SELECT coalesce(max(rowid), 0) FROM corrections), "
-            "(SELECT coalesce(max(rowid), 0) FROM golds)"
-        )
+    def of_corrections(self) -> tuple[int, int, str]:
+        """Changes with each correction and right answer, and when a project's rule for truth does.
 
-    def of_runs(self) -> ChangeMark:
+        (Newest correction, newest right answer, the rules.) Answers are only ever appended.
+        """
+        corrections, golds, rules = self._read_mark(
+            "SELECT (SELECT coalesce(max(rowid), 0) FROM corrections), "
+            "(SELECT coalesce(max(rowid), 0) FROM golds), "
+            "(SELECT coalesce(group_concat(coalesce(json_extract(payload, '$.people_each'), '') || "
+            "coalesce(json_extract(payload, '$.truth_rule'), '')), '') FROM projects)"
+        )
+        return corrections, golds, rules
+
+    def of_runs(self) -> tuple[float, float, float, float]:
         """Changes when a run ends, is resumed or scored again, or is imported after its end."""
-        return self._read_mark(
+        count, newest, total, rescored = self._read_mark(
             "SELECT count(*), coalesce(max(finished_at), 0.0), total(finished_at), "
             "(SELECT count(*) FROM learned WHERE kind = 'rescoring') FROM runs "
             "WHERE finished_at IS NOT NULL"
         )
+        return count, newest, total, rescored
 
     def of_holdout(self) -> ChangeMark:
         """Changes when cases are assigned a side, which is permanent."""
@@ -186,5 +193,5 @@ class ChangeMarks(Repository):
             "(SELECT coalesce(max(number), 0) FROM activations), (SELECT count(*) FROM versions)"
         )
 
-    def _read_mark(self, query: str) -> ChangeMark:
+    def _read_mark(self, query: str) -> tuple[Any, ...]:
         return tuple(self._db.conn.execute(query).fetchone())

@@ -86,7 +86,7 @@ class ToolAnswer:
 class PromptRunner(Protocol):
     """A language model as tools call it: one prompt, one reply of a given type."""
 
-    def __call__(self, prompt: str, fields: Mapping[str, str], shape: type[ToolInput]) -> ToolInput:
+    def __call__(self, prompt: str, fields: Mapping[str, str], kind: type[ToolInput]) -> ToolInput:
         """Return the reply to the named prompt, with these untrusted fields fenced.
 
         Raises:

@@ -5,8 +5,8 @@ from components.check.batch import draw_batches, draw_new_table
 
 draw_page_title(
     "Batch check",
-    "A table with a column “claim”, and optionally “question” and “document” (names of library "
-    "files, separated by semicolons).",
+    "A table with a column “claim”, and optionally “question”, “document” (names of library files, "
+    "separated by semicolons) and “context” (the source's text itself).",
 )
 draw_new_table()
 draw_batches()

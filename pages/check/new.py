@@ -3,7 +3,7 @@
 import streamlit as st
 
 from components.app.frame import draw_page_title
-from components.app.sample import draw_sample_button, draw_tour_button
+from components.app.sample import draw_sample_button, draw_tour_button, is_touring
 from components.check.history import draw_earlier_checks
 from components.check.new_check import (
     describe_expected_cost,
@@ -11,12 +11,12 @@ from components.check.new_check import (
     draw_source_fields,
     draw_way_to_check,
     get_project_roster,
-    keep_draft,
     restore_draft,
     start_check,
 )
 from components.check.roster_choice import describe_roster, draw_roster_keys
 from components.widgets.controls import draw_button, show_problem
+from components.widgets.drafts import save_check_draft
 
 started = st.session_state.pop("new.started", "")
 if started:
@@ -39,7 +39,7 @@ with left:
     draw_earlier_checks(response or "", question or "")
 with right:
     sources = draw_source_fields("new", "Sources: documents and images")
-keep_draft(sources)
+save_check_draft(sources)
 roster, protocol = draw_way_to_check(get_project_roster())
 # Columns stack on a phone: the cost then comes before the button.
 expected, start = st.columns([12, 4], vertical_alignment="center")
@@ -57,8 +57,9 @@ with expected:
     st.caption(describe_expected_cost(roster, sources))
 draw_roster_keys([roster], "new")
 show_problem("new.problem")
-with st.container(horizontal=True, vertical_alignment="center"):
-    st.subheader("Or try a prepared case", anchor=False, width="content")
-    draw_tour_button()
-    draw_sample_button("pages/review/pending.py", type="tertiary")
-draw_prepared_cases()
+if not is_touring():  # which fills the page itself
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.subheader("Or try a prepared case", anchor=False, width="content")
+        draw_tour_button()
+        draw_sample_button("pages/review/pending.py", type="tertiary")
+    draw_prepared_cases()

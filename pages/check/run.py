@@ -4,7 +4,7 @@ import streamlit as st
 
 from components.app.frame import HISTORY_PAGE, draw_not_found, draw_page_title
 from components.check.batch import draw_neighbours
-from components.check.history import draw_rename
+from components.check.history import draw_other_verdict, draw_rename
 from components.check.new_check import draw_check_again
 from components.run.run_view import (
     draw_downloads,
@@ -39,6 +39,7 @@ else:
     if run.status != "finished" and run.origin == "here":
         watch_status(run.id, run.status)
     draw_unsent_remark(run)
+    draw_other_verdict(run, case)
     draw_run(run, case, progress, corrections)
     draw_check_again(run, case)
     draw_downloads(run, case, progress, corrections)

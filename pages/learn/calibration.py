@@ -3,6 +3,7 @@
 from components.app.frame import draw_page_title
 from components.app.sample import draw_sample_offer
 from components.measure.calibration import draw_calibration
+from components.review.ground_truth import draw_truth_line
 
 draw_page_title(
     "Calibration",
@@ -10,4 +11,5 @@ draw_page_title(
     "answers by itself.",
 )
 draw_sample_offer("pages/learn/calibration.py")
+draw_truth_line()
 draw_calibration()

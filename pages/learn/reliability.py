@@ -3,6 +3,7 @@
 from components.app.frame import draw_page_title
 from components.app.sample import draw_sample_offer
 from components.measure.reliability import draw_reliability, draw_theory
+from components.review.ground_truth import draw_truth_line
 
 draw_page_title(
     "Reliability",
@@ -10,5 +11,6 @@ draw_page_title(
     "agents come to together.",
 )
 draw_sample_offer("pages/learn/reliability.py")
+draw_truth_line()
 draw_reliability()
 draw_theory()

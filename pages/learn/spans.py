@@ -8,11 +8,13 @@ from components.learn.span_tuning import (
     draw_threshold,
     load_span_material,
 )
+from components.review.ground_truth import draw_truth_line
 
 draw_page_title(
     "Span tuning",
     "Marked words set the threshold for marking, and serve as examples for language models.",
 )
+draw_truth_line()
 marks = load_span_material()
 draw_marked(marks)
 draw_threshold(marks)

@@ -76,7 +76,7 @@ def make_large_home(home: Path, folder: Path, runs: int = RUNS) -> Made:
             with store.writing():
                 for n in range(first, min(first + A_TRANSACTION, runs)):
                     made.append(_add_case(store, pattern, n))
-        corrections, _ = store.changes.of_corrections()
+        corrections, *_ = store.changes.of_corrections()
     seconds = time.perf_counter() - began
     return Made(made[-1][0], made[-10][0], made[-10][1], seconds, len(made), int(corrections))
 

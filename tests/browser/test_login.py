@@ -94,6 +94,7 @@ def test_two_people_work_under_their_identities_and_a_third_is_told_whom_to_ask(
     expect(bo.locator("body")).not_to_contain_text("Hallucinated")
 
     page.get_by_role("link", name="Project").click()
+    page.get_by_role("tab", name="People").click()
     page.get_by_label("Add a person").fill(name.capitalize())
     page.get_by_label("Add a person").press("Tab")
     settle(page)

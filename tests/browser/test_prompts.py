@@ -22,19 +22,26 @@ def typed(page: Page, words: str) -> None:
     page.keyboard.type(words)
 
 
+def open_prompts(page: Page) -> None:
+    """Open the tab, which is not the first after the page was left."""
+    page.get_by_role("tab", name="Prompts").click()
+    page.get_by_label("Text", exact=True).wait_for()
+    settle(page)
+
+
 def there_and_back(page: Page) -> None:
     page.get_by_role("link", name="Settings").click(delay=90)  # as long as a person presses it
     page.get_by_role("heading", name="Settings").wait_for()
     page.get_by_role("link", name="Project").click()
+    open_prompts(page)
 
 
 def test_nothing_typed_into_a_prompt_is_lost(make_server: MakeServer, open_page: OpenPage) -> None:
     server = make_server()
     page = open_page(server, "/settings")
     page.get_by_role("link", name="Project").click()
+    open_prompts(page)
     field = page.get_by_label("Text", exact=True)
-    field.wait_for()
-    settle(page)
     ours = field.input_value()
     typed(page, "One. ")
     there_and_back(page)
@@ -44,11 +51,13 @@ def test_nothing_typed_into_a_prompt_is_lost(make_server: MakeServer, open_page:
     page.go_back()
     page.get_by_role("heading", name="Settings").wait_for()
     page.go_forward()
+    open_prompts(page)
     expect(field).to_have_value(ours + "One. Two. ")
     settle(page)
     typed(page, "Three.")
     until_kept(page, server, "Two. Three.")
     page.reload()
+    open_prompts(page)
     expect(field).to_have_value(ours + "One. Two. Three.")
     settle(page)
     page.get_by_role("button", name="Save prompt").click()

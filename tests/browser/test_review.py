@@ -12,6 +12,7 @@ from core.documents.library import store_file
 from core.pipeline.jobs import JobRunner
 from core.pipeline.single_check import CaseDraft, store_case
 from core.review.people import ensure_project
+from core.review.queue_ranking import fill_queue
 from core.runtime.config import Settings
 from core.schema.records import Plan
 from core.store import Store, open_store
@@ -66,7 +67,6 @@ def test_twenty_items_are_labelled_submitted_and_followed_by_the_next_from_the_k
         assert claim not in seen, "an item came twice"
         seen.add(claim)
         page.keyboard.press("Alt+3")
-        expect(page.get_by_text("You say: unclear")).to_be_visible()
         page.get_by_label("Reason (if you like)").wait_for()
         settle(page)
         page.keyboard.press("Control+Enter")
@@ -147,36 +147,97 @@ def test_what_is_skipped_or_flagged_is_passed_on(
     expect(page.locator("canvas td").filter(has_text=re.compile("cats? "))).to_have_count(1)
 
 
-def test_one_wrong_word_on_one_item_takes_six_keys_at_most(
+def test_one_wrong_word_takes_three_keys_with_words_source_and_save_in_view(
     make_server: MakeServer, open_page: OpenPage
 ) -> None:
     """Where nothing is suggested: the item is blind. The next item then is there."""
     server = make_server()
     checked(server, ["The bridge over the sound is 512 m long.", "Nothing at all."], CATS)
-    with open_store(server.home) as store:
-        project = ensure_project(store, "Mira", 1.0)
-        store.projects.save(replace(project, is_blind=True))
-        (item,) = (
-            item
-            for item in store.queue.page(
-                project.id, NO_ITEM_FILTER, ["open"], limit=9, offset=0, now=9.0
-            )[0]
-            if "512" in claim_of(store, item.case_id)
-        )
-    page = open_page(server, f"/label?case={item.case_id}")
-    page.get_by_text("The bridge over the sound is 512 m long.").first.wait_for()
+    make_blind(server)
+    view = {"width": 1366, "height": 768}
+    page = open_page(server, f"/label?case={item_with(server, '512')}", viewport=view)
+    words = page.locator(".cp-se-text")
+    words.wait_for()
     settle(page)
-    keys = ("Alt+2", "Tab", "n", "4", "Control+Enter")
-    assert len(keys) <= 6
-    for key in keys:
+    expect(words).to_be_focused()
+    save = page.get_by_role("button", name=re.compile("^Save"))
+    for part in (words, page.locator(".cp-sr-source"), save):
+        box = part.bounding_box()
+        assert box is not None
+        assert box["y"] >= 0
+        assert box["y"] + box["height"] <= view["height"]
+    assert page.locator(".cp-text, .cp-se-text").count() == 1, "the response stands there once"
+    expect(page.get_by_text("0 of 2 reviewed")).to_be_visible()
+    expect(page.locator(".cp-se-clock")).to_have_text(re.compile(r"0:\d\d"))
+    for key in ("h", "4", "Control+Enter"):
         page.keyboard.press(key)
-        if key == "Alt+2":
-            expect(page.get_by_label("Reason (if you like)")).to_be_focused()
-        settle(page)
     expect(page.get_by_text("Nothing at all.").first).to_be_visible()
+    expect(words).to_be_focused()
     with open_store(server.home) as store:
         (saved,) = store.corrections.newest_by_run()
     assert [(span.text, span.category) for span in saved.spans] == [("512", "number_or_date")]
+
+
+def test_keys_of_a_quick_hand_wait_for_the_next_item(
+    make_server: MakeServer, open_page: OpenPage
+) -> None:
+    """Six items are answered without a pause, each while it is drawn; none gets another answer."""
+    server = make_server()
+    checked(server, [f"Cat number {n} sleeps all day." for n in range(6)], CATS)
+    make_blind(server)  # nothing to overturn, so no reason is asked
+    page = open_page(server, f"/label?case={item_with(server, 'number 3')}")
+    page.wait_for_function("window.counterpointKeys?.taker")
+    said = "suhusu"
+    for label in said:
+        page.keyboard.press(label)
+        page.wait_for_timeout(30)
+        page.keyboard.press("Control+Enter")
+        page.wait_for_timeout(30)
+    page.get_by_text("Nothing else is waiting for you").wait_for(timeout=120_000)
+    with open_store(server.home) as store:
+        project = ensure_project(store, "Mira", 1.0)
+        saved = sorted(store.corrections.newest_by_person(project.id), key=lambda one: one.at)
+        assert sum(len(store.corrections.history(one.case_id)) for one in saved) == len(said)
+    assert "".join(one.label[0] for one in saved) == said
+
+
+def test_words_of_the_response_and_a_search_move_the_source(
+    make_server: MakeServer, open_page: OpenPage
+) -> None:
+    server = make_server()
+    text = "Filler. " * 300 + CATS
+    checked(server, ["Male cats are right pawed."], text)
+    page = open_page(server, f"/label?case={item_with(server, 'Male')}")
+    found = page.locator(".cp-sr-source .cp-mark-evidence")
+    page.locator(".cp-se-text").wait_for()
+    settle(page)
+    expect(page.locator(".cp-se-text")).to_be_focused()
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowLeft")
+    expect(found).to_have_text("pawed")
+    expect(found).to_be_in_viewport()
+    page.get_by_role("searchbox", name="Search the sources").fill("MORE OFTEN")
+    expect(found).to_have_text("more often")
+    page.get_by_role("searchbox", name="Search the sources").fill("dogs")
+    expect(page.locator(".cp-sr-said")).to_have_text("“dogs” is in no source.")
+
+
+def make_blind(server: Server) -> None:
+    with open_store(server.home) as store:
+        project = ensure_project(store, "Mira", 1.0)
+        store.projects.save(replace(project, is_blind=True))
+
+
+def item_with(server: Server, words: str) -> str:
+    """The case of the item whose response has these words."""
+    with open_store(server.home) as store:
+        project = ensure_project(store, "Mira", 1.0)
+        fill_queue(store, project.id, 9.0)
+        items, _ = store.queue.page(
+            project.id, NO_ITEM_FILTER, ["open"], limit=99, offset=0, now=9.0
+        )
+        (case_id,) = (item.case_id for item in items if words in claim_of(store, item.case_id))
+    return case_id
 
 
 def claim_of(store: Store, case_id: str) -> str:

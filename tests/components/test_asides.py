@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from components.report import build_markdown_report
+from components.report import build_report
+from components.report_formats import write_markdown
 from components.run.replay import replay_until, schedule_events
 from components.run.transcript import (
     collect_asides,
@@ -110,7 +111,7 @@ def test_a_replay_says_them_in_their_time() -> None:
 def test_a_report_and_the_command_line_tell_them() -> None:
     run = Run("r", CASE.id, CASE.project_id, Plan(), "finished", 0.0)
     progress = fold_events(EVENTS)
-    text = build_markdown_report(run, CASE, progress, [], None)
+    text = write_markdown(build_report(run, CASE, progress, [], None))
     assert (
         text.index("Turn 3") < text.index("Mira, a person, to all debaters:") < text.index("Turn 4")
     )

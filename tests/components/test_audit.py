@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.report import build_markdown_report
+from components.report import build_report
+from components.report_formats import write_markdown
 from components.run.audit import (
     build_statement_rows,
     has_audit,
@@ -67,7 +68,7 @@ def test_what_says_nothing_to_check_has_no_label() -> None:
         "of 5 statements; 1 with nothing to check"
     )
     run = Run("r", CASE.id, CASE.project_id, Plan("audit"), "finished", 0.0)
-    report = build_markdown_report(run, CASE, DONE, [], None)
+    report = write_markdown(build_report(run, CASE, DONE, [], None))
     assert "| 5 | What a sight! | Nothing to check |  |" in report
 
 

@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from components.measure.calibration import plot_levels, plot_risk
@@ -15,8 +16,10 @@ from components.widgets.charts import (
     answer_weights_figure,
     confusion_matrix_figure,
     forest_figure,
+    judge_risk_figure,
     learning_curve_figure,
     loss_figure,
+    majority_error_figure,
     pair_heatmap_figure,
     reliability_figure,
     threshold_figure,
@@ -46,7 +49,7 @@ LINES = [
 FOREST = forest_figure(LINES, "How often")
 ADDED = answer_weights_figure([EVIL, "b"], [1.2, 0.1], [-1.0, -0.1])
 PAIRS = pair_heatmap_figure([EVIL, "b"], [AgentPairCell(EVIL, "b", 0.25, "n=9")])
-BINS = [{"low": 0.5, "high": 0.75, "n": 12, "right": 9}, {"low": 0.75, "high": 1.0, "n": 9,
+BINS = [{"low": 0.5, "high": 0.75, "n": 32, "right": 24}, {"low": 0.75, "high": 1.0, "n": 29,
         "right": 0}]  # fmt: skip
 CURVE = LearningCurve(
     (Learned(8, 0.6, 0.5, 0.7, 0.65), Learned(90, 0.8, 0.75, 0.85, 0.9)),
@@ -177,9 +180,10 @@ def test_a_matrix_says_its_counts_and_shares() -> None:
 
 def test_bins_of_few_cases_are_left_out_and_others_say_their_n() -> None:
     before, after = reliability_figure(BINS, BINS, ("seed", "v1")).to_dict()["data"]
-    assert (before["x"], before["y"], before["text"]) == ([0.625], [0.75], ["n=12"])
+    assert (before["x"], before["y"], before["text"]) == ([0.625], [0.75], ["n=32"])
     assert after["marker"]["symbol"] != before["marker"]["symbol"]
-    assert before["marker"]["size"] == [6 + 16]  # the largest of all
+    assert before["mode"] == after["mode"] == "markers", "between two levels nothing was measured"
+    assert before["error_y"]["arrayminus"] == pytest.approx([0.171], abs=0.001)
 
 
 def test_a_curve_goes_on_to_twice_as_many_cases() -> None:
@@ -187,3 +191,45 @@ def test_a_curve_goes_on_to_twice_as_many_cases() -> None:
     assert lines["expected"]["x"][0] == 90
     assert lines["expected"]["x"][-1] == 240
     assert lines["balanced accuracy"]["error_y"]["array"] == pytest.approx([0.1, 0.05])
+
+
+def assert_axes_hold_all(figure: Any) -> None:
+    """Every point lies inside its axes with its interval, and off their very edges."""
+    made = figure.to_dict()
+    for axis in "xy":
+        bounds = made["layout"][f"{axis}axis"].get("range")
+        for trace in made["data"] if bounds else ():
+            values = [v for v in trace[axis] if isinstance(v, int | float)]
+            error = trace.get(f"error_{axis}") or {}
+            none = [0.0] * len(values)
+            for value, more, less in zip(
+                values, error.get("array", none), error.get("arrayminus", none), strict=True
+            ):
+                assert bounds[0] < value - less <= value + more < bounds[1], trace.get("name")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_axes_hold_what_is_drawn(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sizes = [1, 2, 14, *rng.integers(30, 200, 3).tolist()]
+    shares = [WilsonShare(int(rng.integers(0, n + 1)), n) for n in sizes]
+    shares += [WilsonShare(0, 40), WilsonShare(40, 40)]
+    p = [*rng.random(7).tolist(), 0.0, 1.0]
+    levels = [(0.5 + n / 16, share) for n, share in enumerate(shares, start=1)]
+    points = [ThresholdPoint(0.5, n / 8, share) for n, share in enumerate(shares, start=1)]
+    lines = [AccuracyInterval("a", s.value, *s.interval, s.n, p[0]) for s in shares]
+    bins = [{"low": 0.5, "high": 1.0, "n": s.n, "right": s.right} for s in shares]
+    learned = [Learned(8 + n, s.value, *s.interval, p[1]) for n, s in enumerate(shares)]
+    counted = list(enumerate(p, start=1))
+    for figure in (
+        plot_levels(levels),
+        plot_risk(points, None, points[-1]),
+        plot_risk(points, p[2], None),
+        forest_figure(lines, "How often"),
+        reliability_figure(bins, bins, ("seed", "v1")),
+        learning_curve_figure(LearningCurve(tuple(learned), 120, None, None, None, None)),
+        majority_error_figure(counted, counted, counted, [(2, p[4], "two")]),
+        judge_risk_figure([0.0, 1.0], p[5:7], p[7], p[7:9], (0.5, p[8])),
+        threshold_figure([0.3, 0.4], p[7:9], {"in use": 0.3}),
+    ):
+        assert_axes_hold_all(figure)

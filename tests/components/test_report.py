@@ -18,10 +18,6 @@ from markdown_it.token import Token
 from components.report import (
     MAX_SPAN_CHARS,
     MAX_SUMMARY_CHARS,
-    build_docx_report,
-    build_html_report,
-    build_markdown_report,
-    build_pdf_report,
     build_report,
 )
 from components.report_formats import (
@@ -52,7 +48,8 @@ from components.widgets.wording import (
     break_long_words,
     escape_markdown,
     format_percent,
-    format_place,
+    format_source,
+    make_file_name,
 )
 from core.schema.events import (
     DebateDecided,
@@ -137,7 +134,7 @@ def progress() -> RunState:
 
 
 def test_the_html_report_is_whole_and_fetches_nothing() -> None:
-    made = build_html_report(RUN, CASE, progress(), SAID, CARD)
+    made = write_html(build_report(RUN, CASE, progress(), SAID, CARD))
     assert made.startswith("<!doctype html>")
     assert not re.search(r"(src|href)\s*=|@import|url\(", made)
     assert "<script" not in made
@@ -153,7 +150,7 @@ def read_markdown(text: str) -> list[Token]:
 
 
 def test_the_markdown_report_has_no_walls_of_code_and_keeps_texts_texts() -> None:
-    made = build_markdown_report(RUN, CASE, progress(), SAID, CARD)
+    made = write_markdown(build_report(RUN, CASE, progress(), SAID, CARD))
     kinds = {token.type for token in read_markdown(made)}
     kinds |= {part.type for token in read_markdown(made) for part in token.children or ()}
     assert not kinds & {"fence", "code_block", "html_block", "link_open", "image"}
@@ -193,17 +190,17 @@ def test_no_text_is_markup_in_any_format(text: str) -> None:
 def test_a_person_s_decision_and_marks_come_before_the_machine_s_verdict() -> None:
     marked = replace(SPAN, start=4, end=9, text=CLAIM[4:9], source="Mira", quote=None, instead="x")
     said = replace(SAID[0], spans=(marked,), label="hallucinated")
-    text = build_markdown_report(RUN, CASE, progress(), [said], CARD)
+    text = write_markdown(build_report(RUN, CASE, progress(), [said], CARD))
     order = ["**Confirmed by Mira: Hallucinated**", "p. 3", "**The machine: Hallucinated**"]
     places = [text.index(words) for words in order]
     assert places == sorted(places)
     assert f"**{CLAIM[4:9]}**" in text, "the person's mark"
     assert text.index(f"**{CLAIM[4:9]}**") < text.index("## Words that the machine marked")
     assert text.index("512 m") < text.index("**512 m**"), "the machine's mark is in the details"
-    other = build_markdown_report(RUN, CASE, progress(), SAID, None)
+    other = write_markdown(build_report(RUN, CASE, progress(), SAID, None))
     assert "**Overruled by Mira: Supported**" in other
     gold = GoldAnswer("g", CASE.id, "Karl", 300.0, "adjudicated", "supported")
-    settled = build_markdown_report(RUN, CASE, progress(), [said], CARD, golds=[gold])
+    settled = write_markdown(build_report(RUN, CASE, progress(), [said], CARD, golds=[gold]))
     assert "**Settled by Karl: Supported**" in settled
 
 
@@ -225,7 +222,7 @@ def test_a_debate_on_several_statements_has_their_table_with_the_person_s_labels
     )
     given = StatementLabel(25, 35, "unclear")
     said = replace(SAID[0], label="hallucinated", spans=(SPAN,), statements=(given,))
-    text = build_markdown_report(RUN, case, made, [said], None)
+    text = write_markdown(build_report(RUN, case, made, [said], None))
     first, second = (line for line in text.splitlines() if re.match(r"\| [12] \| (The|It)", line))
     assert "**512 m**" in first
     assert "**Hallucinated** | “The tower is 412 m tall.”" in first
@@ -234,7 +231,7 @@ def test_a_debate_on_several_statements_has_their_table_with_the_person_s_labels
 
 
 def test_a_report_begins_with_the_run_s_name_or_the_claim_s_first_words() -> None:
-    words = build_html_report(replace(RUN, name="Board <draft>"), CASE, progress(), [], CARD)
+    words = write_html(build_report(replace(RUN, name="Board <draft>"), CASE, progress(), [], CARD))
     assert '<h1 dir="auto">Board &lt;draft&gt;</h1>' in words
     assert "<title>Board &lt;draft&gt;</title>" in words
     assert build_report(RUN, CASE, progress(), [], CARD).title.startswith(CLAIM[:20])
@@ -249,7 +246,7 @@ def test_files_that_could_not_be_read_are_named_in_the_summary() -> None:
         part.text for block in summary if isinstance(block, Paragraph) for part in block.words
     )
     assert f"Not read: {words}" in said
-    assert build_markdown_report(RUN, CASE, made, [], CARD).count("it is damaged") == 1
+    assert write_markdown(build_report(RUN, CASE, made, [], CARD)).count("it is damaged") == 1
 
 
 SCRIPTS = {
@@ -273,11 +270,11 @@ def test_every_format_holds_every_script(language: str) -> None:
     span = replace(SPAN, start=0, end=6, text=text[:6])
     made = progress()
     made.rulings = [replace(made.rulings[0], span=span)]
-    word = Document(io.BytesIO(build_docx_report(RUN, case, made, [], CARD)))
+    word = Document(io.BytesIO(write_docx(build_report(RUN, case, made, [], CARD))))
     assert text in [paragraph.text for paragraph in word.paragraphs]
     right_to_left = [p.text for p in word.paragraphs if p._p.xpath(".//w:bidi")]
     assert bool(right_to_left) == (language == "ar")
-    pdf = build_pdf_report(RUN, case, made, [], CARD)
+    pdf = write_pdf(build_report(RUN, case, made, [], CARD))
     (page,) = read_pdf(pdf)
     assert "lack" not in page
     if language in ("en", "zh"):  # readers put the letters of others in another order
@@ -286,7 +283,7 @@ def test_every_format_holds_every_script(language: str) -> None:
 
 def test_a_pdf_names_the_letters_that_it_cannot_show() -> None:
     case = replace(CASE, response="สะพาน is a bridge 🙂.")
-    (words,) = read_pdf(build_pdf_report(RUN, case, RunState(case=case), [], CARD))
+    (words,) = read_pdf(write_pdf(build_report(RUN, case, RunState(case=case), [], CARD)))
     assert "lack6characters" in words
     assert "U+0E2A" in words
     assert "Word" in words
@@ -314,11 +311,11 @@ def test_the_summary_of_a_long_audit_fits_three_screens_and_a_page() -> None:
 def test_a_judge_and_a_classifier_that_differ_are_named_in_both_reports() -> None:
     made = progress()
     made.add(JudgementReached(109.0, Judgement("Judge", "supported", "right"), 1.0))
-    for report in (build_html_report, build_markdown_report):
-        words = report(RUN, CASE, made, SAID, CARD)
+    for write in (write_html, write_markdown):
+        words = write(build_report(RUN, CASE, made, SAID, CARD))
         assert "The judge itself calls it supported" in words
         assert "calls it hallucinated, and its label counts" in words
-        assert "The judge itself" not in report(RUN, CASE, progress(), SAID, CARD)
+        assert "The judge itself" not in write(build_report(RUN, CASE, progress(), SAID, CARD))
 
 
 def test_what_the_verdict_says_of_itself_is_no_further_problem() -> None:
@@ -332,8 +329,8 @@ def test_what_the_verdict_says_of_itself_is_no_further_problem() -> None:
         RunFinished(110.0, unclear, 10.0),
     ):
         made.add(event)
-    for report in (build_html_report, build_markdown_report):
-        words = re.sub(r"<[^>]+>", " ", report(RUN, CASE, made, [], CARD))
+    for write in (write_html, write_markdown):
+        words = re.sub(r"<[^>]+>", " ", write(build_report(RUN, CASE, made, [], CARD)))
         assert "Ben&#x27;s turn 2" in words or "Ben's turn 2 is lost." in words
         assert words.count("no verdict line") == 1
 
@@ -343,7 +340,9 @@ def test_a_language_model_as_judge_is_not_said_to_contest_nothing() -> None:
     own = RoleAssignment("judge", "Judge", True, "rule", "a")
     for used, is_said in ((own, True), (replace(own, built_in=False), False)):
         made.roles = (used,)
-        assert ("Contested by several" in build_html_report(RUN, CASE, made, [], CARD)) is is_said
+        assert (
+            "Contested by several" in write_html(build_report(RUN, CASE, made, [], CARD))
+        ) is is_said
 
 
 def test_a_probability_is_said_to_be_worth_what_was_measured() -> None:
@@ -371,10 +370,10 @@ def test_past_verdicts_of_the_project_go_before_what_was_measured_elsewhere() ->
 
 def test_both_reports_say_what_past_verdicts_tell_and_that_people_must_decide() -> None:
     past = PastVerdicts("Of past verdicts, 91% were right.", "how", True, "For <b>people</b>.")
-    html = build_html_report(RUN, CASE, progress(), SAID, CARD, past)
+    html = write_html(build_report(RUN, CASE, progress(), SAID, CARD, past))
     assert "91% were right" in html
     assert "<strong>For &lt;b&gt;people&lt;/b&gt;.</strong>" in html
-    markdown = build_markdown_report(RUN, CASE, progress(), SAID, CARD, past)
+    markdown = write_markdown(build_report(RUN, CASE, progress(), SAID, CARD, past))
     assert "83% likely\n\nOf past verdicts, 91% were right." in markdown
     assert r"**For \<b\>people\</b\>.**" in markdown
 
@@ -421,7 +420,7 @@ def test_file_names_break_at_dots_and_dashes(text: str, parts: str) -> None:
     ("name", "words"), [("chart.png", "chart.png"), ("report.pdf", "report.pdf, p. 1")]
 )
 def test_an_image_has_no_pages(name: str, words: str) -> None:
-    assert format_place(Quote("4120", "verified", source=name, page=1)) == words
+    assert format_source(Quote("4120", "verified", source=name, page=1)) == words
 
 
 def test_a_replay_at_recorded_pace_keeps_the_times() -> None:
@@ -456,8 +455,8 @@ def test_spans_that_all_lie_in_each_other_do_not_fill_the_report() -> None:
     for n in range(200):
         span = replace(SPAN, start=n, end=10_000 - n, text=case.response[n : 10_000 - n])
         made.add(SpanAdjudicated(109.6, span, True, "kept"))
-    for report in (build_html_report, build_markdown_report):
-        assert len(report(RUN, case, made, SAID, CARD)) < 200 * (MAX_SPAN_CHARS + 1000)
+    for write in (write_html, write_markdown):
+        assert len(write(build_report(RUN, case, made, SAID, CARD))) < 200 * (MAX_SPAN_CHARS + 1000)
 
 
 def test_a_report_tells_all_that_a_person_said() -> None:
@@ -472,7 +471,7 @@ def test_a_report_tells_all_that_a_person_said() -> None:
         ratings=Ratings(accuracy=2),
         comment="<i>look again</i>",
     )
-    made = html.unescape(build_html_report(RUN, CASE, progress(), [said], CARD))
+    made = html.unescape(write_html(build_report(RUN, CASE, progress(), [said], CARD)))
     for words in (
         "hallucinated (the machine: supported): <u>p. 3</u>. Wrong words: “512 m” → “412 m”. ",
         "Right: 412 m. ",
@@ -480,18 +479,18 @@ def test_a_report_tells_all_that_a_person_said() -> None:
         "Comment: <i>look again</i>",
     ):
         assert words in made
-    assert "<i>look again</i>" not in build_html_report(RUN, CASE, progress(), [said], CARD)
+    assert "<i>look again</i>" not in write_html(build_report(RUN, CASE, progress(), [said], CARD))
 
 
 def test_an_audit_stands_in_both_reports_and_keeps_texts_texts() -> None:
     made = fold_events(audits_told.told())
-    html_made = build_html_report(RUN, audits_told.CASE, made, [], CARD)
+    html_made = write_html(build_report(RUN, audits_told.CASE, made, [], CARD))
     (table,) = re.findall(r"<table [^>]*><colgroup>.*?Statement.*?</table>", html_made)
     assert table.count("<tr>") == 1 + len(audits_told.SENTENCES)
     for words in ("12 March 2024 was a Tuesday.", "98%", "Reconsidered, unclear → hallucinated"):
         assert words in html.unescape(table)
     assert not re.search(r"(src|href)\s*=|@import|url\(", html_made)
-    markdown = build_markdown_report(RUN, audits_told.CASE, made, [], CARD)
+    markdown = write_markdown(build_report(RUN, audits_told.CASE, made, [], CARD))
     row = next(line for line in markdown.splitlines() if line.startswith("| 2 |"))
     assert "a **Monday**." in row
     assert "**Hallucinated**, 98%" in row
@@ -503,8 +502,8 @@ def test_an_audit_stands_in_both_reports_and_keeps_texts_texts() -> None:
 
 
 def test_a_report_of_a_debate_has_no_table_of_statements() -> None:
-    assert "Nothing to check" not in build_html_report(RUN, CASE, progress(), SAID, CARD)
-    assert "| Statement |" not in build_markdown_report(RUN, CASE, progress(), SAID, CARD)
+    assert "Nothing to check" not in write_html(build_report(RUN, CASE, progress(), SAID, CARD))
+    assert "| Statement |" not in write_markdown(build_report(RUN, CASE, progress(), SAID, CARD))
 
 
 def test_only_what_a_source_says_is_called_what_the_evidence_says() -> None:
@@ -518,7 +517,7 @@ def test_only_what_a_source_says_is_called_what_the_evidence_says() -> None:
         (mark,) = build_span_marks((span,))
         assert words in mark.title
     told = fold_events([*EVENTS[:-2], SpanAdjudicated(104.0, worked_out, True, "")])
-    report = build_markdown_report(RUN, CASE, told, [], None)
+    report = write_markdown(build_report(RUN, CASE, told, [], None))
     assert "| **Sunday** |  |" in report, "it should say so, though no source does"
 
 
@@ -528,8 +527,8 @@ def test_where_nobody_argued_both_reports_say_why() -> None:
     made.add(DebateDecided(101.0, False, "The single judge was sure.", "ceda"))
     for event in EVENTS[-4:]:
         made.add(event)
-    for report in (build_html_report, build_markdown_report):
-        assert "The single judge was sure." in report(told, CASE, made, [], CARD)
+    for write in (write_html, write_markdown):
+        assert "The single judge was sure." in write(build_report(told, CASE, made, [], CARD))
 
 
 def long_debate() -> RunState:
@@ -542,13 +541,13 @@ def long_debate() -> RunState:
 
 
 def test_a_long_debate_is_folded_by_rounds_with_links_that_unfold_them() -> None:
-    made = build_html_report(RUN, CASE, long_debate(), [], CARD)
+    made = write_html(build_report(RUN, CASE, long_debate(), [], CARD))
     assert made.count('<details class="cp-round">') == 3
     assert made.count("Said ") == 16
     links = re.findall(r'<a href="(.*?)">(.*?)</a>', made)
     assert [words for _, words in links] == [f"Round {n}" for n in range(1, 5)]
     assert all(made.count(f'id="{place[1:]}"') == 1 for place, _ in links)
-    assert '"cp-round"' not in build_html_report(RUN, CASE, progress(), SAID, CARD)
+    assert '"cp-round"' not in write_html(build_report(RUN, CASE, progress(), SAID, CARD))
 
 
 RIGHT = CASE.response.replace("512", "412")
@@ -564,10 +563,10 @@ def revised(text: str) -> RunState:
 def test_reports_tell_what_goes_and_what_comes_and_by_whom(by: str) -> None:
     made = revised(RIGHT) if by != MARKED_VALUES_AUTHOR else progress()
     assert propose_correction(CASE, made) == (RIGHT, by)
-    html = build_html_report(RUN, CASE, made, [], None)
+    html = write_html(build_report(RUN, CASE, made, [], None))
     assert html.index("Corrected text") < html.index("<del>512</del><ins>412</ins>")
     assert "<b>" not in html
-    text = build_markdown_report(RUN, CASE, made, [], None)
+    text = write_markdown(build_report(RUN, CASE, made, [], None))
     assert text.index("## Corrected text") < text.index("~~512~~**412**")
     assert f"Proposed by {by}.".replace("<b>", r"\<b\>") in text
 
@@ -576,15 +575,33 @@ def test_what_it_leaves_contested_is_told() -> None:
     other = replace(SPAN, start=4, end=9, text="tower")
     made = revised(RIGHT)
     made.rulings.append(replace(made.rulings[0], span=other))
-    for report in (build_html_report, build_markdown_report):
-        assert "Unchanged, though contested: “tower”." in report(RUN, CASE, made, [], None)
+    for write in (write_html, write_markdown):
+        assert "Unchanged, though contested: “tower”." in write(
+            build_report(RUN, CASE, made, [], None)
+        )
 
 
 def test_nothing_is_told_where_nothing_would_change() -> None:
     for made in (revised(CASE.response), RunState()):
         assert propose_correction(CASE, made) == ("", "")
-        for report in (build_html_report, build_markdown_report):
-            assert "Corrected text" not in report(RUN, CASE, made, [], None)
+        for write in (write_html, write_markdown):
+            assert "Corrected text" not in write(build_report(RUN, CASE, made, [], None))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("The tower is 512 m tall.", "The-tower-is-512-m-tall-1970-01-02.pdf"),
+        ("../../etc/passwd\x00\n", "etc-passwd-1970-01-02.pdf"),
+        ("يبلغ طول الجسر ٥١٢ مترًا", "يبلغ-طول-الجسر-٥١٢-مترًا-1970-01-02.pdf"),
+        ("मीनार की ऊँचाई", "मीनार-की-ऊँचाई-1970-01-02.pdf"),
+        ("哈尔登大桥全长512米。", "哈尔登大桥全长512米-1970-01-02.pdf"),
+        ("word " * 40, "word" + "-word" * 9 + "-1970-01-02.pdf"),
+        ("?!", "counterpoint-1970-01-02.pdf"),
+    ],
+)
+def test_a_file_is_called_after_what_it_holds(name: str, expected: str) -> None:
+    assert make_file_name(name, 90_000.0, "pdf") == expected
 
 
 def test_many_changes_are_counted_in_the_line() -> None:

@@ -59,6 +59,7 @@ def test_what_was_kept_is_strong_and_what_was_dropped_or_is_suspected_is_weak() 
         WordScore(length, length + 3, 0.3),
         WordScore(0, 3, 0.05),
         WordScore(day, day + 6, 0.9),
+        WordScore(day, day + 3, 0.9),
     )
     events = [*told(), SpanProposed(12.0, marked("6 years.")), WordsScored(12.1, "A", scores, 0.5)]
     marks = list_reader_marks(fold_events(events))
@@ -99,11 +100,13 @@ def test_the_place_that_says_what_is_wrong_is_shown_first() -> None:
     assert row.places[0][1] == "about “412 m”"
 
 
-def test_agreeing_with_every_statement_accepts_no_marks_that_lack_wrong_words() -> None:
-    """Two of three wrong statements have no marks: these would be taught to be right."""
+def test_agreeing_keeps_the_marks_of_a_wrong_statement_though_others_have_none() -> None:
+    """Two of three wrong statements have no marks: nothing is learned from where words lack."""
     correction = corrected(AS_MACHINE)
     assert (correction.label, correction.machine_label) == ("hallucinated", "hallucinated")
-    assert correction.spans == ()
+    assert [span.text for span in correction.spans] == ["Monday"]
+    assert correction.lacks_marks
+    assert corrected({"1": "hallucinated"}).spans == (), "others are not labelled yet"
     assert [one.label for one in correction.statements] == list(AS_MACHINE.values())
     assert correction.statements[1] == StatementLabel(
         RESPONSE.index(SENTENCES[1]),
@@ -117,6 +120,7 @@ def test_marks_are_accepted_where_every_wrong_statement_has_one() -> None:
     correction = corrected({**AS_MACHINE, "2": "supported", "3": "unclear"})
     assert [span.text for span in correction.spans] == ["Monday"]
     assert correction.accepted_all
+    assert not correction.lacks_marks
     assert correction.reason == "Changed: statement 4: unclear; statement 3: supported"
 
 

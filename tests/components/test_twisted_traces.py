@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.report import build_html_report, build_markdown_report
+from components.report import build_report
+from components.report_formats import write_html, write_markdown
 from components.run.debate import describe_stored_steps, format_cost
 from components.run.replay import find_landmarks, replay_until, schedule_events
 from components.run.run_view import current_stage, find_open_turns
@@ -100,8 +101,8 @@ def imported(store: Store, data: str) -> tuple[Run, Case, list[Event]]:
 def draw(run: Run, case: Case, events: list[Event]) -> None:
     """What Run, the live view, Replay, reports and the command line make of it."""
     progress = fold_events(events)
-    assert build_html_report(run, case, progress, [], None)
-    assert build_markdown_report(run, case, progress, [], None)
+    assert write_html(build_report(run, case, progress, [], None))
+    assert write_markdown(build_report(run, case, progress, [], None))
     assert json.dumps(build_outcome(run, progress))
     assert describe_stored_steps(progress)
     assert format_cost(progress.cost)
@@ -135,7 +136,7 @@ def test_a_run_of_a_protocol_that_is_not_known_here_is_taken_and_drawn(elsewhere
     run, case, events = imported(elsewhere, data)
     assert run.plan.protocol == "tribunal"
     draw(run, case, events)
-    assert "tribunal" in build_html_report(run, case, fold_events(events), [], None)
+    assert "tribunal" in write_html(build_report(run, case, fold_events(events), [], None))
 
 
 def places(value: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:

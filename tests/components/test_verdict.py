@@ -13,7 +13,6 @@ from components.run.verdict import (
     PastVerdicts,
     PersonVerdict,
     apply_person_marks,
-    describe_overruling,
     describe_readers,
     describe_rescoring,
     find_person_verdict,
@@ -21,6 +20,7 @@ from components.run.verdict import (
     render_reasons,
     render_verdict,
 )
+from components.widgets.wording import clip_sentences
 from core.baseline.wording import apply_edits
 from core.schema.events import (
     Event,
@@ -44,7 +44,7 @@ from core.schema.records import (
     Statement,
     Verdict,
 )
-from core.schema.reviews import Correction, GoldAnswer
+from core.schema.reviews import Correction, GoldAnswer, StatementLabel
 from core.schema.run_state import RunState, fold_events
 from tests.fakes import make_case
 
@@ -212,7 +212,21 @@ def test_a_long_quote_is_cut_around_what_the_words_should_be() -> None:
     long = Quote("Once upon a time, long ago, " * 20 + SOURCE, "verified", source="f", start=0)
     span = Span(33, 38, "530 m", 0.9, "number_or_date", "Audit", "412 m", long)
     made.rulings = [SpanAdjudicated(2.6, span, True, "")]
-    assert re.search(r"“…[^”]*412 m long\.”", plain(render_verdict(made, None)))
+    assert re.search(r"“… [^”]*412 m long\.”", plain(render_verdict(made, None)))
+
+
+def test_a_quote_holds_the_whole_sentence_that_proves() -> None:
+    proof = "Work on it took four years and ended on the twelfth of May, when it was opened to all."
+    text = f"The old ferry sank twice. {'It was rebuilt each time by hand. ' * 4}{proof} It rained."
+    words = clip_sentences(text, "", "It opened on 12 May after four years of work.", 100)
+    assert words == f"… {proof} It rained."
+    assert clip_sentences(text, "sank twice", "", 60).startswith("The old ferry sank twice. It was")
+    assert clip_sentences(proof, "opened to all", "", 40) == "… of May, when it was opened to all."
+    assert (
+        clip_sentences(proof, "four years", "", 40) == "… on it took four years and ended on the…"
+    )
+    assert clip_sentences("桥" * 90 + "长四百米", "四百米", "", 40) == "… " + "桥" * 36 + "长四百米"
+    assert clip_sentences(proof, "", "", 200) == proof
 
 
 def test_labels_of_a_model_that_failed_its_test_do_not_stand_beside_its_verdict() -> None:
@@ -241,7 +255,7 @@ def test_the_newest_answer_leads_unless_a_lead_settled_the_case() -> None:
     )
     assert settled
     assert settled.author == "Lea"
-    assert describe_overruling(settled, AUDITED) == "Settled by Lea"
+    assert settled.describe(AUDITED) == "Settled by Lea"
 
 
 @pytest.mark.parametrize(
@@ -256,8 +270,7 @@ def test_the_newest_answer_leads_unless_a_lead_settled_the_case() -> None:
 def test_the_lead_says_what_became_of_the_machines_verdict(
     label: Label, machine: Label, words: str
 ) -> None:
-    verdict = Verdict(machine, None, None, "Why.")
-    assert describe_overruling(PersonVerdict("Mira", 1.0, label), verdict) == words
+    assert PersonVerdict("Mira", 1.0, label).describe(Verdict(machine, None, None, "Why.")) == words
 
 
 def test_a_persons_marks_take_the_place_of_the_machines() -> None:
@@ -268,6 +281,11 @@ def test_a_persons_marks_take_the_place_of_the_machines() -> None:
     assert made.spans == (WRONG_SPAN,)
     overruled = find_person_verdict([said("Mira", "supported", spans=(own,))])
     assert apply_person_marks(made, overruled).spans == ()
+    labelled = said("Mira", "hallucinated", statements=(StatementLabel(24, 41, "hallucinated"),))
+    right = replace(labelled, statements=(StatementLabel(0, len(TEXT), "supported"),))
+    for answer, marks in ((labelled, (WRONG_SPAN,)), (right, ())):
+        shown = apply_person_marks(made, find_person_verdict([answer]))
+        assert shown.spans == marks, "who marks no words leaves the machine's in wrong statements"
     markup = render_verdict(made, None, person=person)
     assert "&lt;b&gt;No" in markup
     words = plain(markup)

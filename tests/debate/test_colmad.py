@@ -115,7 +115,7 @@ def test_the_judge_reads_the_whole_transcript_in_its_own_manner() -> None:
     judge = ScriptedJudge("hallucinated", "It is wrong.")
     list(held(cast(Ada=[RIGHT] * 3, Ben=[WRONG] * 3), judge=judge).events())
     (seen,) = judge.views
-    assert seen.manner == "collaborate"
+    assert seen.mode == "collaborate"
     assert [turn.number for turn in seen.turns] == [1, 2, 3, 4, 5, 6]
 
 
@@ -232,7 +232,7 @@ def test_the_sides_are_assigned_and_each_hears_all_before() -> None:
     assert heard_by(people) == {1: [], 2: [1], 3: [1, 2], 4: [1, 2, 3]}
     assert [view.assigned for view in people["Ada"].views] == ["supported"] * 2
     (seen,) = judge.views
-    assert (seen.manner, len(seen.turns)) == ("compete", 4)
+    assert (seen.mode, len(seen.turns)) == ("compete", 4)
 
 
 def test_swapped_there_are_two_debates_that_hear_nothing_of_each_other() -> None:

@@ -17,7 +17,7 @@ from core.debate.independent import argue_ensemble, argue_single, flip_coin, lis
 from core.debate.protocols import (
     PROTOCOLS,
     get_follow_up_debate,
-    list_manners,
+    list_modes,
     list_options,
     require_options,
 )
@@ -280,7 +280,7 @@ def test_what_it_goes_on_to_may_be_chosen_and_is_never_itself() -> None:
         assert then.name == name or name in ("adaptive", "single")
     assert get_follow_up_debate(Plan("ceda")) is None
     plan = Plan("adaptive", options=DebateOptions(then="ensemble"))
-    assert list_manners(plan)[0] == ("answer",)
+    assert list_modes(plan)[0] == ("answer",)
     assert list_options(plan) == ("samples", "style", "then", "seed")
 
 

@@ -130,7 +130,7 @@ def test_a_clear_answer_ends_it_after_the_round() -> None:
         "judgement_sampled",
         "judgement_reached",
     ]
-    assert debate.judge.views[0].manner == "moderate"
+    assert debate.judge.views[0].mode == "moderate"
     assert debate.judgement.label == "hallucinated"
 
 
@@ -146,7 +146,7 @@ def test_go_on_is_kept_as_the_rounds_judgement_and_the_next_round_follows() -> N
 
 def test_after_the_last_round_the_judge_must_decide_on_the_transcript() -> None:
     debate = TitForTat(["supported"] * 3, ["hallucinated"] * 3, [GO_ON, GO_ON, WRONG])
-    assert [view.manner for view in debate.judge.views] == ["moderate", "moderate", "debate"]
+    assert [view.mode for view in debate.judge.views] == ["moderate", "moderate", "debate"]
     assert [view.number for view in debate.judge.views] == [1, 2, 3]
     assert len(debate.judge.views[2].turns) == 6
     assert debate.judgement.label == "hallucinated"
@@ -154,7 +154,7 @@ def test_after_the_last_round_the_judge_must_decide_on_the_transcript() -> None:
 
 def test_what_the_judge_cannot_settle_at_the_end_is_unclear() -> None:
     debate = TitForTat(["supported"], ["hallucinated"], [lost()], options=DebateOptions(rounds=1))
-    assert debate.judge.views[0].manner == "debate"
+    assert debate.judge.views[0].mode == "debate"
     assert (debate.judgement.label, debate.judgement.cause) == ("unclear", "unreadable_reply")
 
 
@@ -213,7 +213,7 @@ def test_the_judge_may_have_it_go_on_only_when_it_moderates(line: str) -> None:
     reply = f"Whether both speak of the same tower is open.\n{line}"
     place = workplace([reply])
     seen = judge_view(VIEW)
-    found = LlmJudge(SEAT, place.work).decide(replace(seen, manner="moderate"), StopSignal())
+    found = LlmJudge(SEAT, place.work).decide(replace(seen, mode="moderate"), StopSignal())
     assert (found.label, found.cause) == ("unclear", "not_settled")
     assert found.prose == "Whether both speak of the same tower is open."
     strict = workplace([reply, reply])
@@ -224,7 +224,7 @@ def test_the_judge_may_have_it_go_on_only_when_it_moderates(line: str) -> None:
 def test_a_moderator_who_decides_is_read_like_any_judge() -> None:
     place = workplace(["The source says 412 m.\nVerdict: 0"])
     found = LlmJudge(SEAT, place.work).decide(
-        replace(judge_view(VIEW), manner="moderate"), StopSignal()
+        replace(judge_view(VIEW), mode="moderate"), StopSignal()
     )
     assert found.label == "hallucinated"
     assert "Verdict: go on" in place.prompt

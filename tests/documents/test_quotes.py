@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.documents.quotes import find_folded, relocate_words, verify_quote
+from core.documents.quotes import find_absent_words, find_folded, relocate_words, verify_quote
 from tests.fakes import make_passage
 
 TEXT = "The tower, built in 1931, is 412 m tall; it was never “rebuilt”."
@@ -91,3 +91,22 @@ def test_words_are_found_again_in_a_later_reading(
     text: str, start: int, words: str, found: tuple[int, int] | None
 ) -> None:
     assert relocate_words(text, start, start + 5, words) == found
+
+
+@pytest.mark.parametrize(
+    ("response", "source", "words"),
+    [
+        ("The bridge is 512 m long, built by Maud.", "The bridge is 412 m long.", "512"),
+        ("The bridge was opened by Maud.", "the bridge was opened by Haakon", "Maud"),
+        ("Cats are mostly left pawed.", "Cats are right pawed.", "mostly"),
+        ("全长512米。", "全长412米。", "512"),
+        ("全长很短。", "全长412米。", ""),
+        ("يبلغ 512 مترا", "يبلغ 412 مترا", "512"),
+        ("Cats sleep.", "Cats sleep.", ""),
+    ],
+)
+def test_the_likeliest_wrong_word_is_the_first_that_no_source_has(
+    response: str, source: str, words: str
+) -> None:
+    start, end = find_absent_words(response, [source]) or (0, 0)
+    assert response[start:end] == words

@@ -10,7 +10,7 @@ import pytest
 
 from core.__main__ import main
 from core.agents.rosters import build_roster, make_single_model_roster
-from core.debate.protocols import list_manners
+from core.debate.protocols import list_modes
 from core.evaluation.protocols import main as protocols
 from core.review.people import ensure_project
 from core.schema.records import CONSENSUS_KIND, Plan
@@ -26,8 +26,8 @@ from tests.readers import word_assessor
 
 SC_MAKS = ("--protocol", "sc_maks", "--rounds", "1", "--trivial-limit", "1")
 MODEL = make_single_model_roster("openai/loopback", "http://127.0.0.1:1/v1")
-MANNERS, _ = list_manners(Plan("sc_maks"))
-WORK = replace(workplace([]).work, assessor=word_assessor(), manners=MANNERS)
+MODES, _ = list_modes(Plan("sc_maks"))
+WORK = replace(workplace([]).work, assessor=word_assessor(), turn_prompts=MODES)
 SEATS = identify_answerers(build_roster(MODEL, WORK), MODEL)
 
 

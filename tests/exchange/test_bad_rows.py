@@ -38,6 +38,18 @@ def reasons(name: str, data: bytes) -> list[tuple[int, str]]:
         return [(one.place, one.reason) for one in outcome.problems]
 
 
+def test_what_is_foreseen_is_what_comes_in() -> None:
+    twice, other = dict(GOOD), GOOD | {"response": "The tower is new."}
+    long = {"id": "long", "response": "x" * 101}
+    with open_store(None) as store:
+        store.projects.save_setting("response_characters", 100)
+        read = FORMATS["jsonl"].read("rows", lines(GOOD, twice, other, long, {"response": "A."}))
+        new, known, problems = incoming.preview_import(store, read, project_of(store))
+        outcome = imported(store, read)
+    assert (new, known, problems) == (outcome.new, outcome.known, outcome.problems)
+    assert (new, known, [one.place for one in problems]) == (2, 1, [3, 4])
+
+
 BAD = json.loads((Path(__file__).parent / "bad_rows.json").read_text(encoding="utf-8"))
 BESIDE = {  # a good row of each format
     "jsonl": GOOD,

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,13 @@ from core.__main__ import main
 from core.exchange.annotation_tools import build_labeling_config
 from core.exchange.command_line import ARCHIVE, MAX_PROBLEMS_SHOWN
 from core.exchange.registry import FORMATS, READ_ONLY_FORMATS, WRITABLE_FORMATS
+from core.learning.training_set import load_training_set
+from core.pipeline.jobs import JobRunner
+from core.pipeline.single_check import await_outcome
+from core.review.adjudication import record_correction
 from core.review.people import current_person, ensure_project
-from core.schema.records import CATEGORY_WORDS
+from core.schema.records import CATEGORY_WORDS, Plan, Span
+from core.schema.reviews import Correction
 from core.store import open_store
 from tests.test_architecture import ROOT
 
@@ -193,6 +199,41 @@ def test_documents_come_along(tmp_path: Path, capsys: pytest.CaptureFixture[str]
             assert case is not None
             assert before is not None
             assert case.documents == before.documents != ()
+
+
+def test_what_comes_in_can_be_checked_and_labelled_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], without_weights: None
+) -> None:
+    """Its documents have been read: none waits to be read for good."""
+    home, rows, out = tmp_path / "h", tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
+    page = "Female cats tend to be right pawed, while male cats are more often left pawed."
+    row = {"id": "1", "response": "Female cats tend to be left pawed."}
+    row |= {"documents": [{"name": "cats.txt", "text": page}]}  # type: ignore[dict-item]
+    rows.write_text(json.dumps(row), encoding="utf-8")
+    run("import", "--format", "jsonl", str(rows), "--home", str(home), capsys=capsys)
+    with open_store(home) as store:
+        project, case = ensure_project(store, "lee", 1.0), store.cases.get("1")
+        assert [entry.status for entry in store.library.all(project.id)] == ["ready"]
+    assert case is not None
+    jobs = JobRunner(home)
+    run_id = jobs.start(case, Plan(), by="lee")
+    await_outcome(home, jobs, run_id, "lee", time.time)
+    with open_store(home) as store:
+        verdict = store.runs.judgement(run_id)
+        assert verdict is not None
+        assert verdict.label == "hallucinated"
+        span = Span(23, 27, "left", 1.0, "contradicted", "lee")
+        answer = Correction("k", run_id, "1", "lee", 9.0, "hallucinated", (span,))
+        with store.writing():
+            record_correction(store, answer, case)
+        assert [(row.label, row.people) for row in load_training_set(store).rows] == [
+            ("hallucinated", ("lee",))
+        ]
+    _, _, told = run(
+        "export", "--format", "jsonl", "--out", str(out), "--home", str(home), capsys=capsys
+    )
+    assert "1 with a ground truth, 0 in dispute" in told
+    assert json.loads(out.read_text())["label"] == "hallucinated"
 
 
 def test_a_reader_that_goes_away_is_no_bad_input(file: Path, tmp_path: Path) -> None:

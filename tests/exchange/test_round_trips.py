@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from core.exchange.exporter import load_project_rows
 from core.exchange.registry import FORMATS, WRITABLE_FORMATS
 from core.exchange.rows import (
+    ExchangeDocument,
     ExchangeRow,
     MachineVerdict,
     ParsedFile,
@@ -19,9 +21,10 @@ from core.exchange.rows import (
     build_gold,
     mark_row_imported,
 )
-from core.schema.records import Span, WordScore
+from core.schema.records import Label, Span, WordScore
 from core.schema.reviews import Correction, Suggestion
 from core.store import open_store
+from core.store.ground_truth import GroundTruth
 from tests.exchange.stores import NOWHERE, exported, imported, kept, moved, project_of
 
 HARD = (
@@ -189,8 +192,8 @@ def test_an_own_file_that_comes_back_changes_nothing(name: str) -> None:
     with open_store(None) as other:
         imported(other, FORMATS[name].read("rows", data))
         (found,) = load_project_rows(other, NOWHERE, project_of(other))
-        assert kept(found)["label"] == "hallucinated", "the newest correction counts elsewhere too"
-        assert kept(found)["spans"] == [(4, 9, "tower", "reasoning")]
+        assert kept(found)["label"] == "supported", "nobody's answer is written over the gold"
+        assert kept(found)["spans"] == []
 
 
 def test_the_verdict_of_another_home_is_a_suggestion() -> None:
@@ -215,3 +218,71 @@ def test_nobody_of_several_becomes_the_gold(name: str) -> None:
         ("ana (imported)", "unclear"),
         ("bo (imported)", "hallucinated"),
     ]
+
+
+def annotated_rows() -> tuple[ExchangeRow, ...]:
+    """Golds of a file, and one, two or three people's answers with and without agreement."""
+    tower = Span(4, 9, "tower", 1.0, "reasoning", "")
+    old = Span(13, 16, "old", 1.0, "contradicted", "", "new")
+    wrong: Label = "hallucinated"
+    fine: Label = "supported"
+    said: dict[str, tuple[tuple[str, Label, tuple[Span, ...]], ...]] = {
+        "nobody": (),
+        "one": (("ana", wrong, (tower,)),),
+        "two agree": (("ana", wrong, (tower, old)), ("bo", wrong, (old,))),
+        "two differ": (("ana", wrong, (tower,)), ("bo", fine, ())),
+        "most agree": (("ana", fine, ()), ("bo", wrong, (old,)), ("cy", fine, ())),
+        "alike": (("ana", wrong, (old,)), ("bo", wrong, (old,)), ("cy", wrong, (old,))),
+    }
+    found = []
+    for name, people in said.items():
+        answers = tuple(build_correction(who, label, spans) for who, label, spans in people)
+        row = ExchangeRow(name, "The tower is old.", "What?", "en", corrections=answers)
+        gold = build_gold("unclear", (tower,), author="a set")
+        found += [row, replace(row, id=f"{name}, gold", golds=(gold,))]
+    return tuple(found)
+
+
+@pytest.mark.parametrize("people_each", [1, 2, 3])
+@pytest.mark.parametrize("name", WRITABLE_FORMATS)
+def test_golds_and_answers_are_as_many_after_export_and_import(
+    name: str, people_each: int, tmp_path: Path
+) -> None:
+    """A format with a place for everybody keeps both; another's golds are what was decided."""
+    with open_store(tmp_path / "a") as first, open_store(tmp_path / "b") as second:
+        for store in (first, second):
+            with store.writing():
+                store.projects.save(replace(project_of(store), people_each=people_each))
+        document = ExchangeDocument("tower.txt", "The tower is new.")
+        rows = tuple(replace(row, documents=(document,)) for row in annotated_rows())
+        imported(first, ParsedFile(rows), home=tmp_path / "a")
+        data = exported(first, name, tmp_path / "a")
+        read = FORMATS[name].read("rows", data)
+        assert not imported(second, read, home=tmp_path / "b").problems
+        before, after = (
+            {row.id: row for row in load_project_rows(s, tmp_path / n, project_of(s))}
+            for s, n in ((first, "a"), (second, "b"))
+        )
+        state = [list(first.db.query(f"SELECT * FROM {t}")) for t in ("golds", "corrections")]
+        assert imported(first, read, home=tmp_path / "a").known == len(rows)
+        assert state == [
+            list(first.db.query(f"SELECT * FROM {t}")) for t in ("golds", "corrections")
+        ], "in its own home it changes nothing"
+    assert list(after) == list(before)
+    is_whole = name in ("jsonl", "csv", "label-studio", "argilla")
+    for row, copy in zip(before.values(), after.values(), strict=True):
+        assert _list_marks(copy.truth) == _list_marks(row.truth), row.id
+        if is_whole:
+            assert [(c.author, *_list_marks(c)) for c in copy.people] == [
+                (c.author, *_list_marks(c)) for c in row.people
+            ]
+            assert len(copy.golds) == len(row.golds)
+        else:
+            assert len(copy.golds) == row.truth.is_decided
+            assert copy.people == ()
+        if name != "mu-shroom":
+            assert [d.text for d in copy.documents] == ["The tower is new."]
+
+
+def _list_marks(said: Correction | GroundTruth) -> tuple[str | None, list[tuple[int, int, str]]]:
+    return said.label, [(s.start, s.end, s.category) for s in said.spans]

@@ -36,6 +36,7 @@ from core.schema.records import Label, Span
 from core.schema.reviews import Correction, StatementLabel
 from core.schema.run_state import fold_events
 from core.store import open_store
+from core.store.ground_truth import decide_truth
 from core.tools.registry import get_tool, read_input
 from tests.exchange.audits_told import Audit, case_of, events_of, own_tools, read_action, tell
 from tests.test_architecture import ROOT
@@ -245,14 +246,17 @@ def test_labels_that_a_person_gave_statements_count_before_marked_words() -> Non
     (_, first), (_, second) = sorted(statements.items())
     span = Span(second.start, second.end, second.text, 1.0, "number_or_date", "Mira")
     answer = Correction("c", None, case.id, "Mira", 1.0, "hallucinated", (span,))
-    assert derive_statement_labels(statements, answer) == {0: "supported", 1: "hallucinated"}
+    truth = decide_truth((), [answer])
+    assert derive_statement_labels(statements, truth) == {0: "supported", 1: "hallucinated"}
     given = (
         StatementLabel(first.start, first.end, "hallucinated"),
         StatementLabel(0, 1, "unclear"),
     )
-    assert derive_statement_labels(statements, replace(answer, statements=given)) == {
-        0: "hallucinated"
-    }
+    others = [replace(answer, id=name, author=name, statements=given[1:]) for name in "AB"]
+    truth = decide_truth((), [replace(answer, statements=given)])
+    assert derive_statement_labels(statements, truth) == {0: "hallucinated"}
+    truth = decide_truth((), [replace(answer, statements=given), *others])
+    assert derive_statement_labels(statements, truth) == {0: "hallucinated"}
 
 
 def test_runs_by_another_protocol_and_undecided_ones_are_left_out_when_asked() -> None:

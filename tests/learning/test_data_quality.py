@@ -53,7 +53,7 @@ def material(many: int, wrong: Sequence[int] = ()) -> list[AttributedRow]:
         text = f"{SAYS[true]}, says number {number}"
         label = other if number in wrong else true
         row = TrainingRow(text, label, f"g{number}", f"k{number}", f"r{number}", f"Claim {number}.")
-        found.append(AttributedRow(row, f"c{number}", "project", "Mira", "en", "answered"))
+        found.append(AttributedRow(row, f"c{number}", "project", ("Mira",), "en", "single"))
     return found
 
 

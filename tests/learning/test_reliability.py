@@ -20,19 +20,16 @@ from core.learning.agent_answers import (
 )
 from core.learning.debate_worth import measure_debate_worth
 from core.learning.reliability import (
-    PRIOR_SIZES,
     AgentRecord,
     AnswerTable,
     build_answer_table,
-    compute_posterior,
     drop_duplicate_voices,
-    estimate_prior_size,
     measure_agent_by_kind,
     measure_agent_records,
     measure_pair,
     measure_pairs,
-    shrink_shares,
 )
+from core.learning.track_record import WilsonShare
 from core.review.adjudication import record_gold
 from core.schema.events import Event, JudgementReached, LabelPredicted, RunStarted, StatementFound
 from core.schema.records import (
@@ -56,39 +53,39 @@ from tests.learning.runs_told import Told, tell
 RIGHT = Told((("Ada", "hallucinated"), ("Ben", "supported")), "hallucinated", "hallucinated")
 
 
-@given(n=st.integers(0, 400), share=st.floats(0, 1))
-@settings(max_examples=40, deadline=None)
-def test_intervals_are_those_of_scipys_beta(n: int, share: float) -> None:
-    from scipy.stats import beta
-
-    right = round(n * share)
-    found = compute_posterior(right, n)
-    theirs = beta(1 + right, 1 + n - right)
-    assert found.mean == pytest.approx(theirs.mean())
-    assert (found.low, found.high) == pytest.approx(theirs.ppf([0.025, 0.975]), abs=1e-9)
-
-
-def test_the_firmness_is_the_likeliest_by_scipys_beta_binomial() -> None:
-    from scipy.stats import betabinom
-
-    counts = [(18, 20), (5, 20), (30, 40), (2, 3)]
-    likely = [
-        sum(betabinom(n, f * 0.6, f * 0.4).logpmf(right) for right, n in counts)
-        for f in PRIOR_SIZES
-    ]
-    assert estimate_prior_size(counts, 0.6) == PRIOR_SIZES[int(np.argmax(likely))]
+def test_a_kinds_interval_comes_from_its_own_cases_alone(store: Store) -> None:
+    """Two cases say less than fifty-eight, whatever the agent did elsewhere."""
+    many = [replace(RIGHT, claim=f"Claim {n}.") for n in range(58)]
+    tell(store, [*many, *(replace(RIGHT, claim=f"Satz {n}.", language="de") for n in range(2))])
+    rows, found = heard(store)
+    table = build_answer_table(rows)
+    english, german = measure_agent_by_kind(table, found["Judge"].agent, "language")
+    assert (english.kind, english.accuracy) == ("en", WilsonShare(58, 58))
+    assert (german.kind, german.accuracy) == ("de", WilsonShare(2, 2))
+    widths = [high - low for low, high in (english.accuracy.interval, german.accuracy.interval)]
+    assert widths[0] < 0.1 < 0.6 < widths[1]
+    assert german.accuracy.is_thin
 
 
-def test_a_kind_with_few_cases_is_drawn_to_the_agents_own_share() -> None:
-    whole = compute_posterior(160, 200)
-    found = shrink_shares({"en": (158, 197), "zh": (0, 3)}, whole)
-    assert 0.5 < found["zh"].mean < whole.mean
-    assert found["zh"].high - found["zh"].low > found["en"].high - found["en"].low
-    assert (found["zh"].right, found["zh"].n) == (0, 3)
-    assert found["zh"].is_thin
-    assert not compute_posterior(5, 10).is_thin
-    apart = shrink_shares({"a": (95, 100), "b": (5, 100)}, compute_posterior(100, 200))
-    assert apart["a"].mean > 0.9 > 0.1 > apart["b"].mean, "kinds that lie far apart keep apart"
+@given(
+    said=st.lists(st.sampled_from([0.0, 0.3, 0.5, 0.7, 1.0, float("nan")]), min_size=1),
+    data=st.data(),
+)
+@settings(max_examples=60, deadline=None)
+def test_an_agents_record_adds_up_and_a_constant_answer_is_balanced_at_one_half(
+    said: list[float], data: st.DataObject
+) -> None:
+    n = len(said)
+    wrong = np.array(data.draw(st.lists(st.sampled_from([0.0, 1.0]), min_size=n, max_size=n)))
+    agents = (SpeakingAgent("one", "debater"), SpeakingAgent("always", "debater"))
+    table = AnswerTable(agents, np.column_stack([said, np.ones(n)]), wrong, ())
+    by_name = {record.agent.name: record for record in measure_agent_records(table)}
+    one, always = by_name["one"], by_name["always"]
+    assert one.n == one.unclear + one.accuracy.n == n - int(np.isnan(said).sum())
+    assert one.accuracy.n == one.sensitivity.n + one.specificity.n
+    both = len(set(wrong.tolist())) == 2
+    assert always.balanced == (0.5 if both else None)
+    assert always.accuracy.value == pytest.approx(wrong.mean())
 
 
 @pytest.fixture
@@ -198,7 +195,7 @@ def test_kinds_of_cases_are_told_apart(store: Store) -> None:
     table, judge = build_answer_table(rows), found["Judge"]
 
     def kinds(name: str) -> dict[str, int]:
-        return {own.kind: own.accuracy.n for own in measure_agent_by_kind(table, judge, name)}
+        return {own.kind: own.accuracy.n for own in measure_agent_by_kind(table, judge.agent, name)}
 
     assert kinds("language") == {"de": 2, "en": 2}
     assert kinds("form") == {"claim": 3, "question and answer": 1}

@@ -80,7 +80,7 @@ def gold(store: Store, name: str, origin: GoldOrigin, *numbers: int) -> None:
 def test_one_persons_marks(store: Store) -> None:
     marked_case(store, "a", [0.9, 0.1, 0.1, 0.1, 0.1], [0, 2])
     answer = the_only(store)
-    assert (answer.how, answer.people, answer.places) == ("one", 1, (place(0), place(2)))
+    assert (answer.how, answer.people, answer.places) == ("single", 1, (place(0), place(2)))
     assert answer.run
     assert answer.was_marked_by_machine
 
@@ -109,11 +109,22 @@ def test_who_only_gave_a_label_said_nothing_of_words(store: Store) -> None:
     say(store, case, is_unmarked=False)
     assert load_span_answers(store, PROJECT.id) == []
     say(store, case, label="supported", is_unmarked=False, author="B")
-    assert the_only(store).places == ()
+    assert load_span_answers(store, PROJECT.id) == [], "they do not agree on the label"
+    say(store, case, span(1), author="C")
+    assert the_only(store).places == (place(1),)
 
 
-@pytest.mark.parametrize(("origin", "place_number"), [("imported", 1), ("adjudicated", 3)])
-def test_a_settled_answer_counts_before_people_and_they_before_a_file(
+def test_who_marks_other_words_agrees_on_none(store: Store) -> None:
+    case = add_case(store, "a")
+    for author, numbers in (("A", (0, 1)), ("B", (1, 2))):
+        say(store, case, *(span(n) for n in numbers), author=author)
+    assert the_only(store).places == (place(1),), "both of two"
+    say(store, case, span(4), author="A")
+    assert load_span_answers(store, PROJECT.id) == []
+
+
+@pytest.mark.parametrize(("origin", "place_number"), [("imported", 3), ("adjudicated", 3)])
+def test_a_right_answer_counts_before_people(
     store: Store, origin: GoldOrigin, place_number: int
 ) -> None:
     say(store, add_case(store, "a"), span(1))
@@ -124,7 +135,7 @@ def test_a_settled_answer_counts_before_people_and_they_before_a_file(
 def test_a_file_counts_where_nobody_said_anything(store: Store) -> None:
     add_case(store, "a")
     gold(store, "a", "imported", 2)
-    assert (the_only(store).how, the_only(store).places) == ("imported", (place(2),))
+    assert (the_only(store).how, the_only(store).places) == ("gold", (place(2),))
 
 
 def test_held_out_cases_teach_nothing(store: Store) -> None:

@@ -104,7 +104,7 @@ def test_runs_are_read_once_and_answers_every_time() -> None:
             case = store.cases.get("case0")
             assert case is not None
             store.corrections.add(
-                Correction("new", run_id, case.id, "Lee", 9e9, "supported", (), "It is 5."),
+                Correction("new", run_id, case.id, "Mira", 9e9, "supported", (), "It is 5."),
                 case.response,
             )
             store.db.execute("DELETE FROM events WHERE run_id = ?", [run_id])

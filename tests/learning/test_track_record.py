@@ -13,7 +13,6 @@ from core.learning.track_record import (
     CONFIDENCE_THRESHOLDS,
     LEVEL_EDGES,
     MIN_RANDOM_VERDICTS,
-    MIN_VERDICTS,
     LevelRecord,
     TrackRecord,
     WilsonShare,
@@ -30,6 +29,7 @@ from core.learning.track_record import (
     renew_track_record,
     select_fitting_verdicts,
 )
+from core.review.agreement import MIN_CASES
 from core.review.queue_ranking import load_policy
 from core.runtime.errors import InputError
 from core.schema.events import JudgementReached, LabelPredicted
@@ -73,13 +73,13 @@ def test_each_confidence_has_one_level(confidence: float) -> None:
 
 
 def test_verdicts_at_a_level_are_counted_by_label_and_at_random_where_that_is_enough() -> None:
-    high = [(0.85, n >= 3) for n in range(25)]  # 22 of 25 right
+    high = [(0.85, n >= 3) for n in range(35)]  # 32 of 35 right
     low = [(0.15, n >= 1) for n in range(10)]  # 9 of 10 right
     kept = as_record(verdicts([*high, *low, *[(0.65, False)] * 4]))
     found = kept.standing("seed", "builtin", "hallucinated", 0.83)
-    assert found == LevelRecord(0.8, 0.9, 35, WilsonShare(22, 25), "hallucinated")
+    assert found == LevelRecord(0.8, 0.9, 45, WilsonShare(32, 35), "hallucinated")
     both = kept.standing("seed", "builtin", "supported", 0.83)
-    assert both == LevelRecord(0.8, 0.9, 35, WilsonShare(31, 35)), (
+    assert both == LevelRecord(0.8, 0.9, 45, WilsonShare(41, 45)), (
         "ten supported ones are too few alone"
     )
     assert kept.standing("seed", "builtin", "hallucinated", 0.65) == LevelRecord(0.6, 0.7, 4)
@@ -88,27 +88,29 @@ def test_verdicts_at_a_level_are_counted_by_label_and_at_random_where_that_is_en
 
 
 def test_those_drawn_at_random_go_before_all_that_were_answered() -> None:
-    drawn = verdicts([(0.85, n >= 10) for n in range(MIN_VERDICTS)], is_random=True)
+    drawn = verdicts([(0.85, n >= 10) for n in range(MIN_CASES)], is_random=True)
     chosen = [replace(one, text=f"x{one.text}")
               for one in verdicts([(0.85, True)] * 30)]  # fmt: skip
     found = as_record([*drawn, *chosen]).standing("seed", "builtin", "hallucinated", 0.85)
-    assert (found.share, found.is_random) == (WilsonShare(10, 20), True)
+    assert (found.share, found.is_random) == (WilsonShare(20, 30), True)
     fewer = as_record([*drawn[1:], *chosen]).standing("seed", "builtin", "hallucinated", 0.85)
-    assert (fewer.share, fewer.is_random) == (WilsonShare(40, 49), False)
+    assert (fewer.share, fewer.is_random) == (WilsonShare(50, 59), False)
 
 
-def test_the_answer_that_counts_is_settled_else_the_newest_else_imported(ours: Store) -> None:
-    for name in ("settled", "said", "imported", "unclear", "nobody"):
+def test_the_answer_that_counts_is_settled_else_imported_else_agreed(ours: Store) -> None:
+    for name in ("settled", "said", "imported", "disputed", "unclear", "nobody"):
         add_run(ours, name, 0.9)
     add_run(ours, "no-verdict", None)
     say(ours, "settled", "hallucinated")
     say(ours, "said", "hallucinated")
-    say(ours, "said", "supported", at=30.0, who="Karl")
+    say(ours, "said", "supported", at=30.0)
+    say(ours, "imported", "hallucinated")
+    say(ours, "disputed", "hallucinated")
+    say(ours, "disputed", "supported", at=30.0, who="Karl")
     say(ours, "unclear", "unclear")
     say(ours, "no-verdict", "supported")
     with ours.writing():
-        for name, origin in (("settled", "adjudicated"), ("said", "imported"),
-                             ("imported", "imported")):  # fmt: skip
+        for name, origin in (("settled", "adjudicated"), ("imported", "imported")):
             gold = GoldAnswer(f"g-{name}", f"c-{name}", "Lea", 1.0, origin, "supported")  # type: ignore[arg-type]
             ours.golds.add(gold, f"Claim {name}.")
     found = of(ours)

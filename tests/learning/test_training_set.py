@@ -22,17 +22,18 @@ from core.learning.training_set import (
     TrainingRow,
     attribute_rows,
     choose_sides,
-    count_conflicts,
+    count_disputed,
     grow_holdout,
     load_training_set,
     summarize_corrections,
 )
-from core.review.adjudication import record_gold
+from core.review.adjudication import record_correction, record_gold
 from core.runtime.errors import NotEnoughLabels
 from core.schema.events import Event, JudgementReached, RunStarted
 from core.schema.records import Judgement, Label, Plan, Project, Run
 from core.schema.reviews import Correction, GoldAnswer, QueueItem
 from core.store import Store
+from core.store.ground_truth import GroundTruth
 from core.store.versions import HoldoutSide
 from tests.fakes import make_case
 
@@ -96,14 +97,14 @@ def test_what_has_no_side_yet_is_counted_but_not_learned_from(full: Store) -> No
 def test_the_hold_out_grows_over_what_its_own_transaction_reads(
     full: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    newest = full.corrections.newest_by_run
+    labels = full.truths.labels
     seen: list[bool] = []
 
-    def watched() -> list[Correction]:
+    def watched() -> dict[str, GroundTruth]:
         seen.append(full.db.conn.in_transaction)
-        return newest()
+        return labels()
 
-    monkeypatch.setattr(full.corrections, "newest_by_run", watched)
+    monkeypatch.setattr(full.truths, "labels", watched)
     grow_holdout(full, 1.0)
     assert seen == [True]
 
@@ -125,8 +126,8 @@ def test_unclear_is_never_learned_from(full: Store) -> None:
     assert len(data.rows) == 24
 
 
-def test_the_newest_answer_to_a_case_counts_for_all_its_runs(full: Store) -> None:
-    """Confidence and reliability count so too: only one answer to a case can be right."""
+def test_what_most_people_say_of_a_case_counts_for_all_its_runs(full: Store) -> None:
+    """And for all who said it; the newest answer of one person more would change nothing."""
     case = full.cases.get("c0")
     assert case
     full.runs.add(Run("again", "c0", "project", Plan(), "queued", 2.0), "me", 2.0)
@@ -134,14 +135,16 @@ def test_the_newest_answer_to_a_case_counts_for_all_its_runs(full: Store) -> Non
     with full.writing():
         events: list[Event] = [RunStarted(2.0, case, Plan(), ())]
         full.runs.append("again", "me", [*events, JudgementReached(3.0, judgement, 0.1)])
-        for at, run_id, author, label in ((99.0, "r0", "Karl", LABELS[0]),
-                                          (100.0, "again", "Ada", LABELS[1])):  # fmt: skip
+        for at, run_id, author, label in ((99.0, "r0", "Karl", LABELS[1]),
+                                          (100.0, "again", "Ada", LABELS[1]),
+                                          (101.0, "r0", "Lee", LABELS[0]),
+                                          (102.0, "r0", "Zoe", LABELS[1])):  # fmt: skip
             said = Correction(f"k{at}", run_id, "c0", author, at, label, reason="x")
             full.corrections.add(said, case.response)
     rows = [row for row in load_training_set(full).rows if row.case_id == "c0"]
-    assert {(row.run_id, row.label, row.author, row.text, row.p) for row in rows} == {
-        ("r0", "supported", "Ada", "Verdict text 0.", 0.0),
-        ("again", "supported", "Ada", "Another text.", 0.2),
+    assert {(row.run_id, row.label, row.people, row.text, row.p) for row in rows} == {
+        ("r0", "supported", ("Karl", "Ada", "Zoe"), "Verdict text 0.", 0.0),
+        ("again", "supported", ("Karl", "Ada", "Zoe"), "Another text.", 0.2),
     }
 
 
@@ -229,7 +232,7 @@ def test_the_store_keeps_the_three_sides_apart_through_settlements_and_withdrawa
     assert sum(map(len, groups)) == len(set().union(*groups)) == 33
     assert before.items() <= full.versions.sides().items()
     assert {row.label for row in data.rows if row.run_id == "r0"} == {"supported"}
-    assert {row.author for row in data.rows} == {"Mira", "Nora"}
+    assert {row.people for row in data.rows} == {("Mira",), ("Nora",)}
     assert "r1" not in {row.run_id for row in data.rows}
 
 
@@ -298,7 +301,7 @@ def test_a_difference_says_how_sure_it_is_and_cases_count_once() -> None:
 
 @pytest.fixture
 def mixed(store: Store) -> Store:
-    """Two hallucinated, one supported and one unclear by Mira; one imported, one settled."""
+    """Two hallucinated, one supported and one unclear by Mira; one in dispute, one settled."""
     store.projects.save(Project("project", "Ours", 1.0))
     labels: tuple[Label, ...] = ("hallucinated", "hallucinated", "supported", "unclear")
     for number, label in enumerate(labels):
@@ -316,18 +319,27 @@ def mixed(store: Store) -> Store:
 
 def test_labels_are_counted_by_person_and_source(mixed: Store) -> None:
     found = summarize_corrections(mixed)
-    assert found.labels == {"hallucinated": 2, "supported": 2}
+    assert found.labels == {"hallucinated": 1, "supported": 2}
     assert found.counts.by_person == {
         ("project", "Mira"): {"hallucinated": 1, "supported": 1},
         ("project", "Lea"): {"supported": 1},
-        ("project", "Zoe (imported)"): {"hallucinated": 1},
     }
-    assert found.counts.by_origin == {
-        "answered": {"hallucinated": 1, "supported": 1},
+    assert found.counts.by_basis == {
+        "single": {"hallucinated": 1, "supported": 1},
         "settled": {"supported": 1},
-        "imported": {"hallucinated": 1},
     }
-    assert sum(sum(own.values()) for own in found.counts.by_language.values()) == 4
+    assert sum(sum(own.values()) for own in found.counts.by_language.values()) == 3
+
+
+def test_who_agrees_is_credited_and_who_does_not_is_not(mixed: Store) -> None:
+    with mixed.writing():
+        said = Correction("j4", "r4", "c4", "Jon", 10.0, "supported", reason="x")
+        mixed.corrections.add(said, "Claim number 4.")
+    found = summarize_corrections(mixed).counts
+    assert found.by_person["project", "Mira"] == {"hallucinated": 1, "supported": 2}
+    assert found.by_person["project", "Jon"] == {"supported": 1}
+    assert ("project", "Zoe (imported)") not in found.by_person
+    assert found.by_basis["agreed"] == {"supported": 1}
 
 
 def test_what_cannot_be_used_is_counted_with_why(mixed: Store) -> None:
@@ -336,18 +348,29 @@ def test_what_cannot_be_used_is_counted_with_why(mixed: Store) -> None:
     with mixed.writing():
         said = Correction("k6", None, "c6", "Mira", 1.0, "supported")
         mixed.corrections.add(said, "Nobody checked this.")
-    assert summarize_corrections(mixed).unusable == {"unclear": 1, "no_verdict": 1, "no_run": 1}
+    reasons = {"unclear": 1, "no_verdict": 1, "no_run": 1, "disputed": 1}
+    assert summarize_corrections(mixed).unusable == reasons
 
 
 def test_the_newest_answers_come_last(mixed: Store) -> None:
-    assert [one.row.correction_id for one in attribute_rows(mixed)] == ["k1", "k2", "g0", "i4"]
+    assert [one.row.correction_id for one in attribute_rows(mixed)] == ["k1", "k2", "g0"]
     assert {one.case_id: one.project_id for one in attribute_rows(mixed)}["c1"] == "project"
 
 
-def test_open_cases_on_which_people_differ_are_counted_by_project(mixed: Store) -> None:
-    assert count_conflicts(mixed, "project", 10.0) == 0
+def test_cases_in_dispute_are_counted_by_project_and_its_rule(mixed: Store) -> None:
+    assert count_disputed(mixed, "project", 10.0) == 0
     with mixed.writing():
-        mixed.queue.add(QueueItem("c1", "project", "r1", 1.0, "hallucinated", 0.5, 0.0, "und", 0.5))
-        mixed.queue.set_differ("c1", 2)
-    assert count_conflicts(mixed, "project", 10.0) == 1
-    assert count_conflicts(mixed, "another", 10.0) == 0
+        mixed.queue.add(QueueItem("c4", "project", "r4", 1.0, "hallucinated", 0.5, 0.0, "und", 0.5))
+        case = mixed.cases.get("c4")
+        assert case is not None
+        record_correction(mixed, Correction("j4", "r4", "c4", "Zoe", 10.0, "supported"), case)
+    assert mixed.truths.of_case("c4").basis == "agreed", "two against one"
+    assert count_disputed(mixed, "project", 10.0) == 0
+    with mixed.writing():
+        mixed.projects.save(Project("project", "Ours", 1.0, truth_rule="unanimity"))
+    assert mixed.truths.of_case("c4").state == "disputed"
+    assert count_disputed(mixed, "project", 10.0) == 1
+    assert count_disputed(mixed, "another", 10.0) == 0
+    with mixed.writing():
+        record_gold(mixed, GoldAnswer("g4", "c4", "Lea", 11.0, "adjudicated", "supported"), case)
+    assert count_disputed(mixed, "project", 10.0) == 0

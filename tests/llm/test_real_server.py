@@ -137,7 +137,9 @@ def test_the_judges_reply_parses(home: Path) -> None:
         SpendingCaps.of(Settings()),
         time.time,
     )
-    work = AgentContext(desk, PromptBook(), Fence.of_run("run"), home, judging=("judge_plain",))
+    work = AgentContext(
+        desk, PromptBook(), Fence.of_run("run"), home, judge_prompts=("judge_plain",)
+    )
     evidence, claim, _ = CASES[0]
     passage = Passage("P1", "s", "Evidence", False, None, 0, len(evidence), evidence, 1.0)
     view = CaseView(Case("c", "p", claim), (), Evidence({"P1": passage}, {}), {})

@@ -54,7 +54,7 @@ def test_the_prose_streams_as_the_fields_come(name: str, size: int) -> None:
     said: list[str] = []
     stream, whole = ProseStream(REPLY_FORMS[name], said.append), reply(name)
     for start in range(0, len(whole), size):
-        stream.hear(whole[start : start + size])
+        stream.add(whole[start : start + size])
     assert REPLY_FORMS[name].prose(whole).startswith("".join(said))
     assert WHY in "".join(said)
 
@@ -70,7 +70,7 @@ def test_a_long_reply_is_not_parsed_at_every_piece(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(json, "loads", load)
     stream = ProseStream(REPLY_FORMS["debate"], lambda _: None)
     for start in range(0, len(whole), 4):
-        stream.hear(whole[start : start + 4])
+        stream.add(whole[start : start + 4])
     assert sum(parsed) < 2_000 * len(whole), "a piece has four characters of 25,000"
 
 

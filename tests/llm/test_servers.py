@@ -149,3 +149,30 @@ def test_a_person_says_how_many_calls_a_server_answers_at_once(
             pass
     with turn_at("http://told/v1", StopSignal()), turn_at("http://told/v1", StopSignal()):
         pass
+
+
+@pytest.mark.parametrize(
+    ("model", "address", "is_bound"),
+    [
+        ("tiny", "http://127.0.0.1:8080/v1", True),
+        ("tiny", "http://[::1]:8080/v1", True),
+        ("tiny", "http://192.168.1.20:8000/v1", True),
+        ("tiny", "http://vllm:8000/v1", True),
+        ("tiny", "https://models.lan/v1", True),
+        ("hosted_vllm/tiny", "https://models.example.org/v1", True),
+        ("ollama_chat/tiny", "", True),
+        ("tiny", "https://models.example.org/v1", False),
+        ("tiny", "http://8.8.8.8/v1", False),
+        ("gpt-4.1-mini", "", False),
+    ],
+)
+def test_only_a_server_of_ones_own_gets_the_schema_of_a_grammar(
+    model: str, address: str, is_bound: bool
+) -> None:
+    """A hosted service may refuse a hundred choices where a bound of a number would do."""
+    probability = {"type": "number", "minimum": 0, "maximum": 1}
+    schema = {"type": "object", "properties": {"p": probability}, "required": ["p"]}
+    call = Call(AgentConfig(model, address), (Message("user", "x"),), schema)
+    request = chat_request(call, Keys({"OPENAI_API_KEY": "k"}), frozenset())
+    sent = request["response_format"]["json_schema"]["schema"]
+    assert ("enum" in sent["properties"]["p"]) == is_bound

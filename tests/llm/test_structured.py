@@ -36,7 +36,7 @@ class Marks(msgspec.Struct, frozen=True):
     spans: list[Mark]
 
 
-SHAPE = ReplySchema(Marks)
+SCHEMA = ReplySchema(Marks)
 GOOD = '{"spans": [{"quote": "in 1926", "p": 0.9}]}'
 READ = Marks([Mark("in 1926", 0.9)])
 FIRST = (Message("system", "mark"), Message("user", "the words"))
@@ -82,7 +82,7 @@ def mended(error: str) -> Message:
 )
 def test_wrapping_is_taken_off(text: str) -> None:
     asker = Asker(said(text))
-    assert ask_structured(asker, FIRST, SHAPE, mended) == READ
+    assert ask_structured(asker, FIRST, SCHEMA, mended) == READ
     assert len(asker.asked) == 1
 
 
@@ -101,7 +101,7 @@ def test_wrapping_is_taken_off(text: str) -> None:
 )
 def test_a_wrong_form_is_shown_to_the_model_once(text: str, shown: str) -> None:
     asker = Asker(said(text), said(GOOD))
-    assert ask_structured(asker, FIRST, SHAPE, mended) == READ
+    assert ask_structured(asker, FIRST, SCHEMA, mended) == READ
     (_, first_again), (conversation, again) = asker.asked
     assert (first_again, again) == (False, True)
     assert conversation[:3] == (*FIRST, Message("assistant", text))
@@ -112,7 +112,7 @@ def test_a_wrong_form_is_shown_to_the_model_once(text: str, shown: str) -> None:
 def test_wrong_twice_is_an_error_with_the_raw_text() -> None:
     asker = Asker(said("no"), said('{"spans": 7}'))
     with pytest.raises(ReplyError, match=r"asked again.*\$\.spans") as caught:
-        ask_structured(asker, FIRST, SHAPE, mended)
+        ask_structured(asker, FIRST, SCHEMA, mended)
     assert caught.value.reply == '{"spans": 7}'
 
 
@@ -120,7 +120,7 @@ def test_half_an_answer_is_not_passed_off_as_the_whole() -> None:
     """json_repair would close the brackets; the places after the cut would be lost unseen."""
     half = said('{"spans": [{"quote": "in 1926", "p": 0.9}, {"quote": "by', "length")
     asker = Asker(half, said(GOOD))
-    assert ask_structured(asker, FIRST, SHAPE, mended) == READ
+    assert ask_structured(asker, FIRST, SCHEMA, mended) == READ
     assert "token limit" in asker.asked[1][0][-1].text
 
 
@@ -130,14 +130,14 @@ def test_what_a_schema_cannot_say_is_checked_too() -> None:
             raise UnusableReply("that stands nowhere")
 
     asker = Asker(said(GOOD), said('{"spans": []}'))
-    assert ask_structured(asker, FIRST, SHAPE, mended, check) == Marks([])
+    assert ask_structured(asker, FIRST, SCHEMA, mended, check) == Marks([])
     assert asker.asked[1][0][-1].text == "MEND that stands nowhere"
 
 
 def test_a_refusal_is_not_asked_again() -> None:
     asker = Asker(ModelRefused("no", reply="no"))
     with pytest.raises(ModelRefused):
-        ask_structured(asker, FIRST, SHAPE, mended)
+        ask_structured(asker, FIRST, SCHEMA, mended)
     assert len(asker.asked) == 1
 
 
@@ -148,17 +148,17 @@ def test_a_refusal_is_not_asked_again() -> None:
 def test_no_reply_takes_long_to_read(bomb: str, end: str) -> None:
     began = time.monotonic()
     with pytest.raises(UnusableReply):
-        SHAPE.read(said(bomb + end))
+        SCHEMA.read(said(bomb + end))
     assert time.monotonic() - began < 5.0
 
 
 def test_a_lone_surrogate_never_gets_through() -> None:
     asker = Asker(said("{'spans': [{'quote': '\\ud800', 'p': 0.9}]}"), said(GOOD))
-    assert ask_structured(asker, FIRST, SHAPE, mended) == READ
+    assert ask_structured(asker, FIRST, SCHEMA, mended) == READ
 
 
 def test_the_schema_is_one_object_that_allows_nothing_else() -> None:
-    schema = SHAPE.schema
+    schema = SCHEMA.json_schema
     assert schema["type"] == "object"
     assert schema["additionalProperties"] is False
     mark = schema["$defs"]["Mark"]
@@ -171,15 +171,15 @@ def test_a_provider_is_sent_no_bounds_and_a_grammar_only_what_it_can_keep() -> N
     def p_of(schema: Any) -> Any:
         return schema["$defs"]["Mark"]["properties"]["p"]
 
-    assert p_of(strip_bounds(SHAPE.schema)) == {"type": "number"}
-    choices = p_of(bound_schema(SHAPE.schema))["enum"]
+    assert p_of(strip_bounds(SCHEMA.json_schema)) == {"type": "number"}
+    choices = p_of(bound_schema(SCHEMA.json_schema))["enum"]
     assert (choices[0], choices[-1], len(choices)) == (0, 1, 101)
 
 
 @given(st.text())
 def test_nothing_but_the_form_or_unusable_comes_out(text: str) -> None:
     try:
-        found = SHAPE.read(said(text))
+        found = SCHEMA.read(said(text))
     except UnusableReply:
         return
     assert isinstance(found, Marks)
@@ -188,4 +188,4 @@ def test_nothing_but_the_form_or_unusable_comes_out(text: str) -> None:
 @given(st.lists(st.builds(Mark, st.text(), st.floats(0, 1)), max_size=4))
 def test_what_is_written_is_read_back(marks: list[Mark]) -> None:
     text = msgspec.json.encode(Marks(marks)).decode()
-    assert SHAPE.read(said(f"```json\n{text}\n```")) == Marks(marks)
+    assert SCHEMA.read(said(f"```json\n{text}\n```")) == Marks(marks)

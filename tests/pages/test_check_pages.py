@@ -11,14 +11,16 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.app import state
+from components.check import batch
 from core.agents.rosters import make_single_model_roster
 from core.documents.library import remove_file
+from core.pipeline.batch_check import RunFindings
 from core.pipeline.single_check import CaseDraft, store_case
 from core.review.people import ensure_project
 from core.schema.events import RunFailed, RunStopped
 from core.schema.records import Plan, Project, Run
 from core.schema.reviews import Correction
-from core.store import open_store
+from core.store import Store, open_store
 from core.store.cases import Batch, BatchRow
 from tests.fakes import until
 from tests.pages.conftest import (
@@ -549,6 +551,7 @@ def test_rows_that_were_not_checked_are_counted_with_the_reason(app: OpenApp, ru
     at = app("pages/check/batch.py")
     table = f"claim,document\n{WRONG},cats.txt\na,nowhere.pdf\nb,nowhere.pdf\n"
     at.text_area(key="many.pasted").set_value(table).run()
+    assert said(at.warning, "nowhere.pdf (rows 2, 3)")
     at.button(key="many.start").click().run()
     with open_store(state.home_folder()) as store:
         rows = store.batches.rows(query(at, "batch"))
@@ -560,6 +563,44 @@ def test_rows_that_were_not_checked_are_counted_with_the_reason(app: OpenApp, ru
     (warning,) = at.warning
     assert warning.value.startswith("Rows 2, 3 not checked")
     assert "nowhere" in warning.value
+
+
+def test_a_table_says_which_columns_a_check_does_not_use(app: OpenApp) -> None:
+    at = app("pages/check/batch.py")
+    table = f"Ticket,claim,context,Owner\nT-1,{WRONG},{CATS!r},Ana\n".replace("'", '"')
+    at.text_area(key="many.pasted").set_value(table).run()
+    assert said(at.caption, "Not used for the check, returned with the results: Ticket, Owner.")
+    assert not at.warning  # the column context is the source
+
+
+def test_a_tables_progress_counts_the_rows_that_are_checked_and_reads_each_run_once(
+    app: OpenApp, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = run_without_a_key(home)
+    read: list[str] = []
+    with open_store(home) as store:
+        project, plan, now = ours(store), Plan(), time.time()
+        case = store_case(store, project, CaseDraft(WRONG), "Mira", 1.0)
+        rows = [
+            BatchRow("c" * 32, 1, WRONG, (), case.id, done),
+            BatchRow("c" * 32, 2, WRONG, (), case.id, "s" * 32),
+            *(BatchRow("c" * 32, n, "", (), problem="It has no text.") for n in (3, 4, 5)),
+        ]
+        with store.writing():
+            store.runs.add(Run("s" * 32, case.id, project.id, plan, "queued", now), "me", now)
+        store.db.execute("UPDATE runs SET label = 'unclear' WHERE id = ?", [done])
+        store.batches.add(Batch("c" * 32, project.id, "t.csv", "Mira", 1.0, plan), rows)
+
+    def summarize(store: Store, run: Run) -> RunFindings:
+        read.append(run.id)
+        return RunFindings(reason="So it says.")
+
+    monkeypatch.setattr(batch, "summarize_run", summarize)
+    at = app("pages/check/table.py", batch="c" * 32)
+    assert at.get("progress")[0].proto.value == 50  # one of two: three rows are not checked
+    at.run()
+    assert at.dataframe[0].value["Reason"][0] == "So it says."
+    assert read == [done]
 
 
 def test_check_many_shows_its_sources_and_limits_from_the_start(

@@ -9,6 +9,7 @@ import pytest
 from components.app import state
 from core.pipeline.comparison import load_compared_cases
 from core.schema.rosters import DebateOptions
+from core.schema.run_state import fold_events
 from core.store import open_store
 from tests.pages.conftest import OpenApp, kept
 from tests.pages.driving import told as texts
@@ -40,8 +41,12 @@ def test_a_checked_case_is_compared_in_further_ways(app: OpenApp, home: Path, ru
 
 def test_nothing_is_started_without_a_text(app: OpenApp, home: Path) -> None:
     at = app(PAGE)
-    assert "give a text to check" in texts(at)
-    assert not [own for own in at.button if own.key == "compare.start"]
+    at.button(key="compare.start").click().run()
+    assert "Enter a text to check" in at.error[0].value
+    at.multiselect(key="compare.protocols").set_value([]).run()
+    assert "Choose at least one protocol" in texts(at)
+    assert at.button(key="compare.start").disabled
+    at.multiselect(key="compare.protocols").set_value(["ceda", "single"])
     at.text_area(key="compare.response").set_value("The tower is 512 m tall.").run()
     assert list(table_with(at, "Expected")["Protocol"]) == ["Debate in turn (CEDA)", "Single judge"]
     at.button(key="compare.start").click().run()
@@ -53,6 +58,24 @@ def test_nothing_is_started_without_a_text(app: OpenApp, home: Path) -> None:
         assert len(ids) == 1
         runs = store.runs.of_case(ids[0], 1.0, 6.0)
     assert all(state.get_jobs().wait(run.id, 60) for run in runs)
+
+
+def test_a_comparisons_runs_say_which_file_they_did_without(app: OpenApp, home: Path) -> None:
+    at = app(PAGE)
+    at.file_uploader(key="compare.upload").set_value([("empty.txt", b"", "text/plain")])
+    at.text_area(key="compare.response").set_value("The tower is 512 m tall.")
+    at.button(key="compare.start").click().run()  # with the text, as from a field that is left
+    assert not at.exception
+    with open_store(home) as store:
+        project = store.projects.first()
+        assert project is not None
+        (case_id,) = load_compared_cases(store, project.id)
+        runs = store.runs.of_case(case_id, 1.0, 6.0)
+        assert all(state.get_jobs().wait(run.id, 60) for run in runs)
+        for run in runs:
+            progress = fold_events(event for _, event in store.runs.events(run.id))
+            assert [problem.source for problem in progress.problems] == ["empty.txt"]
+    assert len(runs) == 2
 
 
 def test_rosters_that_need_the_same_keys_ask_for_each_once_and_are_left_out(

@@ -80,14 +80,14 @@ def test_a_run_says_how_often_verdicts_at_its_level_were_right(
 
 def test_a_lead_fits_the_limit_and_the_run_says_who_decides(site: Site, run_id: str) -> None:
     fill(site.home, 0.97, 60, 0)
-    fill(site.home, 0.55, 5, 15)
+    fill(site.home, 0.55, 8, 22)
     at = site.open(PAGE)
-    assert [metric.value for metric in at.metric][:2] == ["80", "81%"]
+    assert [metric.value for metric in at.metric][:2] == ["90", "76%"]
     table = at.dataframe[0].value
-    assert list(table["Right"]) == ["25%", "–", "–", "–", "–", "over 99%"]
-    assert table.iloc[0]["Right of “hallucinated”"] == "5 of 20"
+    assert list(table["Right"]) == ["27%", "–", "–", "–", "–", "over 99%"]
+    assert table.iloc[0]["Right of “hallucinated”"] == "8 of 30"
     rates = at.dataframe[1].value.set_index("Target")
-    assert list(rates.loc["5%"])[:4] == ["60%", "75%", "25%", "0 of 60"]
+    assert list(rates.loc["5%"])[:4] == ["60%", "67%", "33%", "0 of 60"]
     assert rates.loc["1%"]["Why none"] == "230 are needed, if none is wrong"
     at.number_input[0].set_value(5.0)
     press(at, "confidence.fit")
@@ -115,7 +115,7 @@ def test_of_a_single_verdict_only_the_count_is_shown(site: Site, run_id: str) ->
     assert list(at.dataframe[0].value["Right"])[-1] == "0 of 1"
     assert "%" not in at.metric[1].delta
     assert not at.get("plotly_chart")
-    assert any("Charts are drawn from 10 reviewed verdicts on" in c.value for c in at.caption)
+    assert any("Charts are drawn from 30 reviewed verdicts on" in c.value for c in at.caption)
 
 
 def test_only_leads_change_what_is_answered(site: Site, run_id: str) -> None:

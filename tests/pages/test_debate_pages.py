@@ -74,7 +74,7 @@ def surer_with_a_forged_quote(event: Event) -> Event:
 @pytest.fixture
 def home_with_answers(home: Path) -> Path:
     with open_store(home) as store:
-        tell(store, [replace(WRONG_OFTEN, claim=f"The tower is {n} m tall.") for n in range(12)])
+        tell(store, [replace(WRONG_OFTEN, claim=f"The tower is {n} m tall.") for n in range(30)])
     return home
 
 
@@ -90,7 +90,7 @@ def test_signals_stand_beside_the_turn_and_are_counted(
     at = app(RUN, run=run_id)
     markup = drawn(at)
     assert "⚑ “measured twice by the mayor” stands in no source." in markup
-    assert "⚑ Sounds 90% sure, but was right in 0 of 12 answered cases." in markup
+    assert "⚑ Sounds 90% sure, but was right in 0 of 30 answered cases." in markup
     assert "answers alone" in markup
     assert "90% sure · names no doubt" in markup
     caption = next(c.value for c in at.caption if "Signals of debate hacking" in c.value)
@@ -103,8 +103,8 @@ def test_records_are_those_of_the_debaters(home_with_answers: Path) -> None:
         project_id = ensure_project(store, "Mira", 1.0).id
     pasts = count_past_records(home_with_answers, project_id, {})
     assert {name: (past.right, past.n) for name, past in pasts.items()} == {
-        "one": (0, 12),
-        "Reader Ben": (12, 12),
+        "one": (0, 30),
+        "Reader Ben": (30, 30),
     }
     assert pasts["one"].high < 0.4
 

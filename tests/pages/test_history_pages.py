@@ -15,6 +15,7 @@ from components.check.history import format_likelihood
 from components.report import build_runs_report, load_reported_runs
 from core.learning.retrain import rescore_runs
 from core.review.people import ensure_project
+from core.schema.events import RunFailed, RunStarted
 from core.schema.records import Label, Plan, Run
 from core.schema.reviews import Correction
 from core.store import open_store
@@ -119,7 +120,10 @@ def test_in_a_blind_project_history_keeps_to_itself_what_others_said(
     app: OpenApp, run_id: str, home: Path
 ) -> None:
     correct(home, run_id)
-    assert "Ana says supported" in rows(app("pages/check/history.py"))[0], "Mira is the admin"
+    shown = rows(app("pages/check/history.py"))[0]
+    assert "Overruled by Ana: ✓ Supported" in shown, "Mira is the admin"
+    assert "the machine: ✗ Hallucinated" in shown
+    assert shown.index("Overruled") < shown.index("the machine")
     with open_store(home) as store:
         project = store.projects.all()[0]
         store.projects.save(replace(project, is_blind=True))
@@ -237,3 +241,22 @@ def test_history_and_the_run_show_whose_verdict_it_is(
     assert "Scored again by classifier v1" in shown
     assert "The run had ended with hallucinated" in shown
     assert "by seed" in shown
+
+
+def test_a_run_that_failed_leads_to_the_verdict_of_an_earlier_one(
+    app: OpenApp, run_id: str, home: Path
+) -> None:
+    failed = "f" * 32
+    with open_store(home) as store, store.writing():
+        first = store.runs.get(run_id, time.time(), 60.0)
+        assert first
+        case = store.cases.get(first.case_id)
+        assert case
+        now = time.time()
+        store.runs.add(replace(first, id=failed, status="queued", label=None), "nobody", now)
+        ending = RunFailed(now, "debating", "The service did not answer.")
+        store.runs.append(failed, "nobody", [RunStarted(now, case, first.plan, ()), ending])
+    links = app("pages/check/run.py", run=failed).get("page_link")
+    labels = {link.proto.label: link.proto.query_string for link in links}
+    (query_string,) = (q for label, q in labels.items() if label.startswith("Its run of"))
+    assert run_id in query_string

@@ -28,12 +28,12 @@ def test_agreement_is_counted_once_and_again_after_the_next_answer(
         say(store, run_id, "Mira", "supported", 1.0)
         say(store, run_id, "Karl", "hallucinated", 2.0)
     at = site.open("pages/review/agreement.py").run()
-    assert list(at.dataframe[1].value["Same answer"]) == ["0 of 1"]
+    assert list(at.dataframe[1].value["Labels differ"]) == ["1 of 1"]
     assert again.call_count == 1, "nothing has changed: nothing is counted again"
     with open_store(site.home) as store:
         say(store, run_id, "Mira", "hallucinated", 3.0)
     at.run()
-    assert list(at.dataframe[1].value["Same answer"]) == ["1 of 1"]
+    assert list(at.dataframe[1].value["Labels differ"]) == ["0 of 1"]
     assert again.call_count == 2
 
 

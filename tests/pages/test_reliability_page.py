@@ -15,7 +15,7 @@ from core.learning.agent_answers import load_decided_runs
 from core.learning.answer_weights import has_policy_package
 from core.learning.debate_worth import DebateWorth, WorthStep
 from core.learning.learned_consensus import CONSENSUS_RECORD_KIND, activate_weights, learn_weights
-from core.learning.reliability import compute_posterior
+from core.learning.track_record import WilsonShare
 from core.review.people import ensure_project
 from core.schema.records import Member
 from core.store import open_store
@@ -52,7 +52,7 @@ def test_few_answers_are_shown_and_said_to_be_few(site: Site) -> None:
     assert all("too few" in words for words in table["Right"])
     assert list(table["Cases"]) == list(table["Left unclear"] + table["Decided"])
     assert not at.get("plotly_chart"), "six cases make no chart"
-    assert "fewer than 10 decided cases are not drawn: " in told(at)
+    assert "4 of 4 decided fewer than 30 cases and are not drawn" in told(at)
     assert "Weights can be learned after 34 more decided cases" in told(at)
     assert "Too few cases to say" in told(at)
 
@@ -61,7 +61,7 @@ def test_a_single_case_is_not_told_in_the_plural(site: Site) -> None:
     with open_store(site.home) as store:
         tell(store, runs(1))
     said = told(site.open(PAGE))
-    assert "1 case that people decided, 1 run over them." in said
+    assert "1 case that people decided, each text once, and 1 run over them." in said
     assert "(over 1 run)" in said
 
 
@@ -105,7 +105,7 @@ def test_weights_are_learned_used_and_seen_on_a_run(
 
 
 def test_a_debate_is_laid_beside_all_first_turns_too() -> None:
-    share = compute_posterior(30, 60)
+    share = WilsonShare(30, 60)
     alone = WorthStep("opener", share, 28, 0.14, 0.06, 0.24, 60)
     same = WorthStep("openings", share, 3, -0.02, -0.05, 0.0, 60)
     worse = replace(same, high=-0.01)
@@ -182,7 +182,7 @@ def test_pairs_without_a_figure_are_told_of_instead_of_an_empty_chart(site: Site
     figures = [json.loads(own.proto.spec) for own in at.get("plotly_chart")]
     assert "heatmap" not in [trace["type"] for figure in figures for trace in figure["data"]]
     assert "Which agents complement each other" in [own.value for own in at.subheader]
-    assert "spoke on fewer than 10 of the same cases" in told(at)
+    assert "spoke on fewer than 30 of the same cases" in told(at)
 
 
 def test_weights_of_answers_stand_beside_and_a_missing_extra_is_named(

@@ -223,9 +223,17 @@ def test_a_rich_card_shows_calibration_and_losses(site: Site, project_id: str) -
     add_version(site.home, "v2", RICH | {"holdout": held}, 2.0)
     thin = site.open(PAGE)
     assert len(thin.get("plotly_chart")) == 3
-    assert "no level has 10 held-out verdicts" in told(thin)
+    assert "no level has 30 held-out verdicts" in told(thin)
     assert "it may be chance" in told(at)
     assert "this one is beyond that" in told(at)
+    assert "need both" not in told(at)
+    one_label = AFTER | {"balanced_accuracy": None}
+    held = CARD["holdout"] | {"before": one_label, "after": one_label}
+    add_version(site.home, "v3", CARD | {"holdout": held}, 3.0)
+    alone = site.open(PAGE)
+    assert "have one label: balanced accuracy and AUROC need both" in told(alone)
+    table = next(t.value for t in alone.dataframe if "Always hallucinated" in t.value)
+    assert "Balanced accuracy" not in list(table[""])
 
 
 def test_any_two_versions_have_an_address(site: Site, project_id: str) -> None:

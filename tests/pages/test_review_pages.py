@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from components.app import state
-from components.review.correction_draft import make_suggestions
+from components.review.correction_draft import load_case_sources, make_suggestions
 from components.review.review_queue import clean_categories
+from components.widgets import annotation_editors
 from components.widgets.annotation_editors import SpanEditorState, SpanMark
+from components.widgets.wording import LABEL_WORDS
 from core.pipeline.jobs import JobRunner
 from core.pipeline.single_check import CaseDraft, store_case
 from core.review.adjudication import record_correction, record_gold
@@ -26,7 +32,7 @@ from core.store import Store, open_store
 from core.store.review_queue import QueueRules
 from core.store.sqlite import to_plain
 from tests.fakes import FakeEmbedder
-from tests.pages.conftest import RUN, OpenApp, query
+from tests.pages.conftest import CATS, RUN, WRONG, OpenApp, checked, query, stored_case
 from tests.pages.driving import Site, case_of, keys, press, project_of, put, run_of, told
 
 
@@ -153,8 +159,8 @@ def test_agreement_knows_agents_of_a_run_that_was_judged_outside_the_queue(
         say(store, run_id, "Mira", "hallucinated", 1.0)
     at = site.open("pages/review/agreement.py")
     agents = [table.value for table in at.dataframe if "Agent" in table.value]
-    told = dict(zip(agents[0]["Agent"], agents[0]["Same answer"], strict=True))
-    assert told["Entailment reader"] == "1 of 1"
+    told = dict(zip(agents[0]["Agent"], agents[0]["Labels differ"], strict=True))
+    assert told["Entailment reader"] == "0 of 1"
 
 
 def test_agreement_does_not_count_verdicts_that_nobody_answered(site: Site, run_id: str) -> None:
@@ -179,18 +185,21 @@ def test_agreement_counts_each_persons_newest_answer(site: Site, run_id: str) ->
             for person in ("Mira", "Karl", "Ida"):
                 store.queue.end(run_of(store, run_id).case_id, person, "submitted", 6.0)
     at = site.open("pages/review/agreement.py")
-    together, pairs, machine, confusion, agents = (table.value for table in at.dataframe)
-    told = dict(zip(agents["Agent"], agents["Same answer"], strict=True))
-    assert told["Entailment reader"] == told["Built-in judge"] == "2 of 3"
-    assert told["Overlap reader"] == "1 of 3"
+    together, pairs, machine, confusion, agents, items = (table.value for table in at.dataframe)
+    told = dict(zip(agents["Agent"], agents["Labels differ"], strict=True))
+    assert told["Entailment reader"] == told["Built-in judge"] == "1 of 3"
+    assert told["Overlap reader"] == "2 of 3"
+    assert dict(zip(agents["Agent"], agents["Left unclear"], strict=True))["Overlap reader"] == 0
+    assert list(items["They differ in"]) == ["label"]
     assert list(together["Items"]) == [1, 1, 1, 1]
     assert together["Agreement"][0] == "0.33 (0.33 to 0.33), too few to say"
-    told = dict(zip(pairs["People"], pairs["Same answer"], strict=True))
-    assert told == {"Ida · Karl": "0 of 1", "Ida · Mira": "0 of 1", "Karl · Mira": "1 of 1"}
+    told = dict(zip(pairs["People"], pairs["Labels differ"], strict=True))
+    assert told == {"Ida · Karl": "1 of 1", "Ida · Mira": "1 of 1", "Karl · Mira": "0 of 1"}
+    assert set(pairs["Only marks differ"]) == {"0 of 0", "0 of 1"}
     marks = dict(zip(pairs["People"], pairs["F1 of marked characters"], strict=True))
     assert marks["Karl · Mira"].startswith("1.00")
     assert marks["Ida · Karl"].startswith("0.00")
-    assert dict(zip(machine["Person"], machine["Same answer"], strict=True))["Ida"] == "0 of 1"
+    assert dict(zip(machine["Person"], machine["Labels differ"], strict=True))["Ida"] == "1 of 1"
     assert any("1 of 3 answers" in item.value for item in at.markdown)
     row = list(confusion["The machine said"]).index("Hallucinated")
     assert (confusion["People: hallucinated"][row], confusion["People: supported"][row]) == (2, 1)
@@ -214,7 +223,7 @@ def test_a_long_queue_is_put_in_order_while_people_work(
                 case = store_case(store, project, CaseDraft(text, id=f"case-{n}"), "Mira", 1.0 + n)
                 store.queue.add(build_imported_item(case, 1.0 + n, "hallucinated", 0.5 + n / 100))
     site.open("pages/review/pending.py")
-    assert state.get_reordering().wait(60)
+    assert state.get_queue_ranker().wait(60)
     listed = site.open("pages/review/pending.py").dataframe[0].value
     assert list(listed["Claim"][:3]) == ["Cats sleep by day.", "Bees make honey.", texts[0]]
     assert listed["Why"][1] == "unsure (70% likely hallucinated), unlike any answered"
@@ -247,11 +256,52 @@ def test_who_has_no_item_left_is_told_what_to_do_instead(site: Site, run_id: str
         assert "Nothing else is waiting for you" in told(at)
         for words in (
             "Look again at the 1 item you skipped", "Adjudicate 1 case", "Learn from the answers",
+            "See how far people agree", "Import cases", "Ask more people about each item",
             "Check something new",
         ):  # fmt: skip
             assert words in told(at)
     listed = site.open("pages/review/pending.py", show="I skipped").dataframe[0].value
     assert len(listed) == 1
+
+
+def test_a_case_in_dispute_is_counted_nowhere_and_reached_from_every_page_that_counts(
+    site: Site, run_id: str
+) -> None:
+    case_id = queued(site.home, run_id).case_id
+    differed(site.home, run_id)
+    pages = ("learn/retrain", "learn/calibration", "learn/reliability", "learn/spans")
+    for page in (*pages, "setup/exchange"):
+        shown = told(site.open(f"pages/{page}.py"))
+        assert "what most people say once one person has answered" in shown, page
+        assert "1 case in dispute" in shown, page
+    at = site.open("pages/review/adjudicate.py", show="disputed")
+    assert at.segmented_control(key="settling.view").value == "disputed"
+    assert at.dataframe[0].value["They differ in"].to_list() == [
+        "label: 1 hallucinated, 1 supported"
+    ]
+    assert "2 people disagree" in markup(site.open("pages/check/history.py"))
+    with open_store(site.home) as store:
+        say(store, run_id, "Lea", "supported", 5.0)
+    assert "in dispute" not in told(site.open("pages/learn/retrain.py"))
+    assert "2 people say supported" in markup(site.open("pages/check/history.py"))
+    at = site.open("pages/setup/project.py")
+    project_id = project_with(site.home, case_id)
+    put(at, f"project.{project_id}.truth", "unanimity")
+    press(at, f"project.{project_id}.save")
+    shown = told(site.open("pages/learn/retrain.py"))
+    assert "what all people say once one person has answered" in shown
+    assert "1 case in dispute" in shown
+
+
+def project_with(home: Path, case_id: str) -> str:
+    with open_store(home) as store:
+        (case,) = store.cases.several([case_id])
+    return case.project_id
+
+
+def markup(at: AppTest) -> str:
+    """All that stands on the page as markup."""
+    return " ".join(str(html.proto.body) for html in at.get("html"))
 
 
 def test_answering_again_begins_with_the_answer_that_stands(site: Site, run_id: str) -> None:
@@ -280,7 +330,116 @@ def test_undo_opens_the_form_with_suggestions_as_they_were_left(site: Site, run_
     assert form.holds("reason") == "So."
     marks = form.at.session_state[f"{form.key}.marked"]
     assert marks is None or {mark.status for mark in marks.marks} == {"suggested"}
-    assert "Saving accepts the suggestions that are still open" in told(form.at)
+    form.do("save")
+    with open_store(site.home) as store:
+        assert [span.text for span in store.corrections.of_case(case_id)[-1].spans] == ["left"]
+
+
+@pytest.fixture
+def browser(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What the browser is given of the words; an edit in the session counts as just sent."""
+    given: list[dict[str, Any]] = []
+
+    def mount(
+        *, key: str, data: dict[str, Any], on_edit_change: Callable[[], None], **_: Any
+    ) -> None:
+        given.append(data)
+        if st.session_state.get(key):
+            on_edit_change()  # which AppTest never does
+
+    monkeypatch.setattr(annotation_editors, "get_component", lambda name: mount)
+    return given
+
+
+def test_words_label_and_save_are_one_message_of_the_browser(
+    site: Site, run_id: str, browser: list[dict[str, Any]]
+) -> None:
+    case_id = queued(site.home, run_id).case_id
+    with open_store(site.home) as store, store.writing():
+        project = ensure_project(store, "Mira", 1.0)
+        store.projects.save(replace(project, is_blind=True))
+    form = label_page(site.open, case_id)
+    assert "0 of 1" in told(form.at)
+    assert form.at.session_state[f"{form.key}.began"] > 0, "the clock runs from the first second"
+    mark = {"id": "a", "start": 23, "end": 27, "category": "contradicted"}
+    assert [label["id"] for label in browser[-1]["labels"]] == list(LABEL_WORDS)
+    assert browser[-1]["likely"] is None, "each of its words is in the source"
+    edit = {"revision": 1, "marks": [mark], "none": False, "did": "save", "label": "hallucinated"}
+    form.at.session_state[f"{form.key}.editor"] = {"edit": edit}
+    form.at.run()
+    form.at.run()  # a browser's edit comes before the page is drawn
+    with open_store(site.home) as store:
+        (saved,) = store.corrections.of_case(case_id)
+    assert (saved.label, [span.text for span in saved.spans]) == ("hallucinated", ["left"])
+    assert "Nothing else is waiting for you" in told(form.at)
+
+
+def test_a_save_without_an_answer_says_so(site: Site, run_id: str) -> None:
+    form = label_page(site.open, queued(site.home, run_id).case_id).do("save")
+    assert "found none; choose one first" in form.at.error[0].value
+
+
+def test_a_verdict_is_overturned_by_a_usual_reason(site: Site, run_id: str) -> None:
+    form = run_page(site.open, run_id).do("choose.supported", "save")
+    assert "takes a reason" in form.at.error[0].value
+    form.do("usual.7", "save")
+    with open_store(site.home) as store:
+        (saved,) = store.corrections.of_run(run_id)
+    assert (saved.label, saved.reason) == ("supported", "The sources say so.")
+
+
+def test_marked_words_are_the_reason_that_overturns_a_verdict(site: Site, home: Path) -> None:
+    right = checked(home, "Female cats tend to be right pawed.", ("cats.txt", CATS))
+    form = run_page(site.open, right).do("choose.hallucinated")
+    own = SpanEditorState(2, (SpanMark("a", 0, 6, "wrong_entity"),))
+    form.at.session_state[f"{form.key}.marked"] = own
+    form.do("save")
+    with open_store(site.home) as store:
+        (saved,) = store.corrections.of_run(right)
+    assert saved.machine_label == "supported"
+    assert saved.reason == "Wrong words: “Female” (wrong entity)"
+
+
+def imported(home: Path) -> str:
+    """An item with a document that nobody has read or checked; its case's id."""
+    case = stored_case(home, WRONG, ("cats.txt", CATS))
+    with open_store(home) as store, store.writing():
+        store.queue.add(build_imported_item(case, 1.0, None, None))
+    return case.id
+
+
+def test_an_unread_document_is_read_when_its_item_is_opened(site: Site) -> None:
+    case_id = imported(site.home)
+    form = label_page(site.open, case_id)
+    with open_store(site.home) as store:
+        case = store.cases.get(case_id)
+        assert case is not None
+        (source_id,) = case.documents
+    assert "cats.txt" in told(form.at), "a line says that it is being read"
+    for _ in range(200):
+        with open_store(site.home) as store:
+            if store.readings.get(source_id, "") is not None:
+                break
+        time.sleep(0.1)
+    form.at.run()
+    assert "cats.txt" not in told(form.at)
+    (pane,) = [load_case_sources(case)]
+    assert [source.text for source in pane] == [CATS]
+
+
+def test_all_items_that_nobody_checked_are_checked_in_one_batch(site: Site) -> None:
+    case_id = imported(site.home)
+    at = site.open("pages/review/pending.py")
+    assert at.button(key="review.unchecked").label == "Check it"
+    press(at, "review.unchecked")
+    with open_store(site.home) as store:
+        (batch,) = store.batches.all(ensure_project(store, "Mira", 1.0).id)
+        (row,) = store.batches.rows(batch.id)
+    assert (row.case_id, row.sources) == (case_id, ("cats.txt",))
+    assert row.run_id is not None
+    assert state.get_jobs().wait(row.run_id, 60)
+    assert "review.unchecked" not in keys(site.open("pages/review/pending.py"))
+    assert item_of(site.home, case_id).run_id == row.run_id
 
 
 def test_a_blind_project_shows_nobody_elses_answer(site: Site, run_id: str) -> None:
@@ -339,7 +498,6 @@ def test_a_submitted_item_keeps_its_lines_and_cannot_be_skipped_away(
 ) -> None:
     run = queued(site.home, run_id)
     form = label_page(site.open, run.case_id)
-    assert any('class="cp-text' in item.proto.body for item in form.at.get("html"))
     assert form.at.button(key="review.skipped").label == "Skip"
     form.do("choose.hallucinated")
     with open_store(site.home) as store:  # what the machine marked
@@ -367,7 +525,7 @@ def test_a_lead_settles_what_people_differ_about(site: Site, run_id: str) -> Non
         for person in ("Karl", "Ida"):
             store.queue.end(case_id, person, "submitted", 5.0)
     (table,) = site.open("pages/review/adjudicate.py").dataframe
-    assert list(table.value["Differences"]) == ["label: 1 hallucinated, 1 supported"]
+    assert list(table.value["They differ in"]) == ["label: 1 hallucinated, 1 supported"]
     assert list(table.value["People"]) == ["Ida: ✓, Karl: ✗"]
     form = settle_page(site.open, case_id)
     assert all(f"**{who}**" in told(form.at) for who in ("Ida", "Karl", "the machine"))

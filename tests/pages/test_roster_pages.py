@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from streamlit.proto.TextInput_pb2 import TextInput
 from streamlit.testing.v1 import AppTest
 
 from core.agents.roster_files import read_roster, write_roster
@@ -128,6 +129,8 @@ def test_keys_are_shown_by_name_with_where_they_are(
     for row in ("AWS_ACCESS_KEY_ID", "missing", "✓ environment", "ceda-mistral"):
         assert row in shown
     assert at.text_input(key="settings.key.AWS_ACCESS_KEY_ID").value == ""
+    assert at.text_input(key="settings.key.AWS_ACCESS_KEY_ID").proto.type == TextInput.PASSWORD
+    assert at.text_input(key="settings.key.AWS_REGION_NAME").proto.type == TextInput.DEFAULT
     assert not [f for f in at.text_input if f.key == "settings.key.AWS_SECRET_ACCESS_KEY"]
     assert SECRET not in everything(at)
 

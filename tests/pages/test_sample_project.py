@@ -16,7 +16,7 @@ from core.pipeline import sample_project
 from core.runtime.config import SAMPLE_FOLDER
 from core.store import open_store
 from tests.pages.conftest import ROOT, RUN, TIMEOUT, WRONG, OpenApp, drawn, query, said
-from tests.pages.driving import press
+from tests.pages.driving import keys, press
 
 PAGES = (
     "pages/review/pending.py",
@@ -70,7 +70,7 @@ def test_the_whole_sample_can_be_learned_from(home: Path) -> None:
     assert builder.answered == 40
     with open_store(folder) as store:
         (project,) = store.projects.all()
-        answers = store.corrections.newest_by_case()
+        answers = {one.case_id: one for one in store.corrections.newest_by_person(project.id)}
         assert len(answers) == 40
         assert {answer.label for answer in answers.values()} >= {"supported", "hallucinated"}
         assert all(answer.author in sample_project.REVIEWERS for answer in answers.values())
@@ -140,6 +140,8 @@ def test_the_tour_leads_through_five_pages_and_leaves_everything_as_it_was(
     at.text_area(key="new.response").set_value(WRONG).run()
     before = counts(home)
     press(at, "tour.begin")
+    assert "tour.next" in keys(at)
+    assert not [key for key in keys(at) if key.startswith("new.example.")], "the page fits a screen"
     assert "1 of 5" in bar(at)
     assert "512 m" in str(at.text_area(key="new.response").value)
     assert at.multiselect(key="new.library").value

@@ -44,7 +44,7 @@ def project_id(home: Path) -> str:
 def test_the_library_reads_lists_and_deletes(site: Site, project_id: str) -> None:
     at = site.open("pages/setup/library.py")
     at.file_uploader(key="library.upload").set_value([("b.txt", b"Dogs bark.", "text/plain")]).run()
-    state.get_prereading().submit(
+    state.get_background_reader().submit(
         next(e.id for e in entries(site.home, project_id) if e.name == "a.txt"), "a.txt"
     )
     until_read(site.home, project_id)

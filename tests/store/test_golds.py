@@ -66,10 +66,9 @@ def test_what_comes_in_later_does_not_overrule_what_was_settled(store: Store) ->
     (found,) = load_decided_cases(store, [CASE], "Mira", is_same=True)
     assert (found.gold, found.label) == (settled, "supported")
     assert list_versions(store, CASE, RunState())[-1].label == "supported"
-    assert build_row(store, CASE).answer == settled
-    assert [one.label for one in convert_labels_to_suggestions(build_row(store, CASE), "bot")] == [
-        "supported"
-    ]
+    row = build_row(store, CASE, Project(PROJECT, "Ours", 1.0))
+    assert row.truth.records == (settled,)
+    assert [one.label for one in convert_labels_to_suggestions(row, "bot")] == ["supported"]
 
 
 def test_a_gold_is_corrected_with_a_reason_and_with_words_that_stand_there(store: Store) -> None:

@@ -36,7 +36,7 @@ def test_a_released_database_opens_whole(released: Path, home: Path) -> None:
         assert total == 1
         run = rows[0].run
         assert (run.status, run.label) == ("finished", "hallucinated")
-        assert rows[0].corrected_label == "hallucinated"
+        assert rows[0].truth.label == "hallucinated"
         kinds = [event.kind for _, event in store.runs.events(run.id)]
         assert (kinds[0], kinds[-1]) == ("run_started", "run_finished")
         (correction,) = store.corrections.of_run(run.id)

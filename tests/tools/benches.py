@@ -19,17 +19,17 @@ Given = TypeVar("Given", bound=msgspec.Struct)
 
 @dataclass
 class ScriptedAsker:
-    """Replies in order, each read in the shape that is asked for; keeps what was asked."""
+    """Replies in order, each read in the kind that is asked for; keeps what was asked."""
 
     replies: list[Mapping[str, object] | ReviewError]
     asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
 
-    def __call__(self, prompt: str, fields: Mapping[str, str], shape: type[Given]) -> Given:
+    def __call__(self, prompt: str, fields: Mapping[str, str], kind: type[Given]) -> Given:
         self.asked.append((prompt, dict(fields)))
         reply = self.replies.pop(0)
         if isinstance(reply, ReviewError):
             raise reply
-        return msgspec.convert(dict(reply), shape)
+        return msgspec.convert(dict(reply), kind)
 
 
 def bench(

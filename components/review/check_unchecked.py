@@ -1,0 +1,78 @@
+"""Check all items of the queue that nobody has checked yet, in one batch."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from components.app import state
+from components.check.new_check import read_plan
+from components.check.roster_choice import (
+    describe_expectation,
+    draw_roster_keys,
+    get_default_protocol,
+    load_library_entries,
+)
+from components.widgets.controls import draw_button, draw_link, show_problem, store_problem
+from components.widgets.wording import escape_markdown
+from core.baseline.wording import format_count
+from core.pipeline.batch_check import start_case_batch
+from core.runtime.errors import InputError
+from core.schema.records import Case, Plan, Project
+from core.store import Store
+
+STARTED = "review.unchecked.started"
+
+
+def draw_unchecked() -> None:
+    """Draw how many items nobody has checked, and the button that checks them."""
+    with state.open_store() as store:
+        project = state.get_project(store)
+        cases = _load_unchecked(store, project)
+    if (batch := st.session_state.get(STARTED)) and not project.is_blind:
+        draw_link("pages/check/table.py", "The checks that you started", "table_rows", batch=batch)
+    show_problem("review.unchecked.problem")
+    if not cases:
+        return
+    with st.expander(
+        f"{format_count(len(cases), 'item')} nobody has checked", icon=":material/gavel:"
+    ):
+        draw_roster_keys([project.roster], "review.unchecked")
+        try:
+            with state.open_store() as store:
+                plan = _read_project_plan(store, project)
+                used = dict.fromkeys(i for case in cases for i in (*case.documents, *case.images))
+                checks = [(case.response, case.question) for case in cases]
+                entries = load_library_entries(store, [*used])
+                st.caption(describe_expectation(store, entries, checks, plan))
+        except InputError as error:
+            st.error(escape_markdown(str(error)), icon=":material/error:")
+            return
+        words = "Check it" if len(cases) == 1 else f"Check these {len(cases):,}"
+        draw_button(words, "review.unchecked", _check, icon="gavel")
+
+
+def _load_unchecked(store: Store, project: Project) -> list[Case]:
+    """Return the cases to check, at most as many as a table may have."""
+    most = store.projects.settings().table_claims
+    cases = (store.cases.get(case_id) for case_id in store.queue.unchecked(project.id, most))
+    return [case for case in cases if case is not None]
+
+
+def _read_project_plan(store: Store, project: Project) -> Plan:
+    protocol = get_default_protocol(store, project)
+    return read_plan(project, store.projects.settings(), protocol, project.roster)
+
+
+def _check() -> None:
+    with store_problem("review.unchecked.problem"), state.open_store() as store:
+        project = state.get_project(store)
+        st.session_state[STARTED] = start_case_batch(
+            store,
+            state.get_jobs(),
+            project,
+            _load_unchecked(store, project),
+            author=state.get_person(store),
+            name="Items for review",
+            plan=_read_project_plan(store, project),
+            typed=state.get_typed_keys(),
+        )
