@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from core.review.adjudication import (
+    AnswerDifference,
     AnswerVersion,
     build_answer_version,
+    find_difference,
     find_majority_label,
+    list_visible_comments,
     merge_answers,
     rate_difference,
     record_correction,
@@ -15,8 +18,16 @@ from core.review.adjudication import (
     reopen_case,
     request_new_answers,
 )
-from core.schema.records import Project, Span
-from core.schema.reviews import Correction, GoldAnswer, QueueItem, StatementLabel
+from core.review.work_time import PAUSE_SECONDS, measure_work_times
+from core.schema.records import Member, Project, Span
+from core.schema.reviews import (
+    Assignment,
+    Correction,
+    GoldAnswer,
+    QueueEvent,
+    QueueItem,
+    StatementLabel,
+)
 from core.store import open_store
 from core.store.review_queue import QueueRules
 from tests.fakes import make_case
@@ -83,6 +94,67 @@ def test_people_differ_in_labels_or_in_marks_or_not() -> None:
     )
     assert rate_difference([right, wrong]) == 1
     assert rate_difference([right, right]) == rate_difference([right, other]) == 0
+
+
+def test_in_what_people_differ_is_named() -> None:
+    one, contradicted = (
+        said("A", "hallucinated", LENGTH),
+        said("B", "hallucinated", replace(LENGTH, category="contradicted")),
+    )
+    assert find_difference([]) == AnswerDifference()
+    assert find_difference([one, replace(one, author="B")]).kind == "nothing"
+    only_kinds = find_difference([one, contradicted])
+    assert (only_kinds.kind, only_kinds.kinds) == ("kinds", (("contradicted", "number_or_date"),))
+    other_marks = find_difference([one, contradicted, said("C", "hallucinated", LENGTH, YEAR)])
+    assert (other_marks.kind, other_marks.kinds) == ("marks", only_kinds.kinds)
+    split = [replace(one, statements=(StatementLabel(0, 29, label),))
+             for label in ("supported", "hallucinated")]  # fmt: skip
+    assert find_difference(split).kind == "marks"
+    labels = find_difference([one, said("B", "supported"), said("C", "supported")])
+    assert (labels.kind, labels.has_other_marks) == ("labels", False)
+    assert labels.labels == (("supported", 2), ("hallucinated", 1))
+    assert labels.has_majority
+    tie = find_difference([one, said("B", "supported")])
+    assert not tie.has_majority
+    assert not find_difference([one]).has_majority, "one person is no majority"
+
+
+def test_comments_of_others_are_shown_blind_only_after_answering() -> None:
+    case = replace(make_case(RESPONSE), id="case", project_id=PROJECT)
+    with open_store(None) as store, store.writing():
+        store.projects.save(Project(PROJECT, "House", 1.0, is_blind=True))
+        store.cases.add(case, ())
+        for person, role in (("A", "annotator"), ("B", "annotator"), ("L", "lead")):
+            store.projects.set_member(Member(PROJECT, person, role, 1.0))  # type: ignore[arg-type]
+        for person, words in (("A", "which bridge?"), ("B", "the old one")):
+            store.handlings.add(QueueEvent("case", person, 1.0, "commented", words))
+        store.handlings.add(QueueEvent("case", "B", 2.0, "flagged", "two readings"))
+
+        def seen(person: str, *, is_settling: bool = False) -> list[str]:
+            shown = list_visible_comments(store, case, person, is_settling=is_settling)
+            return [comment.person for comment in shown]
+
+        assert (seen("A"), seen("B"), seen("L")) == (["A"], ["B"], [])
+        assert seen("L", is_settling=True) == ["A", "B"]
+        assert seen("A", is_settling=True) == ["A"], "only leads settle"
+        record_correction(store, said("A", "hallucinated", LENGTH), case)
+        assert (seen("A"), seen("B")) == (["A", "B"], ["B"])
+        project = store.projects.get(PROJECT)
+        assert project is not None
+        store.projects.save(replace(project, is_blind=False))
+        assert seen("B") == ["A", "B"]
+
+
+def test_pauses_are_no_work() -> None:
+    def taken(person: str, seconds: float) -> Assignment:
+        return Assignment("case", person, "submitted", "", 100.0, 0.0, 100.0 + seconds)
+
+    ida, karl = measure_work_times(
+        [taken("Karl", 0.0), *(taken("Ida", s) for s in (20.0, 30.0, 70.0, PAUSE_SECONDS + 1))]
+    )
+    assert (ida.person, ida.submitted, ida.median_seconds) == ("Ida", 4, 30.0)
+    assert ida.items_per_hour == 90.0
+    assert (karl.submitted, karl.median_seconds, karl.items_per_hour) == (1, None, None)
 
 
 def test_the_queue_knows_at_once_whether_people_differ_and_what_is_settled() -> None:

@@ -13,6 +13,8 @@ from components.app import state
 from components.app.frame import draw_page_title, draw_shortcut_list
 from components.check.history import draw_earlier_decisions
 from components.measure.calibration import load_past_verdicts
+from components.review.answer_versions import draw_difference, draw_versions, list_versions
+from components.review.comments import draw_comments
 from components.review.correction import (
     ITEM_OVER,
     draw_answers,
@@ -24,7 +26,6 @@ from components.review.correction import (
 from components.review.correction_draft import (
     CorrectionTarget,
     draw_right_answer,
-    fill_from_correction,
     format_correction_markdown,
     make_form_key,
     make_mark_id,
@@ -39,6 +40,7 @@ from components.review.review_queue import (
     SETTLE_PAGE,
     build_queue_rules,
     format_item_reason,
+    narrow_view,
     open_next_item,
 )
 from components.review.source_pane import draw_source_pane, list_verdict_quotes
@@ -48,9 +50,8 @@ from components.run.run_view import load_classifier_card, load_run
 from components.run.verdict import draw_verdict
 from components.widgets.annotation_editors import SpanEditorState
 from components.widgets.controls import draw_button, draw_link, show_problem, store_problem
-from components.widgets.html import HtmlMark, draw_html, render_marked_text, strip_verdict_line
+from components.widgets.html import draw_html, render_marked_text
 from components.widgets.wording import (
-    LABEL_SIGNS,
     LABEL_WORDS,
     clip_text,
     escape_markdown,
@@ -59,7 +60,6 @@ from components.widgets.wording import (
 )
 from core.review.adjudication import (
     AnswerVersion,
-    build_answer_version,
     find_majority_label,
     merge_answers,
     record_gold,
@@ -79,7 +79,7 @@ from core.schema.reviews import (
 )
 from core.schema.run_state import RunState
 from core.store import Store
-from core.store.review_queue import NO_ITEM_FILTER
+from core.store.review_queue import NO_ITEM_FILTER, ItemFilter
 
 HANDLING_WORDS: dict[str, str] = {
     "skipped": "skipped it",
@@ -110,18 +110,18 @@ ADJUDICATION_KEYS: dict[str, str] = {
 
 HistoryEntry = Correction | GoldAnswer | QueueEvent
 RENEW_SECONDS = 60.0
-VERSIONS_PER_ROW = 4
-FIRST_VERSION_KEY, LAST_VERSION_KEY = 4, 9  # Alt+1 to Alt+3 choose the label
+FLAG_FIELD = "review.{}.flag"  # by case
+MAX_REASON_CHARS = 300  # of why an item is flagged
 MAX_WAITING_CASES = 500  # waiting cases searched for the next one
 ADJUDICATION_PAGE = "pages/review/adjudicate.py"
 
 
 def _list_history(store: Store, case_id: str, only: str = "") -> list[HistoryEntry]:
-    """Return the case's entries by time; those of the person `only`, if given."""
+    """Return the case's entries by time, without comments; those of the person `only`, if given."""
     entries: list[HistoryEntry] = [
         *store.corrections.history(case_id),
         *store.golds.of_case(case_id),
-        *store.handlings.of_case(case_id),
+        *(each for each in store.handlings.of_case(case_id) if each.did != "commented"),
     ]
     shown = [entry for entry in entries if not only or _get_author(entry) == only]
     return sorted(shown, key=lambda entry: entry.at)
@@ -340,6 +340,7 @@ def _draw_others(
     if not is_blind:
         draw_right_answer(golds)
     draw_answers(own, mine.person, target.id)
+    draw_comments(target.case)
     _draw_history(entries)
     if is_lead:
         draw_link(SETTLE_PAGE, "Adjudicate it", "gavel", case=target.case.id)
@@ -371,16 +372,29 @@ def _draw_ways_out(mine: Assignment) -> None:
         ):
             key = f"review.{became}"
             draw_button(words, key, _pass_on, mine.case_id, became, icon=icon, shortcut=keys)
+        _draw_reasoned_flag(mine.case_id)
     draw_shortcut_list(REVIEW_KEYS, "review.keys", mine.case_id)
 
 
+def _draw_reasoned_flag(case_id: str) -> None:
+    with st.popover("Flag with a reason", icon=":material/flag:"):
+        st.text_input(
+            "Why a lead should look at it",
+            key=FLAG_FIELD.format(case_id),
+            max_chars=MAX_REASON_CHARS,
+        )
+        draw_button("Flag it", "review.flagged.why", _pass_on, case_id, "flagged", icon="flag")
+
+
 def _pass_on(case_id: str, became: Literal["skipped", "flagged"]) -> None:
+    typed = str(st.session_state.get(FLAG_FIELD.format(case_id)) or "")
+    reason = typed.strip() if became == "flagged" else ""
     with store_problem("review.problem"):
         with state.open_store() as store, store.writing():
             project, person, now = state.get_project(store), state.get_person(store), time.time()
             store.projects.require(project.id, person, "annotator", "review")
             store.queue.end(case_id, person, became, now)
-            store.handlings.add(QueueEvent(case_id, person, now, became))
+            store.handlings.add(QueueEvent(case_id, person, now, became, reason))
         st.session_state["review.last"] = {"case": case_id, "did": became}
         st.session_state[ITEM_OVER] = True
 
@@ -390,72 +404,6 @@ def _finish_item(store: Store, correction: Correction) -> None:
     store.queue.end(correction.case_id, correction.author, "submitted", correction.at)
     st.session_state["review.last"] = {"case": correction.case_id, "correction": correction.id}
     st.session_state[ITEM_OVER] = True
-
-
-def list_versions(store: Store, case: Case, progress: RunState) -> list[AnswerVersion]:
-    """Return people's newest answers, the machine's, outside agents' and the right one so far."""
-    versions = [build_answer_version(c) for c in store.corrections.newest_of_case(case.id)]
-    if progress.verdict is not None:
-        why = strip_verdict_line(progress.verdict.rationale)
-        versions.append(AnswerVersion("the machine", progress.verdict.label, progress.spans, why))
-    for suggestion in store.golds.suggestions(case.id):
-        versions.append(AnswerVersion(suggestion.agent, suggestion.label, suggestion.spans))
-    if (last := store.golds.that_counts(case.id)) is not None:
-        who = f"right answer so far ({last.origin}, {last.author})"
-        versions.append(
-            AnswerVersion(
-                who, last.label, last.spans, last.reason, last.corrected_answer, is_right=True
-            )
-        )
-    return versions
-
-
-def _draw_versions(target: CorrectionTarget, versions: Sequence[AnswerVersion]) -> None:
-    for first in range(0, len(versions), VERSIONS_PER_ROW):
-        row = versions[first : first + VERSIONS_PER_ROW]
-        columns = st.columns(VERSIONS_PER_ROW if first else len(row))
-        for place, (column, version) in enumerate(zip(columns, row, strict=False), start=first):
-            with column, st.container(border=True):
-                _draw_version(target, version, place)
-
-
-def _draw_version(target: CorrectionTarget, version: AnswerVersion, place: int) -> None:
-    label = version.label
-    verdict = f"{LABEL_SIGNS[label]} {LABEL_WORDS[label]}" if label else "marks words only"
-    st.markdown(f"**{escape_markdown(version.who)}**: {verdict}")
-    marks = [HtmlMark(s.start, s.end, title=format_category(s.category)) for s in version.spans]
-    draw_html(render_marked_text(target.case.response, marks))
-    if version.reason:
-        st.caption(escape_markdown(version.reason))
-    if version.corrected_answer:
-        st.caption(f"Right: {escape_markdown(version.corrected_answer)}")
-    number = FIRST_VERSION_KEY + place
-    shortcut = f"Alt+{number}" if number <= LAST_VERSION_KEY else None
-    draw_button(
-        "Use this", f"settle.take.{place}", _use_version, target, version, shortcut=shortcut
-    )
-
-
-def _use_version(target: CorrectionTarget, version: AnswerVersion) -> None:
-    """Put a version into the form, its spans as suggestions; the lead's own reason stays."""
-    key = make_form_key(target.id)
-    reason, answer = (
-        str(st.session_state.get(f"{key}.{name}") or "") for name in ("reason", "answer")
-    )
-    with state.open_store() as store:
-        seen = str(st.session_state.get(f"{key}.newest_seen") or get_newest_entry(store, target))
-    correction = Correction(
-        "",
-        None,
-        target.case.id,
-        version.who,
-        time.time(),
-        version.label or "hallucinated",
-        version.spans,
-        reason,
-        version.corrected_answer or answer,
-    )
-    fill_from_correction(target, correction, seen)
 
 
 def draw_adjudication(case_id: str) -> None:
@@ -474,17 +422,20 @@ def draw_adjudication(case_id: str) -> None:
     progress = loaded[2] if loaded else RunState()
     with state.open_store() as store:
         versions = list_versions(store, case, progress)
+        answers = store.corrections.newest_of_case(case_id)
         entries = _list_history(store, case_id)
-        flags = [each for each in store.handlings.of_case(case_id) if each.did == "flagged"]
+        flaggers = {e.person for e in store.queue.people_of(case_id) if e.state == "flagged"}
+        events = store.handlings.of_case(case_id)
     if case.question:
         st.caption(f"Question: {escape_markdown(case.question)}")
     target = _build_target(case, progress, versions, project)
     _open_form(target, versions)
-    if item.state == "flagged" and flags:
-        st.info(
-            f"Flagged by **{escape_markdown(flags[-1].person)}** on {format_time(flags[-1].at)}."
-        )
-    _draw_versions(target, versions)
+    flags = {e.person: e for e in events if e.did == "flagged" and e.person in flaggers}
+    for flag in flags.values() if item.state == "flagged" else ():
+        why = f": {escape_markdown(flag.words)}" if flag.words else "."
+        st.info(f"Flagged by **{escape_markdown(flag.person)}** on {format_time(flag.at)}{why}")
+    draw_difference(answers)
+    draw_versions(target, versions)
     draw_shortcut_list(ADJUDICATION_KEYS, "settle.keys", case.id)
     with st.container(horizontal=True):
         draw_button(
@@ -498,6 +449,7 @@ def draw_adjudication(case_id: str) -> None:
     with st.expander("Evidence"):
         draw_evidence(progress, f"settle.{case_id}.evidence")
     draw_judgement(target)
+    draw_comments(case, is_settling=True)
     _draw_history(entries)
 
 
@@ -584,14 +536,15 @@ def _draw_last() -> None:
 
 
 def _open_next(after: str) -> None:
-    """Open the next case to adjudicate that was not skipped, else the list."""
+    """Open the next case that the filters leave and that was not skipped, else the list."""
+    filtered: ItemFilter = st.session_state.get("settling.wanted", NO_ITEM_FILTER)
     waiting: list[str] = []
     with state.open_store() as store:
         project = state.get_project(store)
         for name in ("people differ", "flagged"):
             items, _ = store.queue.page(
                 project.id,
-                *ADJUDICATION_VIEWS[name],
+                *narrow_view(ADJUDICATION_VIEWS[name], filtered),
                 limit=MAX_WAITING_CASES,
                 offset=0,
                 now=time.time(),

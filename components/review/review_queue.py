@@ -13,6 +13,13 @@ import streamlit as st
 
 from components.app import state
 from components.app.frame import ask_name
+from components.review.answer_filters import (
+    ANSWER_CHOICES,
+    WORDS_FIELD,
+    draw_answer_filters,
+    format_difference,
+    sync_address,
+)
 from components.review.assignment import draw_assignment, format_assigned
 from components.widgets.controls import draw_choice_table, draw_link, show_problems
 from components.widgets.wording import (
@@ -21,20 +28,21 @@ from components.widgets.wording import (
     clip_text,
     escape_markdown,
     format_count,
+    format_duration,
+    format_label,
     format_protocol,
 )
+from core.review.adjudication import find_difference
 from core.review.people import list_drafts
 from core.review.queue_ranking import fill_queue
+from core.review.work_time import measure_seconds
 from core.runtime.errors import InputError
 from core.schema.records import CATEGORY_WORDS, Project
 from core.schema.reviews import AssignmentState, ItemState, QueueItem, format_category
 from core.store import Store
 from core.store.review_queue import (
     DISPUTED_STATES,
-    LABELS_DIFFER,
-    MARKS_DIFFER,
     NO_ITEM_FILTER,
-    NO_MAJORITY,
     ItemFilter,
     QueueRules,
     build_disputed_filter,
@@ -78,62 +86,67 @@ LIST_STATES: dict[str, tuple[ItemState, ...]] = {
 }
 DISPUTED = "disputed"
 SETTLE_PAGE = "pages/review/adjudicate_case.py"
-ADJUDICATION_VIEWS: dict[str, tuple[ItemFilter, tuple[ItemState, ...]]] = {
+AdjudicationView = tuple[ItemFilter, tuple[ItemState, ...]]
+ADJUDICATION_VIEWS: dict[str, AdjudicationView] = {
     "people differ": (ItemFilter(differ=True), ("open",)),
     "flagged": (NO_ITEM_FILTER, ("flagged",)),
     "people agree": (ItemFilter(given_from=2, differ=False), ("open",)),
     "right answer known": (ItemFilter(has_gold=True), ("open", "flagged")),
     "settled": (NO_ITEM_FILTER, ("adjudicated",)),
 }
-DIFFER_WORDS = {
-    NO_MAJORITY: "labels, no majority",
-    LABELS_DIFFER: "labels",
-    MARKS_DIFFER: "marked words",
-    0: "–",
-}
 
 
 def _draw_filters() -> ItemFilter:
     """Draw the filters and return the chosen one."""
     if st.query_params.pop("filters", "") == NO_FILTERS:
-        for name in ("age", "language", "source", "label", "p", "apart"):
+        for name in (
+            "age",
+            "language",
+            "source",
+            "label",
+            "p",
+            "apart",
+            WORDS_FIELD,
+            *ANSWER_CHOICES,
+        ):
             st.session_state.pop(f"review.{name}", None)
     with state.open_store() as store:
         project = state.get_project(store)
         languages = store.queue_lists.languages(project.id)
         sources = {entry.id: entry.name for entry in store.library.all(project.id)}
-    is_set = st.session_state.get("review.wanted", NO_ITEM_FILTER) != NO_ITEM_FILTER
+    choices: dict[str, dict[str, str]] = {
+        "age": {"": "any age"} | {name: name for name in AGE_LIMITS if name},
+        "language": {"": "any"} | {name: name for name in languages},
+        "source": {"": "any source"} | sources,
+        WORDS_FIELD: {},
+        "show": {name: name for name in LIST_STATES},
+    }
+    if not project.is_blind:  # the others would tell what the machine or people found
+        choices |= {"label": {"": "any"} | LABEL_WORDS, **ANSWER_CHOICES}
+    sync_address("review", choices, show_key="review.states")
+    is_set = any(st.session_state.get(f"review.{name}") for name in choices) or (
+        st.session_state.get("review.wanted", NO_ITEM_FILTER) != NO_ITEM_FILTER
+    )
     kept: dict[str, Any] = {"persist_state": "session"}
     with st.expander("Filters", expanded=is_set, icon=":material/filter_list:"):
         values: list[str] = []
-        for column, (label, key, words) in zip(
-            st.columns(3),
-            (
-                (
-                    "Older than",
-                    "age",
-                    {"": "any age"} | {name: name for name in AGE_LIMITS if name},
-                ),
-                ("Language", "language", {"": "any"} | {name: name for name in languages}),
-                ("Source", "source", {"": "any source"} | sources),
-            ),
-            strict=True,
-        ):
+        titles = {"age": "Older than", "language": "Language", "source": "Source"}
+        for column, (name, title) in zip(st.columns(3), titles.items(), strict=True):
+            words = choices[name]
             chosen = column.selectbox(
-                label, list(words), format_func=words.__getitem__, key=f"review.{key}", **kept
+                title, list(words), format_func=words.__getitem__, key=f"review.{name}", **kept
             )
             values.append(chosen or "")
         age, language, source_id = values
         wanted = ItemFilter(older_than=AGE_LIMITS[age], language=language, source_id=source_id)
+        wanted = draw_answer_filters("review", wanted, shows_answers=not project.is_blind)
         if project.is_blind:
             return wanted
-        # These filters would reveal the machine's verdict in a blind project.
         says, p, apart = st.columns([2, 3, 3])
-        labels = {"": "any"} | LABEL_WORDS
         label = says.selectbox(
             "The machine says",
-            list(labels),
-            format_func=labels.__getitem__,
+            list(choices["label"]),
+            format_func=choices["label"].__getitem__,
             key="review.label",
             **kept,
         )
@@ -177,7 +190,7 @@ def _draw_page(
     if not rows:  # others have answered these items meanwhile
         st.session_state[page] = 1
         st.rerun()
-    widths = {"Claim": 236, "Why": 190, "Checked by": 100}
+    widths = {"Claim": 236, "Why": 190, "Checked by": 100, "They differ in": 260}
     columns = {name: st.column_config.TextColumn(width=width) for name, width in widths.items()}
     chosen = draw_choice_table(rows, f"{key}.{first}", column_config=columns, row_height=ROW_HEIGHT)
     if (pages := -(-total // PAGE_SIZE)) > 1:
@@ -387,10 +400,9 @@ def draw_nothing_left(wanted: ItemFilter) -> None:
 
 def draw_list(wanted: ItemFilter) -> None:
     """Draw the list of waiting, flagged or settled items; a click opens one."""
-    if (linked := st.query_params.pop("show", "")) in LIST_STATES:
-        st.session_state["review.states"] = linked
+    st.session_state.setdefault("review.states", "pending")
     shown = st.segmented_control(
-        "Show", list(LIST_STATES), default="pending", key="review.states", persist_state="session"
+        "Show", list(LIST_STATES), key="review.states", persist_state="session"
     )
     chosen = shown or "pending"
     with state.open_store() as store:
@@ -400,7 +412,7 @@ def draw_list(wanted: ItemFilter) -> None:
     _draw_page(
         narrowed,
         LIST_STATES[chosen],
-        partial(_build_cells, project),
+        partial(_build_own_cells if chosen == "I submitted" else _build_cells, project),
         key=f"review.table.{shown}",
         page="review.page",
         opens=LABEL_PAGE,
@@ -448,6 +460,19 @@ def _build_cells(project: Project, store: Store, item: QueueItem) -> dict[str, A
     return cells
 
 
+def _build_own_cells(project: Project, store: Store, item: QueueItem) -> dict[str, Any]:
+    """Return an item's cells with the person's own answer and the time that they took."""
+    person, cells = state.get_person(store), _build_cells(project, store, item)
+    own = [each for each in store.corrections.of_case(item.case_id) if each.author == person]
+    assignment = store.queue.of(item.case_id, person)
+    seconds = measure_seconds(assignment) if assignment else None
+    mine = {
+        "I said": format_label(own[-1].label if own else None),
+        "My time": "not measured" if seconds is None else format_duration(seconds),
+    }
+    return {"Claim": cells.pop("Claim"), **mine, **cells}
+
+
 def _format_label(item: QueueItem) -> str:
     return f"{LABEL_SIGNS[item.label]} {LABEL_WORDS[item.label]}" if item.label else "–"
 
@@ -457,26 +482,38 @@ def draw_adjudication_list() -> None:
     now = time.time()
     with state.open_store() as store:
         project = state.get_project(store)
-        views = {DISPUTED: (build_disputed_filter(project), DISPUTED_STATES), **ADJUDICATION_VIEWS}
-        counts = {
-            name: store.queue.count(project.id, wanted, states, now)
-            for name, (wanted, states) in views.items()
-        }
-    first = next((name for name in ADJUDICATION_VIEWS if counts[name]), "people differ")
-    linked = st.query_params.get("show", "")
-    chosen = st.segmented_control(
+    all_views: dict[str, AdjudicationView] = {
+        DISPUTED: (build_disputed_filter(project), DISPUTED_STATES),
+        **ADJUDICATION_VIEWS,
+    }
+    sync_address(
+        "settling",
+        {"show": {name: name for name in all_views}, WORDS_FIELD: {}, **ANSWER_CHOICES},
+        show_key="settling.view",
+    )
+    shown = st.container()
+    wanted = draw_answer_filters("settling", NO_ITEM_FILTER, shows_answers=True)
+    st.session_state["settling.wanted"] = wanted
+    views = {name: narrow_view(view, wanted) for name, view in all_views.items()}
+    with state.open_store() as store:
+        counts = {name: store.queue.count(project.id, *view, now) for name, view in views.items()}
+    if not st.session_state.get("settling.view"):
+        first = next((name for name in ADJUDICATION_VIEWS if counts[name]), "people differ")
+        st.session_state["settling.view"] = first
+    name = shown.segmented_control(
         "Show",
         list(views),
         format_func=lambda name: f"{name} ({counts[name]})",
-        default=linked if linked in views else first,
         key="settling.view",
         required=True,
+        persist_state="session",
     )
-    name = str(chosen or "people differ")
-    if not counts[name]:
+    if name is None or not counts[name]:
         st.info(
             "Nothing to adjudicate. A case appears here once two people have answered it, or one "
             "has flagged it."
+            if wanted == NO_ITEM_FILTER
+            else "No case here matches these filters."
         )
         return
     _draw_page(
@@ -488,12 +525,24 @@ def draw_adjudication_list() -> None:
     )
 
 
+def narrow_view(view: AdjudicationView, wanted: ItemFilter) -> AdjudicationView:
+    """Return a view of Adjudicate with the words and cases that its filters choose."""
+    filtered, states = view
+    return replace(filtered, words=wanted.words, case_ids=wanted.case_ids), states
+
+
 def _build_settling_cells(store: Store, item: QueueItem) -> dict[str, Any]:
     case = store.cases.get(item.case_id)
     answers = store.corrections.newest_of_case(item.case_id)
-    return {
+    cells = {
         "Claim": clip_text(case.response if case else "", MAX_CLAIM_CHARS),
         "People": ", ".join(f"{each.author}: {LABEL_SIGNS[each.label]}" for each in answers),
-        "They differ in": DIFFER_WORDS[item.differ],
+        "They differ in": format_difference(find_difference(answers)) or "–",
         "The machine": _format_label(item),
     }
+    if item.state == "flagged":
+        flags = [each for each in store.handlings.of_case(item.case_id) if each.did == "flagged"]
+        cells["Flagged"] = ", ".join(
+            f"{each.person}: {each.words}" if each.words else each.person for each in flags[-1:]
+        )
+    return cells

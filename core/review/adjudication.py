@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from core.documents.segmentation import extract_query_terms, extract_terms
-from core.review.people import find_hidden_cases, list_visible_answers
+from core.review.people import can_see_answers, find_hidden_cases, list_visible_answers
 from core.runtime.errors import NotAllowed
 from core.schema.records import Case, Label, Span
 from core.schema.reviews import Correction, GoldAnswer, QueueEvent
@@ -20,6 +21,7 @@ from core.store.projects import GUEST
 from core.store.review_queue import LABELS_DIFFER, MARKS_DIFFER, NO_MAJORITY, QueueRules
 
 MAX_SIMILAR_CASES = 20  # cases closest by words; most of them are not reviewed
+DifferenceKind = Literal["labels", "marks", "kinds", "nothing"]
 
 
 @dataclass(frozen=True)
@@ -128,11 +130,62 @@ def rate_difference(said: Sequence[Correction]) -> int:
     if len(counts) > 1:
         return LABELS_DIFFER if 2 * max(counts.values()) > len(said) else NO_MAJORITY
     marked_spans = {frozenset((s.start, s.end, s.category) for s in c.spans) for c in said}
+    return MARKS_DIFFER if len(marked_spans) > 1 or _differ_in_statements(said) else 0
+
+
+@dataclass(frozen=True)
+class AnswerDifference:
+    """In what people's newest answers to a case differ.
+
+    `labels` are those given, each with how many gave it, the most frequent first. Marks are
+    compared among answers of the same label: whether they mark different words or label a
+    statement differently, and by words that all of these marked the different kinds given.
+    """
+
+    labels: tuple[tuple[Label, int], ...] = ()
+    has_other_marks: bool = False
+    kinds: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def kind(self) -> DifferenceKind:
+        """Return the gravest difference; `kinds` if only the kinds of the same words differ."""
+        if len(self.labels) > 1:
+            return "labels"
+        if self.has_other_marks:
+            return "marks"
+        return "kinds" if self.kinds else "nothing"
+
+    @property
+    def has_majority(self) -> bool:
+        """True if two people or more answered and more than half of them gave the same label."""
+        total = sum(count for _, count in self.labels)
+        return total > 1 and 2 * self.labels[0][1] > total
+
+
+def find_difference(said: Sequence[Correction]) -> AnswerDifference:
+    """Return in what people's newest answers to a case differ."""
+    by_label: dict[Label, list[Correction]] = {}
+    for correction in said:
+        by_label.setdefault(correction.label, []).append(correction)
+    has_other_marks = False
+    kinds: dict[tuple[str, ...], None] = {}
+    for alike in by_label.values():
+        places = [{(span.start, span.end) for span in one.spans} for one in alike]
+        has_other_marks |= any(own != places[0] for own in places) or _differ_in_statements(alike)
+        for place in sorted(set.intersection(*places)):
+            given = {s.category for one in alike for s in one.spans if (s.start, s.end) == place}
+            if len(given) > 1:
+                kinds[tuple(sorted(given))] = None
+    labels = sorted(by_label, key=lambda label: (-len(by_label[label]), label))
+    counts = tuple((label, len(by_label[label])) for label in labels)
+    return AnswerDifference(counts, has_other_marks, tuple(kinds))
+
+
+def _differ_in_statements(said: Sequence[Correction]) -> bool:
     labels_by_place: dict[tuple[int, int], set[Label]] = {}
     for one in (one for correction in said for one in correction.statements):
         labels_by_place.setdefault((one.start, one.end), set()).add(one.label)
-    is_split = any(len(labels) > 1 for labels in labels_by_place.values())
-    return MARKS_DIFFER if len(marked_spans) > 1 or is_split else 0
+    return any(len(labels) > 1 for labels in labels_by_place.values())
 
 
 def merge_answers(versions: Sequence[AnswerVersion]) -> MergedAnswers:
@@ -210,3 +263,18 @@ def reopen_case(store: Store, case_id: str, person: str, now: float, why: str = 
     store.queue.set_state(case_id, "open")
     store.queue.unflag(case_id, now)
     store.handlings.add(QueueEvent(case_id, person, now, "opened", why))
+
+
+def list_visible_comments(
+    store: Store, case: Case, person: str, *, is_settling: bool = False
+) -> list[QueueEvent]:
+    """Return the comments on a case that the person may be shown, oldest first.
+
+    In a blind project that is their own, and those of others once they have answered the case or
+    where they settle it as a lead.
+    """
+    comments = [each for each in store.handlings.of_case(case.id) if each.did == "commented"]
+    has_answered = any(each.author == person for each in store.corrections.of_case(case.id))
+    if has_answered or can_see_answers(store, case.project_id, person, is_settling=is_settling):
+        return comments
+    return [each for each in comments if each.person == person]

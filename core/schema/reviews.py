@@ -12,7 +12,9 @@ from core.schema.records import CATEGORY_WORDS, BoundingBox, Label, Span, WordSc
 AssignmentState = Literal["claimed", "submitted", "skipped", "flagged"]
 ItemState = Literal["open", "flagged", "adjudicated"]
 EvidenceStance = Literal["supports", "contradicts"]
-QueueEventKind = Literal["skipped", "flagged", "adjudicated", "opened", "imported"]
+QueueEventKind = Literal[
+    "skipped", "flagged", "adjudicated", "opened", "imported", "commented"
+]  # fmt: skip
 LABELS_BY_GRAVITY: tuple[Label, ...] = ("hallucinated", "unclear", "supported")
 GoldOrigin = Literal["imported", "adjudicated", "corrected"]
 
@@ -144,7 +146,7 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class QueueEvent:
-    """A person skipped, flagged, settled or reopened a case; `words` say why."""
+    """A person skipped, flagged, settled or reopened a case; `words` say why, or are a comment."""
 
     case_id: str
     person: str

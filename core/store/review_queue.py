@@ -246,6 +246,14 @@ ANSWER_COUNT_SQL = (
     "(SELECT count(DISTINCT s.author) FROM standing s WHERE s.case_id = items.case_id)"
 )
 HAS_GOLD_SQL = "EXISTS (SELECT 1 FROM golds g WHERE g.case_id = items.case_id) = :has_gold"
+# Words as written, or with small letters for the capitals that SQLite knows.
+HAS_WORDS_SQL = (
+    "EXISTS (SELECT 1 FROM cases c WHERE c.id = items.case_id AND NOT EXISTS "
+    "(SELECT 1 FROM json_each(:words) w "
+    "WHERE instr(c.response || ' ' || c.question, w.value) = 0 "
+    "AND instr(lower(c.response || ' ' || c.question), lower(w.value)) = 0))"
+)
+IS_AMONG_SQL = "items.case_id IN (SELECT value FROM json_each(:case_ids))"
 HAS_ENDED_SQL = (
     "EXISTS (SELECT 1 FROM assignments m WHERE m.case_id = items.case_id "
     "AND m.person = :did_by AND m.state = :did)"
@@ -267,7 +275,8 @@ class ItemFilter:
 
     `given_from` and `given_below` bound how many people have answered; `differ`: whether their
     answers differ, `differ_from`: at least how much. `person_did` is how `person` ended the item;
-    `among` are ids of cases or runs. `has_gold`: whether a right answer is known.
+    `among` are ids of cases or runs. `has_gold`: whether a right answer is known. `words` are a
+    search: all of them stand in response or question. `case_ids` are the cases to choose from.
     """
 
     label: str = ""
@@ -285,11 +294,14 @@ class ItemFilter:
     person_did: AssignmentState | Literal[""] = ""
     among: tuple[str, ...] | None = None
     has_gold: bool | None = None
+    words: str = ""
+    case_ids: tuple[str, ...] | None = None
 
     def clauses(self, now: float) -> tuple[str, dict[str, Any]]:
         """Return an SQL condition that matching items meet, and its values."""
         differ = None if self.differ is None else int(self.differ)
         among = None if self.among is None else json.dumps(self.among)
+        case_ids = None if self.case_ids is None else json.dumps(self.case_ids)
         added = None if self.older_than is None else now - self.older_than
         limits: tuple[tuple[str, str, Any], ...] = (
             ("items.label = :label", "label", self.label or None),
@@ -307,6 +319,8 @@ class ItemFilter:
             (AMONG_IDS_SQL, "among", among),
             ("items.differ >= :differ_from", "differ_from", self.differ_from or None),
             (HAS_GOLD_SQL, "has_gold", None if self.has_gold is None else int(self.has_gold)),
+            (HAS_WORDS_SQL, "words", json.dumps(self.words.split()) if self.words else None),
+            (IS_AMONG_SQL, "case_ids", case_ids),
         )
         active = [limit for limit in limits if limit[2] is not None]
         clauses = " AND ".join(["1", *(clause for clause, _, _ in active)])
@@ -635,6 +649,14 @@ class ReviewQueue(Repository):
         """Return all present and past assignments of the item, by person."""
         query = "SELECT * FROM assignments WHERE case_id = ? ORDER BY person"
         return self._all(Assignment, query, case_id)
+
+    def submitted(self, project_id: str) -> list[Assignment]:
+        """Return all submitted assignments of a project, in the order in which they ended."""
+        query = (
+            "SELECT a.* FROM assignments a JOIN items USING (case_id) "
+            "WHERE items.project_id = ? AND a.state = 'submitted' ORDER BY a.ended_at"
+        )
+        return self._all(Assignment, query, project_id)
 
     def in_hand(self, project_id: str, person: str, now: float) -> Assignment | None:
         """Return the item that the person claimed last and has not ended."""

@@ -2,6 +2,8 @@
 
 from components.app.frame import draw_page_title
 from components.measure.agreement import draw_agreement
+from components.review.work_times import draw_work_times
 
 draw_page_title("Agreement", "How far people agree with each other and with the machine.")
 draw_agreement()
+draw_work_times()

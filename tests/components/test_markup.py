@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from components.review.answer_versions import KIND_COLOURS
+from components.widgets.controls import ASSETS
 from components.widgets.html import (
     MAX_TITLES,
     MEAN_LAYER,
@@ -207,3 +209,14 @@ def test_a_right_to_left_quote_keeps_its_order_within_our_sentence() -> None:
     assert isolate_right_to_left(ours) == shown
     assert escape_markdown(ours).count("\u2068") == 1
     assert isolate_right_to_left("“512 m” is wrong") == "“512 m” is wrong"
+
+
+def test_kinds_have_the_same_colours_in_versions_as_in_the_editor() -> None:
+    editor, styles = (
+        (ASSETS / name).read_text(encoding="utf-8") for name in ("editor.js", "app.css")
+    )
+    hues = re.search(r"const HUES = \[(.*?)\]", editor)
+    assert hues is not None
+    shown = re.findall(r"\.cp-mark-kind-(\d) \{ --cp: hsl\((\d+) ", styles)
+    assert shown == [(str(n), hue) for n, hue in enumerate(hues[1].split(", "))]
+    assert len(shown) == KIND_COLOURS

@@ -29,9 +29,10 @@ from core.schema.records import Label, Member, Plan, Run, Span
 from core.schema.reviews import Correction, GoldAnswer, QueueItem, Suggestion
 from core.schema.run_state import fold_events
 from core.store import Store, open_store
+from core.store.review_queue import QueueRules
 from core.store.sqlite import to_plain
 from tests.fakes import FakeEmbedder
-from tests.pages.conftest import CATS, RUN, WRONG, OpenApp, checked, stored_case
+from tests.pages.conftest import CATS, RUN, WRONG, OpenApp, checked, query, stored_case
 from tests.pages.driving import Site, case_of, keys, press, project_of, put, run_of, told
 
 
@@ -289,7 +290,9 @@ def test_a_case_in_dispute_is_counted_nowhere_and_reached_from_every_page_that_c
         assert "1 case in dispute" in shown, page
     at = site.open("pages/review/adjudicate.py", show="disputed")
     assert at.segmented_control(key="settling.view").value == "disputed"
-    assert at.dataframe[0].value["They differ in"].to_list() == ["labels, no majority"]
+    assert at.dataframe[0].value["They differ in"].to_list() == [
+        "label: 1 hallucinated, 1 supported"
+    ]
     assert "2 people disagree" in markup(site.open("pages/check/history.py"))
     with open_store(site.home) as store:
         say(store, run_id, "Lea", "supported", 5.0)
@@ -498,8 +501,6 @@ def test_a_blind_project_shows_nobody_elses_answer(site: Site, run_id: str) -> N
 
 
 def test_an_item_in_other_hands_is_shown_and_not_given(site: Site, run_id: str) -> None:
-    from core.store.review_queue import QueueRules
-
     run = queued(site.home, run_id)
     with open_store(site.home) as store, store.writing():
         store.queue.take(run.case_id, "Karl", QueueRules(seconds=9e9), 1.0)
@@ -542,10 +543,11 @@ def test_a_lead_settles_what_people_differ_about(site: Site, run_id: str) -> Non
         for person in ("Karl", "Ida"):
             store.queue.end(case_id, person, "submitted", 5.0)
     (table,) = site.open("pages/review/adjudicate.py").dataframe
-    assert list(table.value["They differ in"]) == ["labels, no majority"]
+    assert list(table.value["They differ in"]) == ["label: 1 hallucinated, 1 supported"]
     assert list(table.value["People"]) == ["Ida: ✓, Karl: ✗"]
     form = settle_page(site.open, case_id)
     assert all(f"**{who}**" in told(form.at) for who in ("Ida", "Karl", "the machine"))
+    assert "**Differences:** label: 1 hallucinated, 1 supported" in told(form.at)
     press(form.at, "settle.take.1")
     assert "The right answer is: **hallucinated**" in told(form.at)
     form.do("save")
@@ -821,3 +823,118 @@ def test_what_people_agree_on_is_settled_with_their_names(site: Site, run_id: st
     with open_store(site.home) as store:
         (gold,) = store.golds.of_case(run.case_id)
     assert [(s.text, s.source, s.p) for s in gold.spans] == [("Female", "Ida, Karl", 1.0)]
+
+
+def test_versions_show_kinds_by_colour_and_name_and_which_words_only_one_marked(
+    site: Site, run_id: str
+) -> None:
+    queued(site.home, run_id)
+    with open_store(site.home) as store:
+        case = case_of(store, run_id)
+        first, second = (
+            Span(start, end, words, 1.0, "wrong_entity", "")
+            for start, end, words in ((0, 6, "Female"), (7, 11, "cats"))
+        )
+        answers = {
+            "Ida": (first, replace(second, category="reasoning")),
+            "Karl": (replace(first, category="contradicted"),),
+        }
+        with store.writing():
+            for name, spans in answers.items():
+                answer = Correction(
+                    name, run_id, case.id, name, 1.0, "hallucinated", spans, "Because."
+                )
+                record_correction(store, answer, case)
+    at = settle_page(site.open, case.id).at
+    assert "marks differ · kind differs: contradicted vs wrong entity" in told(at)
+    line = "“Female” is wrong entity (Ida), contradicted (Karl)"
+    assert f"Only the kind differs: {line}" in told(at)
+    ida, karl, _machine = (
+        body for item in at.get("html") if '<div class="cp-text"' in (body := item.proto.body)
+    )
+    assert (
+        'class="cp-mark cp-mark-alone cp-mark-kind-4" title="reasoning\nnot marked by Karl"' in ida
+    )
+    assert 'class="cp-mark cp-mark-kind-2" title="wrong entity">Female</mark>' in ida
+    assert 'class="cp-mark cp-mark-kind-0" title="contradicted">Female</mark>' in karl
+    assert 'class="cp-mark cp-mark-missing" title="marked by Ida">cats</mark>' in karl
+
+
+def test_cases_are_filtered_by_how_people_differ_by_majority_and_by_words(
+    site: Site, run_id: str
+) -> None:
+    page = "pages/review/adjudicate.py"
+    site.open("pages/review/pending.py")
+    case_id = differed(site.home, run_id)
+    with open_store(site.home) as store, store.writing():
+        for person in ("Karl", "Ida"):
+            store.queue.end(case_id, person, "submitted", 5.0)
+
+    def listed(**address: str) -> int:
+        return len(site.open(page, show="people differ", **address).dataframe)
+
+    assert listed() == listed(differ="labels", majority="no", words="CATS left") == 1
+    assert listed(differ="marks") == listed(majority="yes") == listed(words="dogs") == 0
+    at = put(site.open(page, differ="labels"), "settling.differ", "kinds")
+    assert query(at, "differ") == "kinds"
+    assert "No case here matches these filters" in told(at)
+    at = site.open("pages/review/pending.py", words="dogs", differ="labels")
+    assert "Nothing matches these filters" in told(at)
+    put(at, "review.words", "")
+    assert len(at.dataframe) == 0, "two of one wanted people have answered it"
+    assert {"review.words", "review.differ", "review.majority"} <= keys(at)
+    with open_store(site.home) as store, store.writing():
+        store.projects.save(replace(ensure_project(store, "Mira", 1.0), is_blind=True))
+    blind = keys(site.open("pages/review/pending.py", differ="labels"))
+    assert "review.words" in blind
+    assert blind.isdisjoint({"review.differ", "review.majority"}), "they tell what others said"
+
+
+def test_a_flag_tells_the_lead_why_and_comments_go_both_ways(site: Site, run_id: str) -> None:
+    case_id = queued(site.home, run_id).case_id
+    at = label_page(site.open, case_id).at
+    put(at, f"comment.{case_id}", "Which cats?")
+    at = site.open("pages/review/label.py", case=case_id)
+    assert at.text_area(key=f"comment.{case_id}").value == "Which cats?", "a reload lost it"
+    press(at, f"comment.{case_id}.add")
+    assert "**Mira**: Which cats?" in told(at)
+    put(at, f"review.{case_id}.flag", "two readings")
+    press(at, "review.flagged.why")
+    table = site.open("pages/review/adjudicate.py").dataframe[0].value
+    assert list(table["Flagged"]) == ["Mira: two readings"]
+    at = settle_page(site.open, case_id).at
+    assert "Flagged by **Mira**" in told(at)
+    assert "two readings" in told(at)
+    put(at, f"comment.{case_id}", "All of them.")
+    press(at, f"comment.{case_id}.add")
+    with open_store(site.home) as store:
+        events = [(each.did, each.words) for each in store.handlings.of_case(case_id)]
+    assert events == [
+        ("commented", "Which cats?"), ("flagged", "two readings"), ("commented", "All of them.")
+    ]  # fmt: skip
+
+
+def test_what_i_submitted_shows_my_answer_and_time_and_leads_see_everybodys(
+    site: Site, run_id: str
+) -> None:
+    case_id = queued(site.home, run_id).case_id
+    with open_store(site.home) as store, store.writing():
+        for person, end in (("Mira", 64.0), ("Karl", 5000.0)):
+            store.queue.take(case_id, person, QueueRules(people=2), 10.0)
+            store.queue.end(case_id, person, "submitted", end)
+    with open_store(site.home) as store:
+        say(store, run_id, "Mira", "supported")
+    table = site.open("pages/review/pending.py", show="I submitted").dataframe[0].value
+    assert (table["I said"][0], table["My time"][0]) == ("✓ Supported", "54 s")
+    at = site.open("pages/review/agreement.py")
+    times = next(one.value for one in at.dataframe if "Items per hour" in one.value)
+    assert list(times["Person"]) == ["Karl", "Mira"]
+    assert list(times["Items with a time"]) == [0, 1], "a pause is no work"
+    assert times["Items per hour"][1] == round(3600 / 54, 1)
+    assert "More than 15 min is a pause" in told(at)
+    with open_store(site.home) as store:
+        project_id = case_of(store, run_id).project_id
+        store.projects.set_member(Member(project_id, "Karl", "annotator", 1.0))
+        store.projects.save_note("person", "Karl")
+    at = site.open("pages/review/agreement.py")
+    assert "Time per person" not in told(at)

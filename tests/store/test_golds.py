@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from components.review.review_item import list_versions
+from components.review.answer_versions import list_versions
 from core.exchange.exporter import build_row
 from core.exchange.importer import convert_labels_to_suggestions
 from core.review.adjudication import load_decided_cases

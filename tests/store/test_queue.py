@@ -231,6 +231,10 @@ def test_an_item_that_is_chosen_is_given_unless_enough_others_have_it(store: Sto
         (ItemFilter(older_than=95.0), "case0000", 6),
         (ItemFilter(source_id="s1"), "case0000", 10),
         (ItemFilter(source_id="zz"), None, 0),
+        (ItemFilter(words="7. claim"), "case0007", 1),
+        (ItemFilter(words="claim 7 sun"), None, 0),
+        (ItemFilter(case_ids=("case0003", "case0005", "case0099")), "case0003", 2),
+        (ItemFilter(case_ids=()), None, 0),
     ],
 )
 def test_filters_choose_what_is_listed_and_what_is_given(
