@@ -32,6 +32,7 @@ class SourceReader {
     document.addEventListener("counterpoint-look", this.look);
     if (JSON.stringify(this.data) === JSON.stringify(data)) return;
     this.data = data;
+    [this.said.textContent, this.search.value] = ["", ""];
     this.folded = new Map(data.sources.map((source) => [source.id, folded(source.text)]));
     const options = data.sources.map((source) => Object.assign(made("option"), { value: source.id, textContent: source.name }));
     this.names.replaceChildren(...options);

@@ -66,10 +66,10 @@ class SpanEditor extends Editor {
       this.state = { marks: data.marks.map((mark) => this.fromPython(mark)), none: data.none, label: data.label };
     }
     this.box.tabIndex = 0;
+    this.began = performance.now() - 1000 * data.seconds;
     this.draw();
     this.root.classList.toggle("cp-se-page", data.labels.length > 0);
     if (!data.labels.length) return;
-    this.began = performance.now() - 1000 * data.seconds;
     // An item that was saved is not drawn again: this one still stands.
     if (data.revision >= this.saving) this.hold(false);
     const isFirst = !this.elsewhere;

@@ -52,6 +52,15 @@ def _save_draft(key: str) -> None:
     drafts.save_draft_values(key, {"words": words} if words else {})
 
 
+def send_typed_comment(case: Case) -> bool:
+    """Add the comment that was typed and not sent; return False if there is none."""
+    key = f"comment.{case.id}"
+    if not str(st.session_state.get(key) or "").strip():
+        return False
+    _add_comment(case, key)
+    return True
+
+
 def _add_comment(case: Case, key: str) -> None:
     words = str(st.session_state.get(key) or "").strip()
     if not words:

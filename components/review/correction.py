@@ -17,6 +17,7 @@ from components.app import state
 from components.app.frame import ask_name, has_role
 from components.check.history import draw_earlier_decisions
 from components.review import correction_draft as form
+from components.review.comments import send_typed_comment
 from components.review.review_queue import build_queue_rules
 from components.widgets import drafts
 from components.widgets.annotation_editors import (
@@ -572,9 +573,10 @@ def draw_label_form(target: form.CorrectionTarget, own: Sequence[Correction]) ->
 def _save_chosen(target: form.CorrectionTarget) -> None:
     """Save the answer, or say that there is none yet."""
     key = form.make_form_key(target.id)
+    sent = send_typed_comment(target.case)  # who saves from within its field meant it too
     if (chosen := st.session_state.get(f"{key}.label")) in ANSWER_LABELS:
         save_correction(target, chosen)
-    else:
+    elif not sent:
         st.session_state[f"{key}.problem"] = "Expected an answer, found none; choose one first."
 
 

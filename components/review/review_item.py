@@ -244,11 +244,12 @@ def draw_item(case_id: str) -> None:
 
 
 def _draw_progress(project: Project) -> None:
-    """Draw how much of the queue is done, and a clock of this item."""
+    """Draw how many of the queue's items the person has answered."""
     with state.open_store() as store:
+        mine = store.queue.counts_of(project.id, state.get_person(store))["submitted"]
         counts = store.queue.counts(project.id, build_queue_rules(project), time.time())
     total = sum(counts[name] for name in ("pending", "done", "flagged", "adjudicated"))
-    st.caption(f"**{counts['done'] + counts['adjudicated']} of {total}** reviewed", width="content")
+    st.caption(f"**{mine} of {total}** answered", width="content")
 
 
 def _draw_open(item: QueueItem, case: Case, project: Project, mine: Assignment | None) -> None:

@@ -293,7 +293,7 @@ def draw_progress() -> None:
     st.progress(
         finished / total,
         text=f"{finished} of {format_count(total, 'item')} reviewed, "
-        f"{counts['pending']} waiting, {counts['in_hand']} being reviewed",
+        f"{counts['pending']} waiting, {counts['in_hand']} of them being answered now, {counts['flagged']} flagged",
     )
     did = ", ".join(f"{mine[name]} {name}" for name in ("submitted", "skipped", "flagged"))
     did += f", {assigned} assigned to you" if assigned else ""

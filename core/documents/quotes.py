@@ -26,6 +26,7 @@ MIN_FUZZY_LENGTH = 4
 MIN_SIMILARITY = 0.9
 # A stretch that is similar enough has at least this `partial_ratio`, which is much faster.
 MIN_NEAR_RATIO = 75.0
+MAX_FUNCTION_WORD_CHARS = 3  # such as “the”, “in”, “of”
 WORD_PATTERN = regex.compile(r"\p{N}+(?:[.,:]\p{N}+)*|[\p{L}\p{M}]+(?:['’-][\p{L}\p{M}]+)*")
 LONG_QUOTE_LETTERS = 300  # letters; a longer quote is sought only near one place
 SEARCH_REACH_LETTERS = 40  # letters around that place
@@ -129,14 +130,17 @@ def find_folded(wanted: str, text: str) -> tuple[int, int] | None:
 def find_absent_words(response: str, texts: Iterable[str]) -> TextRange | None:
     """Return the first number, else name, else word of the response that no text has, or None.
 
-    Words are compared as written, but for their case: no more than a reader with a search field
-    would see. Scripts without blanks between words are compared by their numbers alone.
+    Words of a few letters say little by themselves. Words are compared as written, but for their
+    case: no more than a reader with a search field would see. Scripts without blanks between words
+    are compared by their numbers alone.
     """
     known = {match.group().casefold() for text in texts for match in WORD_PATTERN.finditer(text)}
     absent = [
         match
         for match in WORD_PATTERN.finditer(response)
-        if match.group().casefold() not in known and not IS_UNSPACED.search(match.group())
+        if match.group().casefold() not in known
+        and not IS_UNSPACED.search(match.group())
+        and (match.group()[0].isnumeric() or len(match.group()) > MAX_FUNCTION_WORD_CHARS)
     ]
 
     def rank(match: regex.Match[str]) -> tuple[int, int]:

@@ -136,7 +136,12 @@ def find_hidden_cases(
 def withhold_verdicts(store: Store, project_id: str, person: str, runs: Sequence[Run]) -> list[Run]:
     """Return the runs, without their verdicts where the person may not see the case's."""
     hidden = find_hidden_cases(store, project_id, person, [run.case_id for run in runs])
-    bare: dict[str, Any] = {"label": None, "p_hallucinated": None, "confidence": None}
+    bare: dict[str, Any] = {
+        "label": None,
+        "p_hallucinated": None,
+        "confidence": None,
+        "cause": None,
+    }
     return [replace(run, **bare) if run.case_id in hidden else run for run in runs]
 
 

@@ -167,7 +167,7 @@ def test_one_wrong_word_takes_three_keys_with_words_source_and_save_in_view(
         assert box["y"] >= 0
         assert box["y"] + box["height"] <= view["height"]
     assert page.locator(".cp-text, .cp-se-text").count() == 1, "the response stands there once"
-    expect(page.get_by_text("0 of 2 reviewed")).to_be_visible()
+    expect(page.get_by_text("0 of 2 answered")).to_be_visible()
     expect(page.locator(".cp-se-clock")).to_have_text(re.compile(r"0:\d\d"))
     for key in ("h", "4", "Control+Enter"):
         page.keyboard.press(key)

@@ -99,6 +99,7 @@ def test_words_are_found_again_in_a_later_reading(
         ("The bridge is 512 m long, built by Maud.", "The bridge is 412 m long.", "512"),
         ("The bridge was opened by Maud.", "the bridge was opened by Haakon", "Maud"),
         ("Cats are mostly left pawed.", "Cats are right pawed.", "mostly"),
+        ("It was won in the end.", "She won.", ""),
         ("全长512米。", "全长412米。", "512"),
         ("全长很短。", "全长412米。", ""),
         ("يبلغ 512 مترا", "يبلغ 412 مترا", "512"),
