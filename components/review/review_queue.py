@@ -293,7 +293,8 @@ def draw_progress() -> None:
     st.progress(
         finished / total,
         text=f"{finished} of {format_count(total, 'item')} reviewed, "
-        f"{counts['pending']} waiting, {counts['in_hand']} of them being answered now, {counts['flagged']} flagged",
+        f"{counts['pending']} waiting, {counts['in_hand']} of them being answered now, "
+        f"{counts['flagged']} flagged",
     )
     did = ", ".join(f"{mine[name]} {name}" for name in ("submitted", "skipped", "flagged"))
     did += f", {assigned} assigned to you" if assigned else ""
