@@ -190,12 +190,12 @@ def _draw_login_or_sidebar() -> bool:
         with contextlib.suppress(ReviewError):  # a provider may let in a person without a name
             login.draw_logout()
         return False
-    st.session_state[LINK_PARAMETERS] = {state.PROJECT_PARAMETER: project.id} if several else {}
-    is_named = person != GUEST
+    is_named = several or bool(st.session_state.get(state.SAMPLE_KEY))
+    st.session_state[LINK_PARAMETERS] = {state.PROJECT_PARAMETER: project.id} if is_named else {}
     with st.sidebar:
         if len(projects) > 1:
             _draw_project_choice(projects, project)
-        name = person if is_named else "no name yet"
+        name = "no name yet" if person == GUEST else person
         st.caption(escape_markdown(name if len(projects) > 1 else f"{project.name} · {name}"))
         login.draw_logout()
     return True
