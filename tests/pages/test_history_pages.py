@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from components.app import frame
 from components.check.history import format_likelihood
 from components.report import build_runs_report, load_reported_runs
 from core.learning.retrain import rescore_runs
@@ -139,6 +140,34 @@ def test_a_root_address_with_a_run_leads_there(app: OpenApp, run_id: str) -> Non
     assert f'"run?run={run_id}"' in script
     evil = drawn(app(run="</script><b>")).split("location.replace")[1]
     assert "</script><b>" not in evil
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("many", "batch"),
+        ("pending", "review"),
+        ("curate", "adjudicate"),
+        ("settle", "adjudicate_case"),
+        ("confidence", "calibration"),
+    ],
+)
+def test_an_address_of_an_earlier_release_leads_to_the_page_of_today(
+    monkeypatch: pytest.MonkeyPatch, old: str, new: str
+) -> None:
+    monkeypatch.setattr(frame, "_read_page_address", lambda: old)
+    at = AppTest.from_function(open_lost_page)
+    at.query_params["case"] = ["c 1", "c2"]
+    at.run()
+    assert not at.exception
+    assert f'location.replace("{new}?case=c+1&case=c2")' in drawn(at)
+    assert not at.title
+
+
+def open_lost_page() -> None:
+    from components.app import frame
+
+    frame.draw_lost()
 
 
 def test_addresses_of_unknown_runs_say_what_was_not_found(app: OpenApp) -> None:
