@@ -68,8 +68,8 @@ TOUR = (
     ),
     TourStep(
         RUN_PAGE,
-        "**You have the last word.** Further down, agree or overrule the machine and mark the "
-        "words yourself. Try it: in this sample nothing counts.",
+        "**You have the last word.** [Further down](#your-judgement), agree or overrule the "
+        "machine and mark the words yourself. Try it: in this sample nothing counts.",
     ),
     TourStep(
         RETRAIN_PAGE,

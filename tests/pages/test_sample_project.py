@@ -151,6 +151,8 @@ def test_the_tour_leads_through_five_pages_and_leaves_everything_as_it_was(
     assert "Hallucinated" in drawn(at)
     press(press(at, "tour.next"), "tour.next")
     assert query(at, "run")
+    assert "[Further down](#your-judgement)" in bar(at)
+    assert "your-judgement" in [heading.anchor for heading in at.subheader], "a click leads there"
     press(at, "tour.next")
     assert at.title[0].value == "Retrain"
     press(at, "tour.close")
