@@ -88,7 +88,7 @@ from core.pipeline.audit_steps import SEARCH_TOOL
 from core.review.people import find_hidden_cases, list_visible_answers
 from core.review.queue_ranking import load_policy
 from core.schema.events import ToolUse
-from core.schema.records import Case, Label, Run, Span, Statement
+from core.schema.records import Case, Label, Passage, Quote, Run, Span, Statement
 from core.schema.reviews import Correction, GoldAnswer, format_category
 from core.schema.run_state import RunState, fold_events
 from core.store import Store
@@ -224,7 +224,7 @@ def _describe_findings(
     """
     inside = [s for s in spans if s.start < statement.end and statement.start < s.end]
     passages = progress.passages.get(statement.index, ())
-    places = [*(span.quote for span in inside if span.quote), *passages]
+    places: list[Quote | Passage] = [*(s.quote for s in inside if s.quote), *passages]
     found = [Words("No passage was found.")]
     for place in places[:1]:
         quote = Words(f"“{clip_text(place.text, MAX_FINDING_CHARS)}” ")

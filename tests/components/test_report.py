@@ -46,6 +46,7 @@ from components.run.verdict import (
 from components.widgets.html import describe_changes, element, iter_changes
 from components.widgets.wording import (
     break_long_words,
+    clip_text,
     escape_markdown,
     format_percent,
     format_source,
@@ -240,9 +241,12 @@ def test_what_was_found_is_told_of_statements_called_wrong_or_unclear_in_their_o
     ]
     labels: tuple[Label, ...] = ("supported", "supported", "unclear", "unclear")
     views = [
-        ReaderStance(reader, index, stance)
+        view
         for index, label in enumerate(labels)
-        for reader, stance in (("Value checker", "supported"), ("Overlap reader", label))
+        for view in (
+            ReaderStance("Value checker", index, "supported"),
+            ReaderStance("Overlap reader", index, label),
+        )
     ]
     judged = Judgement("J", "unclear", "", statement_labels=labels, readers=tuple(views))
     made = fold_events(
@@ -429,6 +433,20 @@ def test_no_probability_is_rounded_to_certainty() -> None:
     assert format_percent(0.999) == "over 99%"
     assert format_percent(0.001) == "under 1%"
     assert format_percent(0.834) == "83%"
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "shown"),
+    [
+        ("Built in the year 2024 again", 22, "Built in the year…"),
+        ("It admitted 8,412 inpatients", 15, "It admitted…"),
+        ("It admitted 8,412 inpatients", 18, "It admitted 8,412…"),
+        ("في عام ٢٠٢٤ وحده", 10, "في عام…"),
+        ("20242024", 5, "2024…"),
+    ],
+)
+def test_no_text_is_cut_inside_a_number(text: str, limit: int, shown: str) -> None:
+    assert clip_text(text, limit) == shown
 
 
 def test_markdown_in_names_is_shown_letter_by_letter() -> None:

@@ -90,9 +90,11 @@ def test_history_shows_the_whole_claim_and_leads_to_its_run(app: OpenApp, run_id
     assert f"run={run_id}" in at.get("page_link")[-1].proto.query_string
 
 
-def test_a_run_can_be_renamed_and_keeps_its_name(app: OpenApp, run_id: str) -> None:
+def test_a_run_can_be_renamed_and_keeps_its_name(app: OpenApp, run_id: str, home: Path) -> None:
     at = app("pages/check/run.py", run=run_id)
     assert at.title[0].value.replace("\\", "").startswith("Female cats tend to be left pawed.")
+    field = at.text_input(key=f"run.{run_id}.name")
+    assert field.value == WRONG, "it begins with the present name, to be edited"
     at.text_input(key=f"run.{run_id}.name").set_value("  The *paws*  again ").run()
     assert not at.exception
     assert at.title[0].value == r"The \*paws\* again · Run"

@@ -193,11 +193,10 @@ def test_agreement_does_not_call_what_the_machine_left_unclear_overturned(
 ) -> None:
     with open_store(site.home) as store, store.writing():
         case = case_of(store, run_id)
-        for person, machine in (
-            ("Ida", "unclear"),
-            ("Mira", "hallucinated"),
-            ("Karl", "supported"),
-        ):
+        verdicts: dict[str, Label] = {
+            "Ida": "unclear", "Mira": "hallucinated", "Karl": "supported",
+        }  # fmt: skip
+        for person, machine in verdicts.items():
             answer = Correction(
                 person,
                 run_id,
