@@ -59,6 +59,7 @@ from components.run.verdict import (
     describe_reliability,
     describe_rescoring,
     find_person_verdict,
+    format_views,
 )
 from components.widgets.controls import draw_download
 from components.widgets.html import (
@@ -87,7 +88,7 @@ from core.pipeline.audit_steps import SEARCH_TOOL
 from core.review.people import find_hidden_cases, list_visible_answers
 from core.review.queue_ranking import load_policy
 from core.schema.events import ToolUse
-from core.schema.records import Case, Label, Run, Span
+from core.schema.records import Case, Label, Passage, Quote, Run, Span, Statement
 from core.schema.reviews import Correction, GoldAnswer, format_category
 from core.schema.run_state import RunState, fold_events
 from core.store import Store
@@ -198,11 +199,15 @@ def _list_statement_cells(
         if between := case.response[place:start].strip():
             cells.append([[], [Words(between)], [], []])
         marked = _mark_words(case.response[start:end], start, spans)
-        verdict, found = _describe_statement(row, labels.get(row.statement.index), spans)
-        if label := given.get((start, end)):
-            style: TextStyle = "wrong" if label == "hallucinated" else "strong"
-            machine = Words("\nMachine: ", "quiet")
-            verdict = [Words(LABEL_WORDS[label], style), machine, *verdict]
+        own, machine = given.get((start, end)), labels.get(row.statement.index)
+        verdict, found = _describe_statement(row, machine)
+        is_marked = any(words.style == "wrong" for words in marked)
+        if row.memory is None and (is_marked or {own, machine} & {"hallucinated", "unclear"}):
+            found = _describe_findings(row.statement, progress, spans)
+        if own:
+            verdict = [
+                Words(LABEL_WORDS[own], "strong"), Words("\nMachine: ", "quiet"), *verdict
+            ]  # fmt: skip
         cells.append([[Words(str(row.number))], marked, verdict, found])
         place = max(place, end)
     if rest := case.response[place:].strip():
@@ -210,16 +215,30 @@ def _list_statement_cells(
     return cells
 
 
-def _describe_statement(
-    row: StatementRow, label: Label | None, spans: Sequence[Span]
-) -> list[Line]:
-    """Return the machine's label of the statement, and what was found."""
+def _describe_findings(
+    statement: Statement, progress: RunState, spans: Sequence[Span]
+) -> list[Words]:
+    """Return what a source says about a statement that nobody's audit read, and what readers say.
+
+    It is the quote of the first mark in it, else the passage that was found first.
+    """
+    inside = [s for s in spans if s.start < statement.end and statement.start < s.end]
+    passages = progress.passages.get(statement.index, ())
+    places: list[Quote | Passage] = [*(s.quote for s in inside if s.quote), *passages]
+    found = [Words("No passage was found.")]
+    for place in places[:1]:
+        quote = Words(f"“{clip_text(place.text, MAX_FINDING_CHARS)}” ")
+        found = [quote, Words(f"({format_source(place)})", "quiet")]
+    readers = progress.judgement.readers if progress.judgement else ()
+    views = [view for view in readers if view.statement == statement.index]
+    return [*found, *[Words(f"\n{format_views(views)}", "quiet")] * bool(views)]
+
+
+def _describe_statement(row: StatementRow, label: Label | None) -> list[list[Words]]:
+    """Return the machine's label of the statement, and what an audit found."""
     memory = row.memory
     if memory is None and label is not None:
-        start, end = row.statement.start, row.statement.end
-        quotes = [s.quote for s in spans if s.start < end and start < s.end and s.quote]
-        said = [Words(f"“{clip_text(q.text, MAX_FINDING_CHARS)}”\n") for q in quotes[:1]]
-        return [[Words(LABEL_WORDS[label], "wrong" if label == "hallucinated" else "")], said]
+        return [[Words(LABEL_WORDS[label], "strong" if label == "hallucinated" else "")], []]
     if memory is None:
         return [[Words("Not checked", "quiet")], []]
     if not memory.is_checkable:
@@ -229,7 +248,7 @@ def _describe_statement(
         why = clip_text(change.reason, MAX_FINDING_CHARS)
         words.append(Words(f"\nReconsidered, {change.before} → {change.after}: {why}", "quiet"))
     sure = format_label_probability(memory.label, memory.p)
-    style: TextStyle = "wrong" if memory.label == "hallucinated" else ""
+    style: TextStyle = "strong" if memory.label == "hallucinated" else ""
     return [
         [Words(LABEL_WORDS[memory.label], style), Words(f", {sure}" if sure else "", "quiet")],
         words,
@@ -296,11 +315,7 @@ def _list_sections(
             sections.append(ReportSection("Words that the machine marked", [machine]))
     if corrected := _list_corrected_blocks(case, progress):
         sections.append(ReportSection("Corrected text", corrected))
-    passages = [
-        Paragraph([Words(p.text), Words(f" ({format_source(p)})", "quiet")], "quote")
-        for p in progress.evidence.values()
-    ]
-    sections.append(ReportSection("Evidence", passages))
+    sections.append(ReportSection("Evidence", _list_passages(progress)))
     if has_audit(progress):
         sections.append(_make_steps_section(progress))
     spoken = [_head_paragraph(text) for text in list_spoken_texts(progress)]
@@ -308,6 +323,20 @@ def _list_sections(
         spoken.append(Paragraph([Words(explain_silence(progress))]))
     sections.append(ReportSection("Debate", spoken, join_html(_debate_parts(progress))))
     return [*sections, _make_state_section(run, case, progress)]
+
+
+def _list_passages(progress: RunState) -> list[Block]:
+    """Return the passages in the order of their statements, with the numbers of these."""
+    blocks: list[Block] = []
+    for id_, passage in progress.evidence.items():
+        found = [
+            i + 1 for i, own in sorted(progress.passages.items()) if id_ in {p.id for p in own}
+        ]
+        noun = "statement" if len(found) == 1 else "statements"
+        which = f"; {noun} {', '.join(map(str, found))}" if len(progress.statements) > 1 else ""
+        place = Words(f" ({format_source(passage)}{which})", "quiet")
+        blocks.append(Paragraph([Words(passage.text), place], "quote"))
+    return blocks
 
 
 def _head_paragraph(text: str) -> Paragraph:

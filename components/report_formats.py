@@ -175,7 +175,7 @@ def _write_block(block: Block) -> str:
         prefix = "> " if block.kind == "quote" else ""
         return "  \n".join(f"{prefix}{line.strip()}" for line in lines if line.strip())
     rows = [
-        ["".join(map(_write_words, cell)).replace("\n", "<br>") for cell in row]
+        [" ".join("".join(map(_write_words, cell)).split("\n")).strip() for cell in row]
         for row in block.rows
     ]
     return "\n".join(

@@ -9,7 +9,7 @@ import contextlib
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal, NoReturn
 from urllib.parse import unquote, urlencode, urlsplit
 
 import streamlit as st
@@ -79,12 +79,15 @@ BEFORE_ANSWER = (
 )
 FIGURES_OF_LEADS = "This project is blind: only its leads see figures from everybody's answers."
 CLAIM_CHARACTERS = 40  # of a claim, in the heading and the tab of its page
-# Addresses that people may have kept; all others are the script's name.
-URL_PATHS = {
-    "pages/check/batch.py": "many",
-    "pages/review/adjudicate.py": "curate",
-    "pages/review/adjudicate_case.py": "settle",
-    "pages/learn/calibration.py": "confidence",
+# All other addresses are the script's name.
+URL_PATHS = {"pages/review/pending.py": "review"}
+# Those of earlier releases, which stand in bookmarks and reports.
+OLD_ADDRESSES = {
+    "many": "batch",
+    "pending": "review",
+    "curate": "adjudicate",
+    "settle": "adjudicate_case",
+    "confidence": "calibration",
 }
 
 
@@ -115,9 +118,13 @@ def list_pages() -> dict[str, list[StreamlitPage]]:
 
 
 def draw_lost() -> None:
-    """Say that there is no page at this address, and where to go instead."""
+    """Go on from an old address to the page's own; of another, say that no page is there."""
+    address = _read_page_address()
+    if address in OLD_ADDRESSES:
+        query = {name: st.query_params.get_all(name) for name in st.query_params}
+        _replace_address(OLD_ADDRESSES[address], query)
     draw_page_title("Page not found")
-    words = f"There is no page at “/{_read_page_address()}”. The menu lists all pages."
+    words = f"There is no page at “/{address}”. The menu lists all pages."
     draw_not_found(words, DEFAULT_PAGE)
 
 
@@ -134,16 +141,17 @@ def draw_not_found(words: str, page: str) -> None:
 
 
 def open_linked_run() -> None:
-    """Go on to the run that the address of the first page names: `/?run=ID`.
-
-    The browser replaces the address: after `st.switch_page`, Back would lead here and on again.
-    """
+    """Go on to the run that the address of the first page names: `/?run=ID`."""
     if run_id := st.query_params.get("run"):
-        address = json.dumps(
-            f"run?{urlencode({'run': run_id} | st.session_state.get(LINK_PARAMETERS, {}))}"
-        )
-        st.html(f"<script>location.replace({address})</script>", unsafe_allow_javascript=True)
-        st.stop()
+        _replace_address("run", {"run": run_id})
+
+
+def _replace_address(page: str, query: dict[str, Any]) -> NoReturn:
+    """Go to a page's address: after `st.switch_page`, Back would lead here and on again."""
+    query |= st.session_state.get(LINK_PARAMETERS, {})
+    address = json.dumps(f"{page}?{urlencode(query, doseq=True)}".rstrip("?"))
+    st.html(f"<script>location.replace({address})</script>", unsafe_allow_javascript=True)
+    st.stop()
 
 
 def menu_position() -> Literal["sidebar", "hidden"]:
@@ -190,12 +198,12 @@ def _draw_login_or_sidebar() -> bool:
         with contextlib.suppress(ReviewError):  # a provider may let in a person without a name
             login.draw_logout()
         return False
-    st.session_state[LINK_PARAMETERS] = {state.PROJECT_PARAMETER: project.id} if several else {}
-    is_named = person != GUEST
+    is_named = several or bool(st.session_state.get(state.SAMPLE_KEY))
+    st.session_state[LINK_PARAMETERS] = {state.PROJECT_PARAMETER: project.id} if is_named else {}
     with st.sidebar:
         if len(projects) > 1:
             _draw_project_choice(projects, project)
-        name = person if is_named else "no name yet"
+        name = "no name yet" if person == GUEST else person
         st.caption(escape_markdown(name if len(projects) > 1 else f"{project.name} · {name}"))
         login.draw_logout()
     return True

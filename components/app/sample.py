@@ -68,8 +68,8 @@ TOUR = (
     ),
     TourStep(
         RUN_PAGE,
-        "**You have the last word.** Further down, agree or overrule the machine and mark the "
-        "words yourself. Try it: in this sample nothing counts.",
+        "**You have the last word.** [Further down](#your-judgement), agree or overrule the "
+        "machine and mark the words yourself. Try it: in this sample nothing counts.",
     ),
     TourStep(
         RETRAIN_PAGE,
@@ -80,19 +80,30 @@ TOUR = (
 
 
 def follow_link() -> None:
-    """Open the sample for a session that begins at a link into it, as after a reload."""
-    if state.SAMPLE_KEY in st.session_state:
-        return
-    st.session_state[state.SAMPLE_KEY] = ""
-    run_id, case_id = (st.query_params.get(name, "") for name in ("run", "case"))
-    folder = _get_sample_folder()
-    if (run_id or case_id) and has_sample(folder):
-        from core.store import open_store
+    """Work in the home whose project the address names, as after a reload or the browser's Back.
 
-        with open_store(folder) as store:
+    A session that begins at a run or case of the sample opens it too.
+    """
+    from core.store import open_store
+
+    is_new = state.SAMPLE_KEY not in st.session_state
+    opened = str(st.session_state.setdefault(state.SAMPLE_KEY, ""))
+    named = str(st.query_params.get(state.PROJECT_PARAMETER, ""))
+    folder, current = _get_sample_folder(), str(st.session_state.get("project", ""))
+    if not has_sample(folder) or not (is_new or (named and named != current)):
+        return
+    run_id, case_id = (st.query_params.get(name, "") for name in ("run", "case"))
+    with open_store(folder) as store:
+        is_inside = store.projects.get(named) is not None
+        if is_new and not is_inside:
             is_inside = store.runs.last_seq(run_id) > 0 or store.cases.get(case_id) is not None
-        if is_inside:
-            st.session_state[state.SAMPLE_KEY] = str(folder)
+    if is_inside and not opened:
+        state.enter_home(str(folder))
+        st.session_state[OWN_PROJECT] = current
+    elif opened and not is_inside:
+        with open_store(state.own_home_folder()) as store:
+            if store.projects.get(named):
+                state.enter_home("", named)
 
 
 def draw_sample_bar() -> None:
@@ -250,6 +261,7 @@ def _go_to_step(step: int) -> None:
 
 
 def _go_to(page: str, **query: str) -> None:
+    st.query_params.pop(state.PROJECT_PARAMETER, None)  # it may name a project of the other home
     st.session_state[TARGET] = {"page": page, "query": query}
 
 

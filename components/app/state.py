@@ -32,7 +32,7 @@ from core.store.sqlite import ChangeMark
 
 KEY_FIELD_PREFIX = "keys.typed."
 SAMPLE_KEY = "sample.folder"
-PROJECT_PARAMETER = "project"  # of every address, where there are several
+PROJECT_PARAMETER = "project"  # of every address, where there are several or in the sample
 HEAVY_MODULES = (
     "litellm numpy pandas pyarrow onnxruntime tokenizers plotly PIL rapidfuzz mapie".split()
 )

@@ -324,20 +324,20 @@ def draw_rename(run: Run, case: Case) -> None:
     with st.popover("Rename", icon=":material/edit:", type="tertiary"):
         st.text_input(
             "Name of this run",
-            run.name,
+            run.name or clip_text(case.response, MAX_NAME_CHARS),
             MAX_NAME_CHARS,
             key=key,
-            placeholder=clip_text(case.response, MAX_NAME_CHARS),
             help="Its page, History and its report begin with it. Empty: the claim’s first words.",
             on_change=_rename_run,
-            args=(run,),
+            args=(run, case),
         )
         get_component("focus")(key=f"{key}.focus", data={"field": get_css_class(key)})
         show_problem("run.rename.problem")
 
 
-def _rename_run(run: Run) -> None:
+def _rename_run(run: Run, case: Case) -> None:
     name = " ".join(str(st.session_state[f"run.{run.id}.name"] or "").split())
     with store_problem("run.rename.problem"), state.open_store() as store:
         state.require_role(store, run.project_id, "annotator", "rename a run")
-        store.runs.rename(run.id, name)
+        is_claim = name == clip_text(case.response, MAX_NAME_CHARS)
+        store.runs.rename(run.id, "" if is_claim else name)

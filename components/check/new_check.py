@@ -63,6 +63,7 @@ STATUS_ICONS = {
 POLL_SECONDS = 0.5
 MAX_LANGUAGE_SAMPLE = 4000  # characters
 PREPARED_CHARACTERS = 48  # of a prepared case's text, so that all of them are seen at once
+MAX_NAMED_SOURCES, NAME_CHARACTERS = 5, 40  # beside the button
 PROJECT_FIELDS = ("role", "instruction", "roster", "protocol", "checked")
 
 
@@ -456,8 +457,11 @@ def describe_expected_cost(roster: str, sources: Sequence[str]) -> str:
         expected = describe_expectation(
             store, entries, [(texts["response"], texts["question"])], plan
         )
-        usable = sum(entry.status != "refused" for entry in entries)
-        return f"{format_count(usable, 'source')} · {expected}"
+        names = [clip_text(e.name, NAME_CHARACTERS) for e in entries if e.status != "refused"]
+        more = len(names) - MAX_NAMED_SOURCES
+        listed = ", ".join(names[:MAX_NAMED_SOURCES]) + (f" and {more} more" if more > 0 else "")
+        sources_words = format_count(len(names), "source") + (f": {listed}" if names else "")
+        return f"{escape_markdown(sources_words)} · {expected}"
 
 
 def start_check() -> None:

@@ -64,8 +64,8 @@ class DifferingItem:
 class AgreementTables:
     """All tables, and the items behind them by who differs.
 
-    `judged` answers have a verdict beside them and `overturned` it. Of the cases not yet settled,
-    `open_labels` differ in labels and `open_marks` only in marks.
+    `judged` answers have a verdict beside them, which was `unclear` or was `overturned`. Of the
+    cases not yet settled, `open_labels` differ in labels and `open_marks` only in marks.
     """
 
     together: TableRows
@@ -74,6 +74,7 @@ class AgreementTables:
     confusion: TableRows
     agents: TableRows
     judged: int
+    unclear: int
     overturned: int
     shared: int
     open_labels: int
@@ -112,8 +113,9 @@ def draw_agreement() -> None:
     _draw_table(tables.pairs, "agreement.pairs", "In pairs")
     if tables.judged:
         st.subheader("People and the machine", anchor=False)
-        total = format_count(tables.judged, "answer")
-        st.markdown(f"The machine was overturned in **{tables.overturned} of {total}**.")
+        total = format_count(tables.judged - tables.unclear, "answer")
+        left = f"; it had left {tables.unclear:,} more unclear" if tables.unclear else ""
+        st.markdown(f"The machine was overturned in **{tables.overturned:,} of {total}**{left}.")
     _draw_table(tables.machine, "agreement.machine")
     _draw_table(tables.confusion, "agreement.confusion")
     _draw_table(tables.agents, "agreement.agents", "People and each agent")
@@ -243,7 +245,8 @@ def _build_tables(
         _count_confusion(judged),
         _compare_agents(corrections, stances),
         len(judged),
-        sum(c.label != c.machine_label for c in judged),
+        sum(c.machine_label == "unclear" for c in judged),
+        sum(c.machine_label not in ("unclear", c.label) for c in judged),
         len(shared),
         differences[LABELS_DIFFER],
         differences[MARKS_DIFFER],

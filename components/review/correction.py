@@ -435,7 +435,7 @@ def draw_corrections(
     run: Run, case: Case, progress: RunState, corrections: Sequence[Correction]
 ) -> None:
     """Draw people's answers and the form for another one."""
-    st.subheader("Your judgement", anchor=False)
+    st.subheader("Your judgement", anchor="your-judgement")  # to which the tour leads
     with state.open_store() as store:
         person, project = state.get_person(store), store.projects.get(case.project_id)
         suggestions = tuple(store.golds.suggestions(case.id))

@@ -165,10 +165,9 @@ def render_readers(progress: RunState) -> Html:
 
 
 def describe_readers(judgement: Judgement) -> str:
-    """Return each statement's views as one line of text, disputed statements first."""
-    views = _group_by_statement(judgement)
-    ordered = sorted(views.items(), key=lambda item: (not _disagree(item[1]), item[0]))
-    if len(views) == 1:
+    """Return the views as one line of text, in the order of the statements."""
+    ordered = sorted(_group_by_statement(judgement).items())
+    if len(ordered) == 1:
         return format_views(ordered[0][1])
     return "; ".join(f"{index + 1}. {format_views(group)}" for index, group in ordered)
 

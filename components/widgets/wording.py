@@ -39,6 +39,7 @@ AUTOLINK_PATTERN = re.compile(
 )
 # Long words such as file names, but no addresses, and where one may break: not within a number.
 LONG_WORD = re.compile(r"(?<!\S)[^\s/\u2e80-\U0010ffff]{24,}(?!\S)")
+NUMBER_START, NUMBER_REST = re.compile(r"\d[\d.,:/-]*$"), re.compile(r"[.,:/-]?\d")
 WORD_BREAK = re.compile(r"(?<=[^\W\d][._-])(?=\w)|(?<=[._-])(?=[^\W\d_])")
 ZERO_WIDTH_SPACE = "\u200b"
 # The inside of a quote that holds right-to-left letters.
@@ -199,9 +200,14 @@ def format_bytes(number: int) -> str:
 
 
 def clip_text(text: str, limit: int) -> str:
-    """Return the text on one line of at most `limit` characters."""
+    """Return the text on one line of at most `limit` characters, not cut inside a number."""
     flat = " ".join(text.split())
-    return flat if len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
+    if len(flat) <= limit:
+        return flat
+    head, rest = flat[: limit - 1], flat[limit - 1 :]
+    if NUMBER_REST.match(rest):  # part of a number is another number
+        head = NUMBER_START.sub("", head) or head
+    return head.rstrip() + "…"
 
 
 def break_long_words(text: str, mark: str = ZERO_WIDTH_SPACE) -> str:

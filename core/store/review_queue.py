@@ -346,7 +346,8 @@ def explain_item(item: QueueItem) -> str:
         item.teaches, compute_worth(compute_unsureness(p), item.disagreement)
     )
     reasons = {
-        "not judged by the machine": p is None,
+        "the machine left it unclear": p is None and bool(item.label),
+        "not judged by the machine": p is None and not item.label,
         f"unsure ({p or 0.0:.0%} likely hallucinated)": p is not None and abs(p - 0.5) <= 0.2,
         "agents disagree": item.disagreement > 0.0,
         UNLIKE_REASON: unlike >= UNLIKE_THRESHOLD,

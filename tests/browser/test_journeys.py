@@ -130,7 +130,9 @@ def test_a_killed_server_leaves_a_run_that_its_own_link_resumes(
     assert numbers == sorted(set(numbers)), "a finished turn was argued again"
 
 
-@pytest.mark.parametrize("path", ["/history", "/many", "/retrain", "/library", "/settings"])
+@pytest.mark.parametrize(
+    "path", ["/history", "/batch", "/review", "/adjudicate", "/calibration", "/settings"]
+)
 def test_a_pages_own_address_opens_on_a_fresh_server(
     make_server: MakeServer, open_page: OpenPage, path: str
 ) -> None:
@@ -153,6 +155,9 @@ def test_addresses_lead_where_they_say_or_say_what_was_not_found(
     check_prepared(page)
     verdict(page)
     run = page.url
+    page.goto(f"{server.url}/confidence")
+    page.get_by_role("heading", name="Calibration").wait_for()
+    expect(page).to_have_url(f"{server.url}/calibration")
     page.goto(server.url)
     page.get_by_role("heading", name="New check").wait_for()
     page.goto(f"{server.url}/?run={run.split('run=')[1]}")

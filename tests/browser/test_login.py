@@ -102,7 +102,7 @@ def test_two_people_work_under_their_identities_and_a_third_is_told_whom_to_ask(
     page.get_by_label("Add a person").and_(page.locator('[value=""]')).wait_for()
     expect(page.get_by_text(re.compile("^bo@.*since"))).to_be_visible()
 
-    bo.goto(server.url + "/pending")
+    bo.goto(server.url + "/review")
     bo.get_by_text("0 of 1 item reviewed").wait_for()
     settle(bo)
     bo.keyboard.press("Control+Enter")

@@ -87,7 +87,7 @@ class Site:
             f"run?run={run}",
             f"replay?run={run}",
             f"label?case={case}",
-            f"settle?case={case}",
+            f"adjudicate_case?case={case}",
         )
         return [*pages, *(f"/{address}" for address in linked)]
 

@@ -40,7 +40,7 @@ def choose_first_row(page: Page) -> None:
 def test_a_table_found_again_leads_to_its_rows_and_back(
     make_server: MakeServer, open_page: OpenPage
 ) -> None:
-    page = with_a_table(open_page(make_server(), "/many"))
+    page = with_a_table(open_page(make_server(), "/batch"))
     expect(page).to_have_url(re.compile("batch="))
     page.get_by_role("link", name="All tables").click()
     page.get_by_role("heading", name="Earlier tables").wait_for()
@@ -75,7 +75,7 @@ def test_a_table_found_again_leads_to_its_rows_and_back(
 def test_back_leads_to_the_search_that_found_the_run(
     make_server: MakeServer, open_page: OpenPage
 ) -> None:
-    page = with_a_table(open_page(make_server(), "/many"))
+    page = with_a_table(open_page(make_server(), "/batch"))
     page.get_by_role("link", name="History").click()
     search = page.get_by_role("textbox", name="Search")
     search.fill("mammals")

@@ -54,7 +54,7 @@ def test_twenty_items_are_labelled_submitted_and_followed_by_the_next_from_the_k
     server = make_server()
     claims = [f"Cat number {n} sleeps all day." for n in range(20)]
     checked(server, claims)
-    page = open_page(server, "/pending")
+    page = open_page(server, "/review")
     page.get_by_text("0 of 20 items reviewed").wait_for()
     settle(page)
     page.keyboard.press("Control+Enter")
@@ -90,7 +90,7 @@ def test_a_blind_first_pass_hides_what_the_machine_found(
     with open_store(server.home) as store:
         project = ensure_project(store, "Mira", 1.0)
         store.projects.save(replace(project, is_blind=True))
-    page = open_page(server, "/pending")
+    page = open_page(server, "/review")
     page.get_by_text("0 of 1 item reviewed").wait_for()
     settle(page)
     for hidden in ("The machine says", "How likely hallucinated (%)"):
@@ -127,7 +127,7 @@ def test_what_is_skipped_or_flagged_is_passed_on(
 ) -> None:
     server = make_server()
     checked(server, ["One cat is asleep.", "Two cats are awake.", "Three cats are out."])
-    page = open_page(server, "/pending")
+    page = open_page(server, "/review")
     page.get_by_text("0 of 3 items reviewed").wait_for()
     settle(page)
     page.keyboard.press("Control+Enter")

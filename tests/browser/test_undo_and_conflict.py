@@ -34,7 +34,7 @@ def test_an_answer_is_taken_back_after_the_next_item_has_come(
 ) -> None:
     server = make_server()
     checked(server, ["Female cats tend to be left pawed.", "Male cats tend to be white."], CATS)
-    page = open_page(server, "/pending")
+    page = open_page(server, "/review")
     page.get_by_text("0 of 2 items reviewed").wait_for()
     settle(page)
     page.keyboard.press("Control+Enter")
@@ -166,7 +166,7 @@ def test_evidence_is_marked_in_the_sources_and_comes_back_after_a_reload(
 ) -> None:
     server = make_server()
     checked(server, ["Female cats tend to be left pawed."], "😺\r\n" + CATS)
-    page = open_page(server, "/pending")
+    page = open_page(server, "/review")
     page.get_by_text("0 of 1 item reviewed").wait_for()
     settle(page)
     page.keyboard.press("Control+Enter")
@@ -266,7 +266,7 @@ def test_a_browser_keeps_its_name_and_the_next_item_begins_at_its_top(
 ) -> None:
     server = make_server()
     checked(server, ["Female cats tend to be left pawed.", "Male cats tend to be white."], CATS)
-    mira = open_page(server, "/pending", viewport={"width": 1280, "height": 600})
+    mira = open_page(server, "/review", viewport={"width": 1280, "height": 600})
     mira.get_by_text("0 of 2 items reviewed").wait_for()
     settle(mira)
     jonas = open_page(server, "/settings")

@@ -46,6 +46,7 @@ from components.run.verdict import (
 from components.widgets.html import describe_changes, element, iter_changes
 from components.widgets.wording import (
     break_long_words,
+    clip_text,
     escape_markdown,
     format_percent,
     format_source,
@@ -74,6 +75,7 @@ from core.schema.records import (
     Passage,
     Plan,
     Quote,
+    ReaderStance,
     RoleAssignment,
     Run,
     Span,
@@ -179,9 +181,7 @@ def test_no_text_is_markup_in_any_format(text: str) -> None:
     tokens = read_markdown(write_markdown(report))
     parts = {part.type for token in tokens for part in token.children or () if part}
     assert {token.type for token in tokens} <= BLOCK_TOKENS
-    assert parts <= {"text", "softbreak", "hardbreak", "strong_open", "strong_close", "html_inline"}
-    inline = [part for token in tokens for part in token.children or () if part]
-    assert {part.content for part in inline if part.type == "html_inline"} <= {"<br>"}
+    assert parts <= {"text", "softbreak", "hardbreak", "strong_open", "strong_close"}
     assert write_docx(report).startswith(b"PK")
     html = write_html(report)
     assert html.count("<script") == 0
@@ -226,8 +226,59 @@ def test_a_debate_on_several_statements_has_their_table_with_the_person_s_labels
     first, second = (line for line in text.splitlines() if re.match(r"\| [12] \| (The|It)", line))
     assert "**512 m**" in first
     assert "**Hallucinated** | “The tower is 412 m tall.”" in first
-    assert "**Unclear**<br>Machine: Supported" in second
+    assert "**Unclear** Machine: Supported" in second
     assert "Words that the machine marked" not in text, "they are the person's, told above"
+
+
+def test_what_was_found_is_told_of_statements_called_wrong_or_unclear_in_their_order() -> None:
+    """Nobody marked words: passages and the readers' views say what the label rests on."""
+    case = make_case("It is tall. It is red. It is old. It is new.")
+    places = [(0, 11), (12, 22), (23, 33), (34, 44)]
+    texts = [case.response[start:end] for start, end in places]
+    found = [
+        replace(PASSAGE, id=f"s:{index}", text=f"Passage {index + 1}.")
+        for index in range(len(texts))
+    ]
+    labels: tuple[Label, ...] = ("supported", "supported", "unclear", "unclear")
+    views = [
+        view
+        for index, label in enumerate(labels)
+        for view in (
+            ReaderStance("Value checker", index, "supported"),
+            ReaderStance("Overlap reader", index, label),
+        )
+    ]
+    judged = Judgement("J", "unclear", "", statement_labels=labels, readers=tuple(views))
+    made = fold_events(
+        [
+            RunStarted(100.0, case, Plan(), ()),
+            *(
+                StatementFound(100.1, Statement(index, *place, text, text))
+                for index, (place, text) in enumerate(zip(places, texts, strict=True))
+            ),
+            *(PassagesFound(100.2, index, (found[index],)) for index in (2, 0, 1)),
+            JudgementReached(109.0, judged, 1.0),
+            RunFinished(110.0, replace(VERDICT, label="unclear"), 10.0),
+        ]
+    )
+    wrong = StatementLabel(*places[1], "hallucinated")
+    said = replace(SAID[0], label="hallucinated", statements=(wrong,))
+    report = build_report(RUN, case, made, [said], None)
+    text = write_markdown(report)
+    rows = [line for line in text.splitlines() if re.match(r"\| \d \| It", line)]
+    assert [("Passage" in row, "Overlap reader" in row) for row in rows] == [
+        (False, False), (True, True), (True, True), (False, True)
+    ]  # fmt: skip
+    assert "“Passage 2.” (facts.pdf, p. 3)" in rows[1]
+    assert "No passage was found." in rows[3]
+    assert "<br>" not in text
+    evidence = text[text.index("## Evidence") :]
+    numbers = re.findall(r"Passage (\d)\. \(facts.pdf, p. 3; statement (\d)\)", evidence)
+    assert numbers == [("1", "1"), ("2", "2"), ("3", "3")]
+    checked = text[text.index("## How it was checked") :]
+    assert re.findall(r"(\d)\\?\. Value checker", checked) == ["1", "2", "3", "4"]
+    (cell,) = re.findall(r"<td[^>]*>[^<]*(?:<[^>]*>)?Hallucinated", write_html(report))
+    assert "<mark" not in cell, "a label is no mark"
 
 
 def test_a_report_begins_with_the_run_s_name_or_the_claim_s_first_words() -> None:
@@ -382,6 +433,20 @@ def test_no_probability_is_rounded_to_certainty() -> None:
     assert format_percent(0.999) == "over 99%"
     assert format_percent(0.001) == "under 1%"
     assert format_percent(0.834) == "83%"
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "shown"),
+    [
+        ("Built in the year 2024 again", 22, "Built in the year…"),
+        ("It admitted 8,412 inpatients", 15, "It admitted…"),
+        ("It admitted 8,412 inpatients", 18, "It admitted 8,412…"),
+        ("في عام ٢٠٢٤ وحده", 10, "في عام…"),
+        ("20242024", 5, "2024…"),
+    ],
+)
+def test_no_text_is_cut_inside_a_number(text: str, limit: int, shown: str) -> None:
+    assert clip_text(text, limit) == shown
 
 
 def test_markdown_in_names_is_shown_letter_by_letter() -> None:

@@ -89,12 +89,12 @@ def test_of_several_statements_only_those_in_dispute_are_shown_and_escaped() -> 
     assert "It is old" not in words
 
 
-def test_all_views_stand_in_one_line_those_in_dispute_first() -> None:
+def test_all_views_stand_in_one_line_by_statement() -> None:
     readers = (*views(0, "supported", "supported"), *views(1, "unclear", "hallucinated"))
     line = describe_readers(Judgement("J", "unclear", "x", readers=readers))
     assert line == (
-        "2. Entailment reader: unclear · Value checker: hallucinated; "
-        "1. Entailment reader: supported · Value checker: supported"
+        "1. Entailment reader: supported · Value checker: supported; "
+        "2. Entailment reader: unclear · Value checker: hallucinated"
     )
 
 

@@ -94,6 +94,14 @@ def test_a_broken_file_is_named_and_the_other_used(app: OpenApp) -> None:
     assert said(at.warning, "“empty.txt” is empty"), "the run says what it did without"
 
 
+def test_the_sources_that_go_into_a_check_are_named_beside_its_button(app: OpenApp) -> None:
+    files = [(f"{name}*.txt", f"{CATS} {name}".encode()) for name in "abcdefg"]
+    at = typed(app(), WRONG, files[0]).run()
+    assert said(at.caption, "1 source: a*.txt · ")
+    at = typed(at, WRONG, *files).run()
+    assert said(at.caption, "7 sources: a*.txt, b*.txt, c*.txt, d*.txt, e*.txt and 2 more · ")
+
+
 def test_a_source_in_another_language_is_warned_of(app: OpenApp) -> None:
     chinese = "母猫往往惯用右爪，而公猫更常惯用左爪。研究人员观察了四十多只猫。"
     at = typed(app(), WRONG, ("mao.txt", chinese.encode())).run()

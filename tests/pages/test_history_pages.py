@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from components.app import frame
 from components.check.history import format_likelihood
 from components.report import build_runs_report, load_reported_runs
 from core.learning.retrain import rescore_runs
@@ -89,9 +90,11 @@ def test_history_shows_the_whole_claim_and_leads_to_its_run(app: OpenApp, run_id
     assert f"run={run_id}" in at.get("page_link")[-1].proto.query_string
 
 
-def test_a_run_can_be_renamed_and_keeps_its_name(app: OpenApp, run_id: str) -> None:
+def test_a_run_can_be_renamed_and_keeps_its_name(app: OpenApp, run_id: str, home: Path) -> None:
     at = app("pages/check/run.py", run=run_id)
     assert at.title[0].value.replace("\\", "").startswith("Female cats tend to be left pawed.")
+    field = at.text_input(key=f"run.{run_id}.name")
+    assert field.value == WRONG, "it begins with the present name, to be edited"
     at.text_input(key=f"run.{run_id}.name").set_value("  The *paws*  again ").run()
     assert not at.exception
     assert at.title[0].value == r"The \*paws\* again · Run"
@@ -139,6 +142,34 @@ def test_a_root_address_with_a_run_leads_there(app: OpenApp, run_id: str) -> Non
     assert f'"run?run={run_id}"' in script
     evil = drawn(app(run="</script><b>")).split("location.replace")[1]
     assert "</script><b>" not in evil
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("many", "batch"),
+        ("pending", "review"),
+        ("curate", "adjudicate"),
+        ("settle", "adjudicate_case"),
+        ("confidence", "calibration"),
+    ],
+)
+def test_an_address_of_an_earlier_release_leads_to_the_page_of_today(
+    monkeypatch: pytest.MonkeyPatch, old: str, new: str
+) -> None:
+    monkeypatch.setattr(frame, "_read_page_address", lambda: old)
+    at = AppTest.from_function(open_lost_page)
+    at.query_params["case"] = ["c 1", "c2"]
+    at.run()
+    assert not at.exception
+    assert f'location.replace("{new}?case=c+1&case=c2")' in drawn(at)
+    assert not at.title
+
+
+def open_lost_page() -> None:
+    from components.app import frame
+
+    frame.draw_lost()
 
 
 def test_addresses_of_unknown_runs_say_what_was_not_found(app: OpenApp) -> None:

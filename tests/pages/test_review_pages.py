@@ -188,6 +188,30 @@ def test_agreement_does_not_count_verdicts_that_nobody_answered(site: Site, run_
     assert not any("The machine said" in table.value for table in at.dataframe)
 
 
+def test_agreement_does_not_call_what_the_machine_left_unclear_overturned(
+    site: Site, run_id: str
+) -> None:
+    with open_store(site.home) as store, store.writing():
+        case = case_of(store, run_id)
+        verdicts: dict[str, Label] = {
+            "Ida": "unclear", "Mira": "hallucinated", "Karl": "supported",
+        }  # fmt: skip
+        for person, machine in verdicts.items():
+            answer = Correction(
+                person,
+                run_id,
+                case.id,
+                person,
+                1.0,
+                "supported",
+                reason="p. 3",
+                machine_label=machine,
+            )
+            store.corrections.add(answer, case.response)
+    words = told(site.open("pages/review/agreement.py"))
+    assert "The machine was overturned in **1 of 2 answers**; it had left 1 more unclear." in words
+
+
 def test_agreement_counts_each_persons_newest_answer(site: Site, run_id: str) -> None:
     with open_store(site.home) as store:
         say(store, run_id, "Mira", "supported", 1.0)

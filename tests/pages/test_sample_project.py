@@ -151,6 +151,8 @@ def test_the_tour_leads_through_five_pages_and_leaves_everything_as_it_was(
     assert "Hallucinated" in drawn(at)
     press(press(at, "tour.next"), "tour.next")
     assert query(at, "run")
+    assert "[Further down](#your-judgement)" in bar(at)
+    assert "your-judgement" in [heading.anchor for heading in at.subheader], "a click leads there"
     press(at, "tour.next")
     assert at.title[0].value == "Retrain"
     press(at, "tour.close")
@@ -171,6 +173,43 @@ def test_a_link_into_the_sample_opens_it(app: OpenApp, home: Path) -> None:
     again.switch_page(RUN).run()
     assert "512 m" in drawn(again)
     assert "Sample project" in bar(again)
+
+
+def opened_at(page: str, address: str) -> AppTest:
+    """A new session, as after a reload, at a page's address in the project."""
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=TIMEOUT)
+    at.query_params["project"] = address
+    at.run()
+    return at.switch_page(page).run()
+
+
+@pytest.mark.usefixtures("few")
+def test_a_reload_stays_in_the_sample(app: OpenApp, home: Path) -> None:
+    at = press(app(PAGES[0]), "sample.open")
+    with open_store(until_built(home)) as store:
+        (project,) = store.projects.all()
+    assert at.session_state["link.parameters"] == {"project": project.id}, "the address has it"
+    again = opened_at(PAGES[0], project.id)
+    assert "Sample project" in bar(again)
+    press(again, "sample.leave")
+    assert again.session_state["link.parameters"] == {}
+    again.switch_page(PAGES[0]).run()
+    assert "Sample project" not in bar(again)
+
+
+@pytest.mark.usefixtures("few")
+def test_the_browser_s_back_leads_into_the_sample_and_out_of_it(app: OpenApp, home: Path) -> None:
+    at = press(app(PAGES[0]), "sample.open")
+    with open_store(until_built(home)) as store:
+        (project,) = store.projects.all()
+    with open_store(home) as store:
+        (own,) = store.projects.all()
+    at.query_params["project"] = own.id
+    assert "Sample project" not in bar(at.run())
+    at.query_params["project"] = project.id
+    assert "Sample project" in bar(at.run())
+    press(at, "sample.leave")
+    assert at.session_state["project"] == own.id
 
 
 @pytest.mark.usefixtures("few")

@@ -26,6 +26,7 @@ from core.store.review_queue import (
     compute_unsureness,
     compute_worth,
     explain_item,
+    leave_neutral_reasons,
 )
 from tests.fakes import make_case
 from tests.soak import often
@@ -259,6 +260,13 @@ def test_a_newer_run_renews_an_item_and_leaves_its_state(store: Store) -> None:
     again = store.queue.get(ids[0])
     assert again is not None
     assert (again.p, again.label, again.state, again.given) == (0.1, "supported", "adjudicated", 1)
+
+
+def test_a_verdict_without_a_probability_is_not_called_missing() -> None:
+    words, teaches = "the machine left it unclear", compute_worth(compute_unsureness(None), 0.0)
+    item = QueueItem("c", "p", "r", 0.0, "unclear", None, 0.0, "en", teaches)
+    assert explain_item(item) == words
+    assert leave_neutral_reasons(words) == "", "a blind project does not tell it"
 
 
 @pytest.mark.parametrize(
