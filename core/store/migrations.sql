@@ -274,3 +274,5 @@ UPDATE items SET differ = 3 WHERE differ = 2 AND (
         );
         CREATE INDEX guidelines_project ON guidelines (project_id, number);
         ALTER TABLE assignments ADD COLUMN assigned_by TEXT NOT NULL DEFAULT '';
+        CREATE INDEX assignments_assigned ON assignments (person)
+            WHERE state = 'claimed' AND assigned_by != '';

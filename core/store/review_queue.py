@@ -555,7 +555,8 @@ class ReviewQueue(Repository):
     def count_assigned(self, project_id: str, people: int) -> dict[str, int]:
         """Count, for each person, the assigned items that fewer than `people` have answered."""
         rows = self._db.query(
-            "SELECT a.person AS person, count(*) AS n FROM assignments a CROSS JOIN items USING "
+            "SELECT a.person AS person, count(*) AS n FROM assignments a "
+            "INDEXED BY assignments_assigned CROSS JOIN items USING "
             f"(case_id) WHERE {WAITING_SQL} AND items.project_id = ? AND items.state = 'open' "
             "AND items.given < ? GROUP BY a.person ORDER BY a.person",
             [project_id, people],

@@ -121,7 +121,7 @@ def test_what_another_person_saved_meanwhile_is_a_conflict_unless_they_answer_bl
 ) -> None:
     case = tell(home)
     with open_store(home) as store, store.writing():
-        store.projects.save(replace(ours(store), is_blind=is_blind))
+        store.projects.save(replace(ours(store), is_blind=is_blind, people_each=2))
     at = app(RUN, run=ID)
     labelled(at, "shhh-", saves=0)
     theirs = Correction("k" * 32, ID, case.id, "Karl", 2.0, "unclear", reason="cannot tell",

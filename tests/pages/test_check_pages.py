@@ -267,7 +267,8 @@ def test_a_correction_takes_a_label_and_a_reason(app: OpenApp, run_id: str, home
 
 
 @pytest.mark.parametrize(
-    ("label", "words"), [("unclear", "Nothing is learned"), ("hallucinated", "will count")]
+    ("label", "words"),
+    [("unclear", "Nothing is learned"), ("hallucinated", "It counts at the next retraining")],
 )
 def test_a_correction_says_whether_it_will_be_learned_from(
     app: OpenApp, run_id: str, label: str, words: str

@@ -103,7 +103,7 @@ def test_a_lead_fits_the_limit_and_the_run_says_who_decides(site: Site, run_id: 
     assert "answers nothing by itself yet" in shown(run)
     history = shown(site.open("pages/check/history.py"))
     assert "⚑ to decide" in history
-    assert "says hallucinated" in history
+    assert "by Mira: ✗ Hallucinated" in history
     queue = site.open("pages/review/pending.py")
     assert all(why.endswith("for people to decide") for why in queue.dataframe[0].value["Why"])
 

@@ -321,7 +321,7 @@ def test_a_case_in_dispute_is_counted_nowhere_and_reached_from_every_page_that_c
     with open_store(site.home) as store:
         say(store, run_id, "Lea", "supported", 5.0)
     assert "in dispute" not in told(site.open("pages/learn/retrain.py"))
-    assert "2 people say supported" in markup(site.open("pages/check/history.py"))
+    assert "by 2 people: ✓ Supported" in markup(site.open("pages/check/history.py"))
     at = site.open("pages/setup/project.py")
     project_id = project_with(site.home, case_id)
     put(at, f"project.{project_id}.truth", "unanimity")

@@ -366,7 +366,7 @@ def test_only_leads_and_admins_change_rosters(
     at = choose(site.open(PAGE), "Mine")
     assert bool([button for button in at.button if button.key == "rosters.copy"]) is may
     if not may:
-        assert any("can change model sets: Karl." in caption.value for caption in at.caption)
+        assert any(r"can change model sets\: Karl\." in caption.value for caption in at.caption)
         return
     at = press(at, "rosters.copy")
     assert [f for f in at.text_input if f.key == "rosters.edit.name"]
