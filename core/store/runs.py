@@ -7,13 +7,13 @@ been silent for longer than the lease, not when some other process starts.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from core.runtime.errors import ConflictError
 from core.schema.events import ENDING_KINDS, TRANSIENT_KINDS, Event, JudgementReached
-from core.schema.records import Judgement, Plan, Run, RunStatus
+from core.schema.records import Judgement, Label, Plan, Run, RunStatus
 from core.schema.run_state import RESUMABLE_CAUSES
 from core.store.ground_truth import UNANSWERED, GroundTruth, GroundTruths
 from core.store.sqlite import (
@@ -38,7 +38,8 @@ class RunFilter:
 
     `terms` are search terms of the case, and `search` is part of the run's name: either finds it.
     `document` is a source's id, `person` who submitted the text or corrected the run; the run was
-    started at or after `since`, and before `until`.
+    started at or after `since`, and before `until`. `people_labels` are what people say of cases,
+    in place of the machine's `label`.
     """
 
     terms: tuple[str, ...] = ()
@@ -51,11 +52,11 @@ class RunFilter:
     person: str = ""
     since: float = 0.0
     until: float = 0.0
+    people_labels: Mapping[str, Label] = field(default_factory=dict)
 
 
 # By field of a filter, the condition on runs `r` over cases `c` that a value sets.
 SIMPLE_CONDITIONS = {
-    "label": "r.label = ?",
     "protocol": "json_extract(r.plan, '$.protocol') = ?",
     "document": "? IN (SELECT value FROM json_each(c.payload, '$.documents') "
     "UNION ALL SELECT value FROM json_each(c.payload, '$.images'))",
@@ -75,6 +76,13 @@ def build_run_condition(
         if value := getattr(wanted, name):
             where.append(condition)
             values.append(value)
+    if wanted.label:
+        said = wanted.people_labels
+        named = [case_id for case_id, label in said.items() if label == wanted.label]
+        case_is_in = "r.case_id {} (SELECT value FROM json_each(?))"
+        machines = f"(r.label = ? AND {case_is_in.format('NOT IN')})"
+        where.append(f"({case_is_in.format('IN')} OR {machines})")
+        values.extend([json.dumps(named), wanted.label, json.dumps(list(said))])
     if wanted.terms:
         found = "c.id IN (SELECT case_id FROM case_terms WHERE case_terms MATCH ?)"
         where.append(f"({found} OR (? != '' AND instr(lower(r.name), lower(?))))")

@@ -391,7 +391,7 @@ def test_checking_again_puts_both_verdicts_side_by_side(app: OpenApp, run_id: st
     assert any("debate are those of an earlier run" in item.value for item in compare.markdown)
     assert drawn(compare).count('class="cp-verdict ') == 2
     assert sum("Built\\-in engine" in item.value for item in compare.caption) == 2
-    assert any("The verdict is the same" in item.value for item in compare.markdown)
+    assert any("The machine’s verdict is the same" in item.value for item in compare.markdown)
 
 
 def test_a_broken_file_is_named_again_when_it_is_checked_again(app: OpenApp, home: Path) -> None:
