@@ -16,7 +16,7 @@ from components.report import build_runs_report, load_reported_runs
 from core.learning.retrain import rescore_runs
 from core.review.people import ensure_project
 from core.schema.events import RunFailed, RunStarted
-from core.schema.records import Label, Plan, Run
+from core.schema.records import Label, Member, Plan, Run
 from core.schema.reviews import Correction
 from core.store import open_store
 from core.store.runs import RunFilter
@@ -131,6 +131,29 @@ def test_in_a_blind_project_history_keeps_to_itself_what_others_said(
     at = app("pages/check/history.py")
     assert "Ana" not in rows(at)[0]
     assert at.selectbox(key="history.person").options == ["any"], "nor who answered"
+
+
+def test_in_a_blind_project_history_shows_a_person_what_they_said_themselves(
+    app: OpenApp, run_id: str, home: Path
+) -> None:
+    correct(home, run_id)
+    with open_store(home) as store:
+        project = store.projects.all()[0]
+        store.projects.save(replace(project, is_blind=True))
+        store.projects.set_member(Member(project.id, "Ana", "annotator", 1.0))
+        store.projects.save_note("person", "Ana")
+    (shown,) = rows(app("pages/check/history.py"))
+    assert "Overruled by Ana: ✓ Supported" in shown
+
+
+def test_the_verdict_filter_goes_by_what_leads_on_the_row(
+    app: OpenApp, run_id: str, home: Path
+) -> None:
+    correct(home, run_id)
+    at = app("pages/check/history.py", label="supported")
+    assert "Overruled by Ana: ✓ Supported" in rows(at)[0]
+    at = app("pages/check/history.py", label="hallucinated")
+    assert "No run matches" in at.info[0].value
 
 
 def test_a_root_address_with_a_run_leads_there(app: OpenApp, run_id: str) -> None:
