@@ -306,13 +306,14 @@ def _draw_row(row: RunRow, policy: AutomationPolicy | None, classifier: str) -> 
         people = "more answers to come" if row.truth.state == "waiting" else ""
     elif policy is not None and policy.is_for_people(run, classifier):
         people = "⚑ to decide"
-    status = format_status(run)
+    status, names = format_status(run), row.sources
+    files = ", ".join(names) if len(names) < 3 else format_count(len(names), "file")
     parts = [
         machine,
         people,
         "" if status == "Finished" else status,
         "imported" if run.origin == "imported" else "",
-        ", ".join(row.sources),
+        files,
         format_protocol(run.plan.protocol, short=True),
         format_roster(run.plan.roster, short=True),
         "" if classifier in ("", SEED_VERSION) else f"classifier {classifier}",
@@ -320,7 +321,11 @@ def _draw_row(row: RunRow, policy: AutomationPolicy | None, classifier: str) -> 
         format_time(run.started_at),
     ]
     tag = element("span", element("bdi", lead), class_=f"cp-tag cp-{label or 'unclear'}")
-    details = (element("bdi", f" · {part}") for part in parts if part)
+    details = (
+        element("bdi", f" · {part}", title=", ".join(row.sources) if part == files else None)
+        for part in parts
+        if part
+    )
     draw_html(div("cp-quiet", tag, *details))
 
 

@@ -76,6 +76,8 @@ MATERIAL_WORDS = {
 MEASURED_METHOD = (
     "Labelled statements of public data, not of yours, each judged by a model fitted without it."
 )
+HELD_OUT_METHOD = "Cases with a right answer that this classifier did not learn from; see Retrain."
+JUDGE_WEIGHS = "the judge’s own model weighs what all readers measured together; it counts no votes"
 SHARE_WORDS: dict[Label, str] = {
     "hallucinated": "wrong",
     "supported": "supported",
@@ -381,14 +383,17 @@ def _render_machine_verdict(
         description = f"probability of being hallucinated: {format_percent(p)}"
         parts.append(div("cp-bar", dot, role="img", aria_label=description))
         parts.append(div("cp-verdict-why", *_finding_html(verdict, progress), dir="auto"))
-        how = past.how if past.is_known else MEASURED_METHOD if _is_measured(progress) else ""
-        sign = element("span", " ⓘ", title=how, role="img", aria_label=how) if how else ""
         worth = describe_reliability(verdict, card, progress, past)
+        is_seed = verdict.classifier == SEED_VERSION
+        measured = MEASURED_METHOD if is_seed else HELD_OUT_METHOD
+        how = past.how if past.is_known else measured if worth.startswith("Of ") else ""
+        sign = element("span", " ⓘ", title=how, role="img", aria_label=how) if how else ""
         parts.append(div("cp-verdict-worth", worth, sign))
     signed = (
         ("⚑", past.for_people),
         ("↻", describe_rescoring(progress)),
         ("⚖", describe_judge_dissent(progress)),
+        ("⚖", describe_reader_dissent(progress)),
     )
     notes = (div("cp-verdict-note", f"{sign} {words}") for sign, words in signed if words)
     return join_html([div(f"cp-verdict cp-{verdict.label}", *parts), *notes])
@@ -508,6 +513,18 @@ def describe_judge_dissent(progress: RunState) -> str:
     )
 
 
+def describe_reader_dissent(progress: RunState) -> str:
+    """Say who decided where no reader by itself gives the verdict's label; else empty."""
+    judgement, verdict = progress.judgement, progress.verdict
+    if judgement is None or verdict is None or verdict.label == "unclear":
+        return ""
+    if any(view.stance == verdict.label for view in judgement.readers):
+        return ""
+    if not judgement.readers or judgement.by_tool or verdict.label != judgement.label:
+        return ""
+    return f"No reader by itself calls it {LABEL_WORDS[verdict.label].lower()}: {JUDGE_WEIGHS}."
+
+
 def describe_reliability(
     verdict: Verdict, card: dict[str, Any] | None, progress: RunState, past: PastVerdicts
 ) -> str:
@@ -558,5 +575,7 @@ def describe_measured_reliability(
         n = entry["n"]
         if entry["low"] <= confidence <= entry["high"] and n >= 20:
             share = f"{100.0 * entry['right'] / n:.0f}% were right."
-            return f"Of {n} held-out verdicts with a confidence like this, {share}"
+            is_seed = verdict.classifier == SEED_VERSION
+            kind = "labelled public statements" if is_seed else "held-out cases"
+            return f"Of {n} {kind} with a confidence like this, {share}"
     return TOO_FEW_VERDICTS

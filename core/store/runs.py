@@ -105,7 +105,7 @@ def build_run_condition(
 
 @dataclass(frozen=True)
 class RunRow:
-    """A run as History lists it, with what is true for its case; `sources` name its files."""
+    """A run as History lists it, with what is true for its case; `sources` name all its files."""
 
     run: Run
     response: str
@@ -279,7 +279,10 @@ class Runs(Repository):
             "(SELECT count(*) FROM standing k WHERE k.run_id = r.id) AS corrections, "
             "(SELECT json_group_array(l.name) FROM library l WHERE l.project_id = r.project_id AND "
             " l.source_id IN (SELECT value FROM json_each(c.payload, '$.documents') UNION ALL "
-            " SELECT value FROM json_each(c.payload, '$.images'))) AS sources "
+            " SELECT value FROM json_each(c.payload, '$.images'))) AS sources, "
+            "(SELECT json_group_array(DISTINCT json_extract(e.payload, '$.source')) FROM events e "
+            " WHERE e.run_id = r.id AND e.kind = 'problem_met' "
+            " AND json_extract(e.payload, '$.source') != '') AS unread "
             f"{source} ORDER BY r.started_at DESC, r.id LIMIT ? OFFSET ?",
             [*values, limit, offset],
         )
@@ -289,7 +292,10 @@ class Runs(Repository):
         for row in found:
             truth = truths.get(row["case_id"], UNANSWERED)
             texts = {name: row[name] for name in ("response", "question", "author", "corrections")}
-            run, sources = _parse_run(row, now, lease), tuple(json.loads(row["sources"]))
+            run, unread = _parse_run(row, now, lease), json.loads(row["unread"])
+            read = json.loads(row["sources"])
+            lost = (f"{name} (not read)" for name in unread if name not in read)
+            sources = (*read, *lost)
             page_rows.append(RunRow(run, truth=truth, sources=sources, **texts))
         return page_rows, total
 

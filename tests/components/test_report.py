@@ -369,7 +369,7 @@ def test_a_language_model_as_judge_is_not_said_to_contest_nothing() -> None:
 
 def test_a_probability_is_said_to_be_worth_what_was_measured() -> None:
     assert describe_measured_reliability(VERDICT, CARD, RunState()) == (
-        "Of 212 held-out verdicts with a confidence like this, 87% were right."
+        "Of 212 labelled public statements with a confidence like this, 87% were right."
     )
     assert describe_measured_reliability(VERDICT, None, RunState()).startswith("Too few verdicts")
     by_tool = RunState(judgement=Judgement("Judge", VERDICT.label, "So.", by_tool="Length"))
@@ -381,7 +381,7 @@ def test_a_probability_is_said_to_be_worth_what_was_measured() -> None:
 
 
 def test_past_verdicts_of_the_project_go_before_what_was_measured_elsewhere() -> None:
-    measured = "Of 212 held-out verdicts with a confidence like this, 87% were right."
+    measured = "Of 212 labelled public statements with a confidence like this, 87% were right."
     known = PastVerdicts("Of past verdicts at this level, 91% were right.", "Counted are …", True)
     few = PastVerdicts("Only 4 past verdicts at this level were looked at.")
     assert describe_reliability(VERDICT, CARD, RunState(), known) == known.words

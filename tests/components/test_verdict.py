@@ -10,6 +10,8 @@ import pytest
 from components.run.audit import list_statement_labels
 from components.run.corrected_text import MARKED_VALUES_AUTHOR, list_changes, list_contested
 from components.run.verdict import (
+    HELD_OUT_METHOD,
+    MEASURED_METHOD,
     PastVerdicts,
     PersonVerdict,
     apply_person_marks,
@@ -367,3 +369,31 @@ def test_each_change_of_a_written_answer_can_be_left() -> None:
         ("opened in 1931", "closed on Monday"), ("530", "412"),
     ]  # fmt: skip
     assert apply_edits(TEXT, edits[1:]) == TEXT.replace("530", "412")
+
+
+def test_a_verdict_that_no_reader_gives_says_who_decided() -> None:
+    made = audited_run(AUDITED)
+    label = AUDITED.label
+    apart = Judgement("J", label, "x", readers=views(0, "unclear", "unclear", "supported"))
+    made.add(JudgementReached(2.0, apart, 0.1))
+    words = f"No reader by itself calls it {label}: the judge’s own model"
+    assert words in plain(render_verdict(made, None))
+    alike = replace(apart, readers=views(0, label, "unclear"))
+    made.add(JudgementReached(2.0, alike, 0.1))
+    assert words not in plain(render_verdict(made, None))
+    made.add(JudgementReached(2.0, replace(apart, by_tool="Calculator"), 0.1))
+    assert words not in plain(render_verdict(made, None)), "a tool decided it"
+
+
+def test_a_classifiers_measured_share_names_its_material_and_method() -> None:
+    card = {"reliability": [{"low": 0.5, "high": 1.0, "n": 43, "right": 42}]}
+    made = audited_run(AUDITED)
+    made.judgement = None
+    for version, kind, method in (
+        ("seed", "labelled public statements", MEASURED_METHOD),
+        ("v2", "held-out cases", HELD_OUT_METHOD),
+    ):
+        made.verdict = replace(AUDITED, classifier=version, confidence=0.9)
+        markup = render_verdict(made, card)
+        assert f"Of 43 {kind} with a confidence like this, 98% were right." in plain(markup)
+        assert method in markup
