@@ -39,7 +39,7 @@ from components.run.audit import (
     list_whole_response_calls,
     summarize_statements,
 )
-from components.run.corrected_text import propose_correction
+from components.run.corrected_text import list_changes, list_contested
 from components.run.debate import explain_silence, format_cost, render_state
 from components.run.transcript import (
     MAX_UNFOLDED_TURNS,
@@ -58,8 +58,8 @@ from components.run.verdict import (
     describe_readers,
     describe_reliability,
     describe_rescoring,
-    find_person_verdict,
     format_views,
+    load_person_verdict,
 )
 from components.widgets.controls import draw_download
 from components.widgets.html import (
@@ -75,6 +75,7 @@ from components.widgets.wording import (
     LABEL_WORDS,
     QUOTE_WORDS,
     clip_text,
+    format_answer,
     format_label_probability,
     format_protocol,
     format_roster,
@@ -82,14 +83,14 @@ from components.widgets.wording import (
     format_status,
     format_time,
 )
-from core.baseline.wording import shorten
+from core.baseline.wording import apply_edits, shorten
 from core.debate.signals import find_signals
 from core.pipeline.audit_steps import SEARCH_TOOL
 from core.review.people import find_hidden_cases, list_visible_answers
 from core.review.queue_ranking import load_policy
 from core.schema.events import ToolUse
 from core.schema.records import Case, Label, Passage, Quote, Run, Span, Statement
-from core.schema.reviews import Correction, GoldAnswer, format_category
+from core.schema.reviews import Correction, format_category
 from core.schema.run_state import RunState, fold_events
 from core.store import Store
 from core.store import open_store as open_store_in
@@ -109,13 +110,12 @@ def build_report(
     corrections: Sequence[Correction],
     card: dict[str, Any] | None,
     past: PastVerdicts = NO_PAST_VERDICTS,
-    golds: Sequence[GoldAnswer] = (),
+    person: PersonVerdict | None = None,
 ) -> Report:
-    """Return a run's report: what a person decided, the verdict, the marked response; details."""
-    person = find_person_verdict(corrections, golds)
+    """Return a run's report: what people decided, the verdict, the marked response; details."""
     spans = apply_person_marks(progress, person).spans
     summary: list[Block] = [Paragraph([Words(_describe_origin(run, progress), "quiet")])]
-    summary += _list_person_blocks(person, progress) if person else []
+    summary += _list_person_blocks(person, case, progress) if person else []
     summary += _list_verdict_blocks(progress, card, past, is_overruled=person is not None)
     summary += [Paragraph([Words("Question: ", "quiet"), Words(case.question)])] * bool(
         case.question
@@ -132,7 +132,7 @@ def build_report(
     return Report(
         clip_text(run.name or case.response, MAX_SUMMARY_CHARS),
         summary,
-        _list_sections(run, case, progress, corrections, spans),
+        _list_sections(run, case, progress, corrections, spans, person),
     )
 
 
@@ -146,12 +146,17 @@ def _describe_origin(run: Run, progress: RunState) -> str:
     )
 
 
-def _list_person_blocks(person: PersonVerdict, progress: RunState) -> list[Block]:
-    lead = f"{person.describe(progress.verdict)}: {LABEL_WORDS[person.label]}"
-    blocks: list[Block] = [Paragraph([Words(lead, "strong")], "lead")]
-    blocks += [Paragraph([Words(person.reason)])] * bool(person.reason)
-    if person.corrected_answer:
-        right = Words(person.corrected_answer, "strong")
+def _list_person_blocks(person: PersonVerdict, case: Case, progress: RunState) -> list[Block]:
+    truth, lead = person.truth, person.describe(progress.verdict)
+    if person.label is None:
+        said = [Words(f"\n{format_answer(one.author, one.label)}") for one in truth.records]
+        return [Paragraph([Words(lead, "strong"), *said], "lead")]
+    words = f"{lead}: {LABEL_WORDS[person.label]}"
+    blocks: list[Block] = [Paragraph([Words(words, "strong")], "lead")]
+    reasons = (person.describe_wrong_statements(case.response), truth.reason)
+    blocks += [Paragraph([Words(reason)]) for reason in reasons if reason]
+    if truth.corrected_answer:
+        right = Words(truth.corrected_answer, "strong")
         blocks.append(Paragraph([Words("It should say: "), right]))
     return blocks
 
@@ -303,6 +308,7 @@ def _list_sections(
     progress: RunState,
     corrections: Sequence[Correction],
     shown: Sequence[Span],
+    person: PersonVerdict | None,
 ) -> list[ReportSection]:
     """Return the details; the spans `shown` are in the summary already."""
     sections = []
@@ -313,7 +319,7 @@ def _list_sections(
         if progress.spans and not is_shown:
             machine = _make_span_table(progress.spans)
             sections.append(ReportSection("Words that the machine marked", [machine]))
-    if corrected := _list_corrected_blocks(case, progress):
+    if corrected := _list_corrected_blocks(case, progress, person):
         sections.append(ReportSection("Corrected text", corrected))
     sections.append(ReportSection("Evidence", _list_passages(progress)))
     if has_audit(progress):
@@ -345,16 +351,21 @@ def _head_paragraph(text: str) -> Paragraph:
     return Paragraph([Words(head, "strong"), *(Words(f"\n{part}") for part in rest)])
 
 
-def _list_corrected_blocks(case: Case, progress: RunState) -> list[Block]:
-    text, by = propose_correction(case, progress)
-    if not text:
+def _list_corrected_blocks(
+    case: Case, progress: RunState, person: PersonVerdict | None
+) -> list[Block]:
+    edits, by = list_changes(case, progress, person)
+    if not edits:
         return []
+    text = apply_edits(case.response, edits)
     changes: list[Words] = []
     for removed, added in iter_changes(case.response, text):
         same = removed == added
         changes += [Words(removed, "" if same else "removed")]
         changes += [] if same else [Words(added, "added")]
-    contested = describe_unchanged_spans(case.response, text, progress.spans)
+    contested = describe_unchanged_spans(
+        case.response, text, list_contested(case, progress, person)
+    )
     blocks = [Paragraph([Words(f"Proposed by {by}.", "quiet")]), Paragraph(changes, "text")]
     return [*blocks, *[Paragraph([Words(contested, "quiet")])] * bool(contested)]
 
@@ -434,13 +445,13 @@ def write_report(file_format: str, *run: Any) -> str | bytes:
 
 @dataclass(frozen=True)
 class ReportedRun:
-    """A run with its case, state, corrections, and the case's right answers."""
+    """A run with its case, state, corrections, and what people say of the case."""
 
     run: Run
     case: Case
     progress: RunState
     corrections: tuple[Correction, ...]
-    golds: tuple[GoldAnswer, ...] = ()
+    person: PersonVerdict | None = None
     is_for_people: bool = False
 
 
@@ -487,8 +498,8 @@ def load_reported_runs(
             is_for_people = policy is not None and policy.is_for_people(
                 row.run, progress.classifier
             )
-            golds = tuple(store.golds.of_case(case.id))
-            runs.append(ReportedRun(row.run, case, progress, corrections, golds, is_for_people))
+            said = load_person_verdict(store, case, person)
+            runs.append(ReportedRun(row.run, case, progress, corrections, said, is_for_people))
     return runs, total
 
 
@@ -509,8 +520,8 @@ def _label_counts(runs: Iterable[ReportedRun]) -> Html:
     for reported in runs:
         verdict = LABEL_WORDS[reported.run.label] if reported.run.label else "No verdict"
         verdicts[verdict] += 1
-        if person := find_person_verdict(reported.corrections, reported.golds):
-            people[verdict, LABEL_WORDS[person.label]] += 1
+        if reported.person is not None and reported.person.label is not None:
+            people[verdict, LABEL_WORDS[reported.person.label]] += 1
     labels = list(LABEL_WORDS.values())
     rows = (
         (verdict, str(count), *(str(people[verdict, label]) for label in labels))
@@ -523,7 +534,7 @@ def _label_counts(runs: Iterable[ReportedRun]) -> Html:
 def _run_section(number: int, reported: ReportedRun) -> Html:
     run, progress = reported.run, reported.progress
     report = build_report(
-        run, reported.case, progress, reported.corrections, None, golds=reported.golds
+        run, reported.case, progress, reported.corrections, None, person=reported.person
     )
     parts: list[str | Html] = [
         element("h2", f"{number}. {report.title}", dir="auto"),

@@ -78,7 +78,7 @@ BEFORE_ANSWER = (
     "ended and you have answered."
 )
 FIGURES_OF_LEADS = "This project is blind: only its leads see figures from everybody's answers."
-CLAIM_CHARACTERS = 40  # of a claim, in the heading and the tab of its page
+CLAIM_CHARACTERS = 60  # of a claim, in the heading and the tab of its page
 # All other addresses are the script's name.
 URL_PATHS = {"pages/review/pending.py": "review"}
 # Those of earlier releases, which stand in bookmarks and reports.

@@ -300,18 +300,25 @@ function drawPlace(container, place, { buttons = [], isAsText = false, toggleTex
   const passage = made("mark", "cp-mark cp-mark-evidence", excerpt);
   passage.textContent = place.text;
   around(place.after || "");
+  const coming = Object.assign(made("div", "cp-quiet cp-st-coming"), { textContent: "Opening the source…" });
   if (place.picture && !isAsText) {
+    place = { ...place, isComing: true };
     const picture = made("img");
     picture.alt = place.text ? `${place.words}, with the passage boxed: ${place.text}` : place.words;
     picture.onload = () => {
+      coming.remove();
       container.scrollTop = picture.offsetTop + (place.top || 0) * picture.offsetHeight - container.clientHeight / 3;
-      container.scrollLeft = picture.offsetLeft + (place.left || 0) * picture.offsetWidth - 24;
+      // Sideways only as far as the passage's end needs, and never past its beginning.
+      const at = (share) => picture.offsetLeft + (share || 0) * picture.offsetWidth;
+      container.scrollLeft = Math.min(at(place.right) + 24 - container.clientWidth, at(place.left) - 24);
     };
+    picture.onerror = () => { coming.textContent = "The page’s picture did not come; Text shows its words."; };
     picture.src = place.picture;
     parts.push(picture);
   } else if (excerpt.textContent) {
     parts.push(excerpt);
   }
+  if (place.isComing) parts.splice(1, 0, coming);
   container.replaceChildren(...parts);
   container.scrollTop = excerpt.isConnected && place.text ? passage.offsetTop - container.clientHeight / 3 : 0;
 }

@@ -360,7 +360,7 @@ class StatementEditor extends Editor {
     const isHere = this.data.source.statement === this.active && this.data.source.place === this.place;
     const [words = "", how = "", text = ""] = row.places[this.place] || [];
     // Until the server has sent the place in its source, the passage is read by itself.
-    const source = isHere ? this.data.source : { words, how, text };
+    const source = isHere ? this.data.source : { words, how, text, isComing: true };
     const sign = JSON.stringify([this.active, this.place, source, this.isAsText]);
     if (sign === this.shownSource) return;
     this.shownSource = sign;

@@ -39,7 +39,7 @@ from components.run.run_view import (
     load_classifier_card,
     stop_runs,
 )
-from components.run.verdict import apply_person_marks, draw_verdict, find_person_verdict
+from components.run.verdict import apply_person_marks, draw_verdict, load_person_verdict
 from components.widgets.controls import (
     draw_button,
     draw_choice_table,
@@ -216,8 +216,9 @@ def draw_side_by_side(before: LoadedRun, after: LoadedRun) -> None:
     for line in describe_differences(before, after):
         st.markdown(f"- {escape_markdown(line)}")
     pairs = zip(st.columns(2, gap="large"), ("Before", "After"), (before, after), strict=True)
-    for column, title, (run, case, progress, corrections) in pairs:
-        person = find_person_verdict(corrections)
+    for column, title, (run, case, progress, _) in pairs:
+        with state.open_store() as store:
+            person = load_person_verdict(store, case, state.get_person(store))
         origin = [format_time(run.started_at), format_roster(run.plan.roster, short=True)]
         origin += [format_cost(progress.cost)] if progress.calls else []
         with column:
@@ -243,14 +244,14 @@ def describe_differences(before: LoadedRun, after: LoadedRun) -> list[str]:
     lines = [describe_reuse(progress.reused)] if progress.reused is not None else []
     if run_a.label != run_b.label:
         labels = (LABEL_WORDS[r.label].lower() if r.label else "no verdict" for r in (run_a, run_b))
-        lines.append(f"The verdict changed from {' to '.join(labels)}.")
+        lines.append(f"The machine’s verdict changed from {' to '.join(labels)}.")
     elif run_a.p_hallucinated is not None and run_b.p_hallucinated is not None:
         first, second = (
             format_probability(run_a.p_hallucinated),
             format_probability(run_b.p_hallucinated),
         )
         moved = f"is {second} again" if first == second else f"went from {first} to {second}"
-        lines.append(f"The verdict is the same; p(hallucinated) {moved}.")
+        lines.append(f"The machine’s verdict is the same; p(hallucinated) {moved}.")
     old, new = ({*case.documents, *case.images} for case in (case_a, case_b))
     lines += [f"Sources added: {_source_names(after, new - old)}."] if new - old else []
     lines += [f"Sources left out: {_source_names(before, old - new)}."] if old - new else []

@@ -21,7 +21,6 @@ from components.widgets.wording import (
     clip_text,
     describe_people_verdict,
     escape_markdown,
-    find_common_label,
     format_answer,
     format_count,
     format_label,
@@ -34,9 +33,15 @@ from components.widgets.wording import (
 from core.documents.segmentation import detect_language, extract_query_terms
 from core.pipeline.single_check import CLI_PROTOCOLS
 from core.review.adjudication import DecidedCase, find_similar_cases, load_decided_cases
-from core.review.people import can_see_answers, find_hidden_cases, withhold_verdicts
+from core.review.people import (
+    can_see_answers,
+    find_hidden_cases,
+    find_visible_truths,
+    load_people_labels,
+    withhold_verdicts,
+)
 from core.review.queue_ranking import AutomationPolicy, load_policy
-from core.schema.records import Case, Run
+from core.schema.records import Case, Label, Run
 from core.store import Store
 from core.store.queries import load_present_classifiers
 from core.store.runs import RunFilter, RunRow
@@ -193,6 +198,10 @@ def draw_filters() -> RunFilter:
     terms = extract_query_terms(search, detect_language(search)) if search else []
     if search.strip() and not terms:
         st.caption("The search holds no word that can be looked for; all runs are shown.")
+    people_labels: dict[str, Label] = {}
+    if chosen["label"]:
+        with state.open_store() as store:
+            people_labels = load_people_labels(store, project.id, person)
     days = [datetime.combine(day, datetime.min.time()) for day in dates]
     return RunFilter(
         tuple(terms),
@@ -200,6 +209,7 @@ def draw_filters() -> RunFilter:
         corrected=CORRECTED_BY_CHOICE[chosen.pop("people")],
         since=days[0].timestamp() if days else 0.0,
         until=(days[-1] + timedelta(days=1)).timestamp() if days else 0.0,
+        people_labels=people_labels,
         **chosen,
     )
 
@@ -254,9 +264,13 @@ def draw_runs_page(wanted: RunFilter) -> int:
         classifiers = load_present_classifiers(store, [row.run.id for row in rows])
         # Nobody sees what others answered before they have answered themselves.
         person = state.get_person(store)
-        is_open = can_see_answers(store, project.id, person)
         runs = withhold_verdicts(store, project.id, person, [row.run for row in rows])
-        rows = [replace(row, run=run) for row, run in zip(rows, runs, strict=True)]
+        found = {row.run.case_id: row.truth for row in rows}
+        truths = find_visible_truths(store, project.id, person, found)
+        rows = [
+            replace(row, run=run, truth=truths[run.case_id])
+            for row, run in zip(rows, runs, strict=True)
+        ]
     if total and not rows:  # the filter leaves fewer pages than the open one's number
         st.session_state["history.page"] = 1
         st.rerun()
@@ -269,16 +283,14 @@ def draw_runs_page(wanted: RunFilter) -> int:
     )
     with st.container(key="cp-history", gap="xxsmall"):
         for row in rows:
-            _draw_row(row, policy, classifiers.get(row.run.id, ""), is_open=is_open)
+            _draw_row(row, policy, classifiers.get(row.run.id, ""))
     pages = -(-total // PAGE_SIZE)
     if pages > 1:
         st.pagination(pages, key="history.page")
     return total
 
 
-def _draw_row(
-    row: RunRow, policy: AutomationPolicy | None, classifier: str, *, is_open: bool
-) -> None:
+def _draw_row(row: RunRow, policy: AutomationPolicy | None, classifier: str) -> None:
     """Draw a run: its name and claim, which lead to it, then its verdict and how it was made."""
     run = row.run
     claim = escape_markdown(clip_text(row.response, MAX_CLAIM_CHARS))
@@ -287,20 +299,21 @@ def _draw_row(
     draw_link(RUN_PAGE, words, run=run.id)
     sure = format_likelihood(run)
     label, lead, machine, people = run.label, format_label(run.label), sure, ""
-    if row.truth.records and is_open:
-        label = find_common_label(row.truth)
+    if row.truth.records:
+        label = row.truth.common_label
         lead = describe_people_verdict(row.truth, run.label)
         machine = f"the machine: {', '.join(filter(None, (format_label(run.label), sure)))}"
         people = "more answers to come" if row.truth.state == "waiting" else ""
-    elif not row.truth.records and policy is not None and policy.is_for_people(run, classifier):
+    elif policy is not None and policy.is_for_people(run, classifier):
         people = "⚑ to decide"
-    status = format_status(run)
+    status, names = format_status(run), row.sources
+    files = ", ".join(names) if len(names) < 3 else format_count(len(names), "file")
     parts = [
         machine,
         people,
         "" if status == "Finished" else status,
         "imported" if run.origin == "imported" else "",
-        ", ".join(row.sources),
+        files,
         format_protocol(run.plan.protocol, short=True),
         format_roster(run.plan.roster, short=True),
         "" if classifier in ("", SEED_VERSION) else f"classifier {classifier}",
@@ -308,7 +321,11 @@ def _draw_row(
         format_time(run.started_at),
     ]
     tag = element("span", element("bdi", lead), class_=f"cp-tag cp-{label or 'unclear'}")
-    details = (element("bdi", f" · {part}") for part in parts if part)
+    details = (
+        element("bdi", f" · {part}", title=", ".join(row.sources) if part == files else None)
+        for part in parts
+        if part
+    )
     draw_html(div("cp-quiet", tag, *details))
 
 

@@ -303,7 +303,7 @@ def draw_check_again(run: Run, case: Case) -> None:
 def _draw_source_choice(names: dict[str, str], available: list[str], key: str) -> None:
     """Draw which sources stay, and new ones; unreadable ones are named, or counted if nameless."""
     with st.expander("Add evidence or leave some out", icon=":material/post_add:"):
-        chosen = st.multiselect(
+        st.multiselect(
             "Sources of this case",
             options=available,
             default=available,
@@ -322,7 +322,6 @@ def _draw_source_choice(names: dict[str, str], available: list[str], key: str) -
             )
         words = f"Not in the library, so left out: {escape_markdown(', '.join(listed))}."
         st.warning(words, icon=":material/folder_off:")
-    _draw_entries([entry for entry in _load_entries(chosen) if entry.status == "refused"])
 
 
 def _check_again(run: Run, case: Case, key: str) -> None:

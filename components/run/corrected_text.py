@@ -9,7 +9,7 @@ from rapidfuzz import fuzz
 
 from components.review.correction import choose_label
 from components.review.correction_draft import CorrectionTarget, make_form_key, save_draft
-from components.run.verdict import PersonVerdict
+from components.run.verdict import PersonVerdict, apply_person_marks
 from components.widgets import drafts
 from components.widgets.controls import draw_button, get_component
 from components.widgets.html import (
@@ -23,6 +23,7 @@ from components.widgets.html import (
 from components.widgets.wording import clip_text, escape_markdown, format_count
 from core.baseline.wording import TextEdit, apply_edits, find_span_edits
 from core.schema.records import Case, Run, Span
+from core.schema.reviews import StatementLabel
 from core.schema.run_state import RunState
 
 MAX_CHANGE_CHARS = 120
@@ -44,13 +45,13 @@ def propose_correction(case: Case, progress: RunState) -> tuple[str, str]:
 
 
 def summarize_changes(before: str, after: str, spans: Sequence[Span] = ()) -> str:
-    """Return the changes if they are short, else their number; and how many marks are unchanged."""
+    """Return the changes if they are short, else their number; and what is left unchanged."""
     changes = describe_changes(before, after)
     words = ", ".join(changes)
     short = words if len(words) <= MAX_SUMMARY_CHARS else format_count(len(changes), "change")
     unchanged = sum(is_unchanged(before, after, span.start, span.end) for span in spans)
     return (
-        f"{short} · {unchanged} of {format_count(len(spans), 'mark')} left unchanged"
+        f"{short} · {unchanged} of {format_count(len(spans), 'contested place')} left unchanged"
         if unchanged
         else short
     )
@@ -59,25 +60,44 @@ def summarize_changes(before: str, after: str, spans: Sequence[Span] = ()) -> st
 def list_changes(
     case: Case, progress: RunState, person: PersonVerdict | None = None
 ) -> tuple[list[TextEdit], str]:
-    """Return (the changes proposed, by whom): a person's if one answered, else the machine's."""
-    if person is not None:
+    """Return (the changes proposed, by whom): people's if they agreed, else the machine's.
+
+    Who labelled statements and marked no words leaves the machine's in those that are not right.
+    """
+    right: list[StatementLabel] = []
+    if person is not None and person.label is not None:
         if person.label != "hallucinated":
             return [], ""
-        answer = person.corrected_answer.strip()
+        answer = person.truth.corrected_answer.strip()
         if fuzz.ratio(answer, case.response) >= MIN_TEXT_SIMILARITY:
-            return find_text_edits(case.response, answer), person.author
-        edits = {
-            (span.start, span.end): TextEdit(span.start, span.end, span.instead, span.p)
-            for span in reversed(person.spans)  # of two kinds of mistake in one place, the first
-            if span.instead and case.response[span.start : span.end] == span.text
-        }
-        return [edits[place] for place in sorted(edits)], person.author
+            return find_text_edits(case.response, answer), person.names
+        if person.spans or not person.statements:
+            edits = {
+                (span.start, span.end): TextEdit(span.start, span.end, span.instead, span.p)
+                for span in reversed(person.spans)  # of two mistakes in one place, the first
+                if span.instead and case.response[span.start : span.end] == span.text
+            }
+            return [edits[place] for place in sorted(edits)], person.names
+        right = [one for one in person.statements if one.label == "supported"]
     text, by = propose_correction(case, progress)
     if not text:
         return [], ""
     if progress.revised is not None:
-        return find_text_edits(case.response, text), by
-    return find_span_edits(progress.spans, case.response), by
+        changes = find_text_edits(case.response, text)
+    else:
+        changes = find_span_edits(progress.spans, case.response)
+    return [e for e in changes if not any(o.start < e.end and e.start < o.end for o in right)], by
+
+
+def list_contested(case: Case, progress: RunState, person: PersonVerdict | None) -> list[Span]:
+    """Return the marks, and the statements that were labelled wrong and have none."""
+    spans = list(apply_person_marks(progress, person).spans)
+    return spans + [
+        Span(one.start, one.end, case.response[one.start : one.end], 1.0, "", "")
+        for one in (person.statements if person else ())
+        if one.label == "hallucinated"
+        and not any(s.start < one.end and one.start < s.end for s in spans)
+    ]
 
 
 def find_text_edits(before: str, after: str) -> list[TextEdit]:
@@ -105,7 +125,7 @@ def draw_corrected_text(
     if not edits:
         return
     key, before = f"run.{run.id}.corrected", case.response
-    spans = progress.spans if person is None else person.spans
+    spans = list_contested(case, progress, person)
     whole = summarize_changes(before, apply_edits(before, edits), spans)
     words = escape_markdown(f"Corrected text: {whole}")
     with st.expander(words, key=key, expanded=person is not None):

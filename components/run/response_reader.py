@@ -37,7 +37,7 @@ from components.run.evidence import (
     is_quoted,
     load_source_view,
 )
-from components.run.verdict import format_views
+from components.run.verdict import JUDGE_WEIGHS, format_views
 from components.widgets import drafts
 from components.widgets.annotation_editors import serve_picture
 from components.widgets.controls import get_component, show_problem, store_problem
@@ -182,12 +182,20 @@ def build_reader_rows(progress: RunState, marks: Sequence[ReaderMark]) -> list[R
         views = [
             view for view in (judgement.readers if judgement else ()) if view.statement == index
         ]
+        is_alone = (
+            judgement is not None
+            and row.memory is None
+            and bool(views)
+            and not judgement.by_tool
+            and all(view.stance != labels.get(index) for view in views)
+        )
         rewrite = statement.rewrite if statement.rewrite != statement.text else ""
         lines = (
             row.memory.evidence if row.memory else "",
             f"Read as: {rewrite}" if rewrite else "",
             *(f"Reflection changed it: {change.reason}" for change in row.changes),
             format_views(views) if views else "",
+            f"No reader by itself says so: {JUDGE_WEIGHS}." if is_alone else "",
         )
         rows.append(
             ReaderRow(
@@ -336,8 +344,10 @@ def draw_reader(
         person, project = state.get_person(store), store.projects.get(case.project_id)
         own = find_own_answer(store, case.id, run.id, person)
         is_standing = own in store.corrections.of_run(run.id)
+        given = [c for c in store.corrections.of_case(case.id) if c.author == person][-1:]
     target = build_run_target(run, case, progress, project)
-    reader = _load_state(key, rows, own)
+    # A new check of the same text begins with the labels that the person gave it before.
+    reader = _load_state(key, rows, own or next(iter(given), None))
     saved = own.statements if own is not None and is_standing else ()
     is_saved = bool(saved) and saved == place_statement_labels(rows, reader.labels)
     get_component("statement_editor")(
@@ -398,6 +408,7 @@ def _load_source(rows: Sequence[ReaderRow], reader: ReaderState, key: str) -> di
     view = load_source_view(place)
     top = min((box.top for box in view.boxes), default=0.0)
     left = min((box.left for box in view.boxes), default=0.0)
+    right = max((box.right for box in view.boxes), default=0.0)
     picture = serve_picture(view.picture, view.media_type, key) if view.picture else ""
     return shown | {
         "words": view.words,
@@ -405,6 +416,7 @@ def _load_source(rows: Sequence[ReaderRow], reader: ReaderState, key: str) -> di
         "picture": picture,
         "top": top,
         "left": left,
+        "right": right,
         "before": view.before,
         "text": view.text,
         "after": view.after,

@@ -42,7 +42,7 @@ from components.run.verdict import (
     apply_person_marks,
     draw_consensus_line,
     draw_verdict,
-    find_person_verdict,
+    load_person_verdict,
     render_reasons,
 )
 from components.setup.settings import draw_plan_keys
@@ -377,7 +377,7 @@ def draw_run(run: Run, case: Case, progress: RunState, corrections: list[Correct
     _draw_ending(run, progress)
     is_over = progress.verdict is not None and not can_resume(run)
     with state.open_store() as store:
-        person = find_person_verdict(corrections, store.golds.of_case(case.id))
+        person = load_person_verdict(store, case, state.get_person(store))
         is_queued = store.queue.get(case.id) is not None
     if progress.verdict is not None:
         card, past = load_classifier_card(progress.classifier), load_past_verdicts(run, progress)
@@ -520,11 +520,11 @@ def draw_downloads(
     """Draw download buttons in one row; files are built when they are pressed."""
     card, past = load_classifier_card(progress.classifier), load_past_verdicts(run, progress)
     with state.open_store() as store:
-        golds = store.golds.of_case(case.id)
+        person = load_person_verdict(store, case, state.get_person(store))
     make_name = functools.partial(make_file_name, run.name or case.response, run.started_at)
     st.subheader("Download", anchor=False)
     with st.container(horizontal=True, vertical_alignment="center"):
-        parts = (run, case, progress, corrections, card, past, golds)
+        parts = (run, case, progress, corrections, card, past, person)
         for file, (words, icon, _) in REPORT_FORMATS.items():
             report = functools.partial(write_report, file, *parts)
             draw_download(words, report, make_name(file), f"run.report.{file}", icon)

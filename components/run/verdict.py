@@ -1,6 +1,6 @@
 """The verdict card: what is wrong, the strongest quote, how often such verdicts are right.
 
-A person's answer leads, and the machine's verdict is folded below it.
+What people say leads, and the machine's verdict is folded below it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from components.widgets.wording import (
     LABEL_WORDS,
     clip_sentences,
     clip_text,
-    describe_overruling,
+    describe_people,
     escape_markdown,
     format_answer,
     format_count,
@@ -45,11 +45,13 @@ from core.baseline.wording import shorten
 from core.documents.segmentation import is_ended
 from core.learning.agent_answers import name_agents
 from core.learning.learned_consensus import CONSENSUS_RECORD_KIND, ConsensusOpinion, form_opinion
+from core.review.people import find_visible_truths, list_visible_answers
 from core.runtime.errors import ConfigError
-from core.schema.records import DebatePoint, Judgement, Label, ReaderStance, Span, Verdict
-from core.schema.reviews import Correction, GoldAnswer, StatementLabel, format_category
+from core.schema.records import Case, DebatePoint, Judgement, Label, ReaderStance, Span, Verdict
+from core.schema.reviews import Correction, StatementLabel, format_category
 from core.schema.run_state import RunState
-from core.store import open_store
+from core.store import Store, open_store
+from core.store.ground_truth import GroundTruth, TruthRecord
 from core.store.sqlite import ChangeMark
 from core.store.versions import SEED_VERSION, LearnedArtefact
 
@@ -74,6 +76,8 @@ MATERIAL_WORDS = {
 MEASURED_METHOD = (
     "Labelled statements of public data, not of yours, each judged by a model fitted without it."
 )
+HELD_OUT_METHOD = "Cases with a right answer that this classifier did not learn from; see Retrain."
+JUDGE_WEIGHS = "the judge’s own model weighs what all readers measured together; it counts no votes"
 SHARE_WORDS: dict[Label, str] = {
     "hallucinated": "wrong",
     "supported": "supported",
@@ -228,55 +232,70 @@ NO_PAST_VERDICTS = PastVerdicts()
 
 @dataclass(frozen=True)
 class PersonVerdict:
-    """The answer of a person that leads over the machine's verdict.
+    """What people say, which leads over the machine's verdict; `label` is None if they disagree.
 
-    `is_settled`: a lead decided on it. `others` are who else answered, and what.
+    `others` are answers that the `truth` does not rest on.
     """
 
-    author: str
-    at: float
-    label: Label
-    reason: str = ""
-    corrected_answer: str = ""
+    truth: GroundTruth
+    label: Label | None
     spans: tuple[Span, ...] = ()
     statements: tuple[StatementLabel, ...] = ()
-    is_settled: bool = False
-    others: tuple[tuple[str, Label], ...] = ()
+    others: tuple[Correction, ...] = ()
+
+    @property
+    def names(self) -> str:
+        """Whose answers these are."""
+        return ", ".join(self.truth.people)
 
     def describe(self, verdict: Verdict | None) -> str:
-        """Say what the person did to the machine's verdict: “Overruled by Mira”."""
-        machine = verdict.label if verdict else None
-        return describe_overruling(self.author, self.label, machine, is_settled=self.is_settled)
+        """Say what they did to the machine's verdict: “Overruled by Mira”."""
+        return describe_people(self.truth, verdict.label if verdict else None)
+
+    def describe_wrong_statements(self, response: str) -> str:
+        """Quote the statements that were labelled wrong one by one; empty without any."""
+        wrong = [one for one in self.statements if one.label == "hallucinated"]
+        if self.label != "hallucinated" or not wrong:
+            return ""
+        shown = wrong[:MAX_DISPUTED_STATEMENTS]
+        words = [clip_text(response[one.start : one.end], MAX_STATEMENT_CHARS) for one in shown]
+        more = f" and {len(wrong) - len(shown)} more" if len(wrong) > len(shown) else ""
+        count = f"{len(wrong)} of {format_count(len(self.statements), 'labelled statement')} wrong"
+        return f"{count}: {', '.join(f'“{text}”' for text in words)}{more}."
+
+
+def load_person_verdict(store: Store, case: Case, name: str) -> PersonVerdict | None:
+    """Return what people say of a case as far as the person called `name` may be shown it."""
+    found = {case.id: store.truths.of_case(case.id)}
+    truth = find_visible_truths(store, case.project_id, name, found)[case.id]
+    answers = store.corrections.of_case(case.id)
+    return find_person_verdict(truth, list_visible_answers(store, case, name, answers))
 
 
 def find_person_verdict(
-    corrections: Sequence[Correction], golds: Sequence[GoldAnswer] = ()
+    truth: GroundTruth, answers: Sequence[Correction] = ()
 ) -> PersonVerdict | None:
-    """Return the answer that leads: a lead's, else the newest correction; None without one."""
-    settled = [gold for gold in golds if gold.origin != "imported"]
-    leading = settled[-1] if settled else corrections[-1] if corrections else None
-    if leading is None:
+    """Return what people say by the rule for what is true; None if nobody answered."""
+    if not truth.records:
         return None
-    newest = {correction.author: correction.label for correction in corrections}
+    label = truth.common_label
+    newest = {answer.author: answer for answer in answers}
+    labelled = [answer.statements for answer in truth.corrections if answer.statements]
     return PersonVerdict(
-        leading.author,
-        leading.at,
-        leading.label,
-        leading.reason,
-        leading.corrected_answer,
-        leading.spans if leading.label == "hallucinated" else (),
-        leading.statements if isinstance(leading, Correction) else (),
-        is_settled=bool(settled),
-        others=tuple((author, newest[author]) for author in newest if author != leading.author),
+        truth,
+        label,
+        (truth.spans or truth.records[-1].spans) if label == "hallucinated" else (),
+        labelled[-1] if labelled and label else (),
+        tuple(answer for answer in newest.values() if answer.author not in truth.people),
     )
 
 
 def apply_person_marks(progress: RunState, person: PersonVerdict | None) -> RunState:
-    """Return the state with the person's marks in place of the machine's.
+    """Return the state with people's marks in place of the machine's, unless they disagree.
 
     Who labelled statements and marked no words leaves the machine's marks in those that are wrong.
     """
-    if person is None:
+    if person is None or person.label is None:
         return progress
     spans = person.spans
     if person.label == "hallucinated" and person.statements and not spans:
@@ -308,30 +327,42 @@ def render_verdict(
     """Render the verdict card, a person's first; empty while there is no verdict."""
     verdict = progress.verdict
     if verdict is None:
-        return Html("") if person is None else _render_person_verdict(person, None)
+        return Html("") if person is None else _render_person_verdict(person, progress)
     machine = _render_machine_verdict(verdict, progress, card, past)
     if person is None:
         return machine
     likelihood = "" if verdict.p_hallucinated is None else f", {_format_likelihood(verdict)}"
     words = f"The machine: {format_label(verdict.label)}{likelihood}"
     below = element("details", element("summary", words), machine, class_="cp-machine")
-    return join_html([_render_person_verdict(person, verdict), below])
+    return join_html([_render_person_verdict(person, progress), below])
 
 
-def _render_person_verdict(person: PersonVerdict, verdict: Verdict | None) -> Html:
+def _render_person_verdict(person: PersonVerdict, progress: RunState) -> Html:
+    truth, lead = person.truth, person.describe(progress.verdict)
+    if person.label is None:
+        lines = [div("cp-verdict-why", _word_answer(one), dir="auto") for one in truth.records]
+        return div("cp-verdict cp-unclear", div("cp-verdict-label", lead), *lines)
     sign = element("span", format_label(person.label), class_="cp-verdict-sign")
-    reason = person.reason.strip()
-    why = [f"{reason} " if is_ended(reason) else f"{reason}. "] if reason else []
+    reason = truth.reason.strip()
+    response = progress.case.response if progress.case else ""
+    wrong = person.describe_wrong_statements(response)
+    why = [f"{wrong} "] if wrong else []
+    why += [f"{reason} " if is_ended(reason) else f"{reason}. "] if reason else []
     if worst := _find_strongest_span(person.spans):
         why.append(f"{_word_span(worst)}.")
-    others = [format_answer(author, label) for author, label in person.others]
-    when = " · ".join([format_time(person.at), *others])
+    agreeing = truth.records if len(truth.records) > 1 else ()
+    said = [format_answer(one.author, one.label) for one in (*agreeing, *person.others)]
     return div(
         f"cp-verdict cp-{person.label}",
-        div("cp-verdict-label", f"{person.describe(verdict)}: ", sign),
+        div("cp-verdict-label", f"{lead}: ", sign),
         div("cp-verdict-why", *why, dir="auto") if why else "",
-        div("cp-verdict-worth", when),
+        div("cp-verdict-worth", " · ".join([format_time(truth.at), *said])),
     )
+
+
+def _word_answer(answer: TruthRecord) -> str:
+    words = format_answer(answer.author, answer.label)
+    return f"{words}: {answer.reason}" if answer.reason.strip() else f"{words}."
 
 
 def _render_machine_verdict(
@@ -351,14 +382,17 @@ def _render_machine_verdict(
         description = f"probability of being hallucinated: {format_percent(p)}"
         parts.append(div("cp-bar", dot, role="img", aria_label=description))
         parts.append(div("cp-verdict-why", *_finding_html(verdict, progress), dir="auto"))
-        how = past.how if past.is_known else MEASURED_METHOD if _is_measured(progress) else ""
-        sign = element("span", " ⓘ", title=how, role="img", aria_label=how) if how else ""
         worth = describe_reliability(verdict, card, progress, past)
+        is_seed = verdict.classifier == SEED_VERSION
+        measured = MEASURED_METHOD if is_seed else HELD_OUT_METHOD
+        how = past.how if past.is_known else measured if worth.startswith("Of ") else ""
+        sign = element("span", " ⓘ", title=how, role="img", aria_label=how) if how else ""
         parts.append(div("cp-verdict-worth", worth, sign))
     signed = (
         ("⚑", past.for_people),
         ("↻", describe_rescoring(progress)),
         ("⚖", describe_judge_dissent(progress)),
+        ("⚖", describe_reader_dissent(progress)),
     )
     notes = (div("cp-verdict-note", f"{sign} {words}") for sign, words in signed if words)
     return join_html([div(f"cp-verdict cp-{verdict.label}", *parts), *notes])
@@ -478,6 +512,18 @@ def describe_judge_dissent(progress: RunState) -> str:
     )
 
 
+def describe_reader_dissent(progress: RunState) -> str:
+    """Say who decided where no reader by itself gives the verdict's label; else empty."""
+    judgement, verdict = progress.judgement, progress.verdict
+    if judgement is None or verdict is None or verdict.label == "unclear":
+        return ""
+    if any(view.stance == verdict.label for view in judgement.readers):
+        return ""
+    if not judgement.readers or judgement.by_tool or verdict.label != judgement.label:
+        return ""
+    return f"No reader by itself calls it {LABEL_WORDS[verdict.label].lower()}: {JUDGE_WEIGHS}."
+
+
 def describe_reliability(
     verdict: Verdict, card: dict[str, Any] | None, progress: RunState, past: PastVerdicts
 ) -> str:
@@ -528,5 +574,7 @@ def describe_measured_reliability(
         n = entry["n"]
         if entry["low"] <= confidence <= entry["high"] and n >= 20:
             share = f"{100.0 * entry['right'] / n:.0f}% were right."
-            return f"Of {n} held-out verdicts with a confidence like this, {share}"
+            is_seed = verdict.classifier == SEED_VERSION
+            kind = "labelled public statements" if is_seed else "held-out cases"
+            return f"Of {n} {kind} with a confidence like this, {share}"
     return TOO_FEW_VERDICTS

@@ -27,6 +27,7 @@ from components.widgets.wording import (
 from core.agents.llm_judge import ARROW_PATTERN, DELETION_WORDS, QUOTE_CHARACTERS
 from core.agents.reply_parser import CONFIDENCE_LINE, CONTESTED_LINE, DOUBT_LINE, strip_marks
 from core.baseline.wording import capitalise, join_quoted
+from core.documents.segmentation import is_ended
 from core.schema.events import SoftLabel
 from core.schema.records import Span, Stance, TurnReply, WordScore
 from core.schema.reviews import format_category
@@ -485,12 +486,18 @@ def describe_unchanged_spans(before: str, after: str, spans: Sequence[Span]) -> 
 
 
 def is_unchanged(before: str, after: str, start: int, end: int) -> bool:
-    """Return True if nothing at `[start, end)` of `before` has changed."""
+    """Return True if nothing at `[start, end)` of `before` has changed.
+
+    Words put in beside it change it too: “the largest” → “one of the largest”. A sentence does not.
+    """
     place = 0
+    first, last = len(before[:start].rstrip()), len(before) - len(before[end:].lstrip())
     for removed, added in iter_changes(before, after):
         overlaps = place < end and start < place + len(removed)
-        is_insertion = not removed and start < place < end
-        if removed != added and (overlaps or is_insertion):
+        is_beside = first <= place <= last and not (
+            is_ended(added if place <= start else before[start:place])
+        )
+        if removed != added and (overlaps or (not removed and is_beside)):
             return False
         place += len(removed)
     return True

@@ -279,21 +279,17 @@ def describe_reuse(reused: StepsReused) -> str:
 
 
 def describe_people_verdict(truth: GroundTruth, machine: Label | None) -> str:
-    """Say what people did to the machine's label: “Overruled by Mira: ✗ Hallucinated”.
+    """Say what people did to the machine's label: “Overruled by Mira: ✗ Hallucinated”."""
+    words, label = describe_people(truth, machine), truth.common_label
+    return f"{words}: {format_label(label)}" if label else words
 
-    Where their answers differ and do not decide the case, it says that they disagree.
-    """
+
+def describe_people(truth: GroundTruth, machine: Label | None) -> str:
+    """Say the same without the label; where answers differ and do not decide, that they do."""
     who = truth.people[0] if len(truth.people) == 1 else f"{len(truth.people)} people"
-    label = find_common_label(truth)
+    label = truth.common_label
     if label is None:
         return f"{who} disagree"
     if truth.basis == "gold":
-        return f"By the imported answer: {format_label(label)}"
-    done = describe_overruling(who, label, machine, is_settled=truth.basis == "settled")
-    return f"{done}: {format_label(label)}"
-
-
-def find_common_label(truth: GroundTruth) -> Label | None:
-    """Return the label that all the answers behind it have, or None."""
-    labels = {record.label for record in truth.records}
-    return labels.pop() if len(labels) == 1 else None
+        return "By the imported answer"
+    return describe_overruling(who, label, machine, is_settled=truth.basis == "settled")

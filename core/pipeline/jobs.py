@@ -314,10 +314,15 @@ class JobRunner:
         """Store a queued run and return its id; call inside `Store.writing()`, then `submit`.
 
         Its record begins with the files that a person added and that could not be read: `unread`.
+        It keeps the name of the run that it checks again.
         """
         now = time.time()
         plan = apply_learned(store, case.project_id, plan)
-        run = Run(new_id(), case.id, case.project_id, plan, "queued", now, parent_id=parent_id)
+        parent = store.runs.get(parent_id, now, 0.0) if parent_id else None
+        run = Run(
+            new_id(), case.id, case.project_id, plan, "queued", now,
+            parent_id=parent_id, name=parent.name if parent else "",
+        )  # fmt: skip
         store.runs.add(run, self.owner, now)
         store.runs.append(run.id, self.owner, unread)
         return run.id

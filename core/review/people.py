@@ -19,9 +19,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from core.runtime.errors import ConfigError, InputError, NotAllowed
-from core.schema.records import Case, Member, Project, Run, new_id
+from core.schema.records import Case, Label, Member, Project, Run, new_id
 from core.schema.reviews import Correction
 from core.store import Store
+from core.store.ground_truth import GroundTruth
 from core.store.projects import GUEST
 
 PERSON_NOTE = "person"
@@ -158,6 +159,40 @@ def list_visible_answers(
     if is_shown or can_see_answers(store, case.project_id, person):
         return list(answers)
     return [answer for answer in answers if answer.author == person]
+
+
+def find_visible_truths(
+    store: Store, project_id: str, person: str, truths: Mapping[str, GroundTruth]
+) -> dict[str, GroundTruth]:
+    """Return what counts for cases of a project as far as the person may be shown it.
+
+    In a blind project that is their own answer until there is a right one.
+    """
+    if can_see_answers(store, project_id, person):
+        return dict(truths)
+    hidden = find_hidden_cases(store, project_id, person, truths)
+    visible = {}
+    for case_id, truth in truths.items():
+        if truth.basis in ("settled", "gold") and case_id not in hidden:
+            visible[case_id] = truth
+        else:
+            own = [c for c in store.corrections.of_case(case_id) if c.author == person]
+            visible[case_id] = GroundTruth("waiting", records=tuple(own[-1:]))
+    return visible
+
+
+def load_people_labels(store: Store, project_id: str, person: str) -> dict[str, Label]:
+    """Return the label by case that leads over the machine's, as far as the person may see it.
+
+    Where people disagree, it is unclear.
+    """
+    labels = store.truths.labels(project_id)
+    truths = find_visible_truths(store, project_id, person, labels)
+    return {
+        case_id: truth.common_label or "unclear"
+        for case_id, truth in truths.items()
+        if truth.records
+    }
 
 
 def load_draft(store: Store, person: str, name: str) -> str:

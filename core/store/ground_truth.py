@@ -70,6 +70,12 @@ class GroundTruth:
         return self.state == "decided"
 
     @property
+    def common_label(self) -> Label | None:
+        """The label that all these answers have; None if they differ, or without any."""
+        labels = {record.label for record in self.records}
+        return labels.pop() if len(labels) == 1 else None
+
+    @property
     def people(self) -> tuple[str, ...]:
         """Whose answers these are, the newest last."""
         return tuple(record.author for record in self.records)

@@ -7,13 +7,13 @@ been silent for longer than the lease, not when some other process starts.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from core.runtime.errors import ConflictError
 from core.schema.events import ENDING_KINDS, TRANSIENT_KINDS, Event, JudgementReached
-from core.schema.records import Judgement, Plan, Run, RunStatus
+from core.schema.records import Judgement, Label, Plan, Run, RunStatus
 from core.schema.run_state import RESUMABLE_CAUSES
 from core.store.ground_truth import UNANSWERED, GroundTruth, GroundTruths
 from core.store.sqlite import (
@@ -38,7 +38,8 @@ class RunFilter:
 
     `terms` are search terms of the case, and `search` is part of the run's name: either finds it.
     `document` is a source's id, `person` who submitted the text or corrected the run; the run was
-    started at or after `since`, and before `until`.
+    started at or after `since`, and before `until`. `people_labels` are what people say of cases,
+    in place of the machine's `label`.
     """
 
     terms: tuple[str, ...] = ()
@@ -51,11 +52,11 @@ class RunFilter:
     person: str = ""
     since: float = 0.0
     until: float = 0.0
+    people_labels: Mapping[str, Label] = field(default_factory=dict)
 
 
 # By field of a filter, the condition on runs `r` over cases `c` that a value sets.
 SIMPLE_CONDITIONS = {
-    "label": "r.label = ?",
     "protocol": "json_extract(r.plan, '$.protocol') = ?",
     "document": "? IN (SELECT value FROM json_each(c.payload, '$.documents') "
     "UNION ALL SELECT value FROM json_each(c.payload, '$.images'))",
@@ -75,6 +76,13 @@ def build_run_condition(
         if value := getattr(wanted, name):
             where.append(condition)
             values.append(value)
+    if wanted.label:
+        said = wanted.people_labels
+        named = [case_id for case_id, label in said.items() if label == wanted.label]
+        case_is_in = "r.case_id {} (SELECT value FROM json_each(?))"
+        machines = f"(r.label = ? AND {case_is_in.format('NOT IN')})"
+        where.append(f"({case_is_in.format('IN')} OR {machines})")
+        values.extend([json.dumps(named), wanted.label, json.dumps(list(said))])
     if wanted.terms:
         found = "c.id IN (SELECT case_id FROM case_terms WHERE case_terms MATCH ?)"
         where.append(f"({found} OR (? != '' AND instr(lower(r.name), lower(?))))")
@@ -97,7 +105,7 @@ def build_run_condition(
 
 @dataclass(frozen=True)
 class RunRow:
-    """A run as History lists it, with what is true for its case; `sources` name its files."""
+    """A run as History lists it, with what is true for its case; `sources` name all its files."""
 
     run: Run
     response: str
@@ -271,7 +279,10 @@ class Runs(Repository):
             "(SELECT count(*) FROM standing k WHERE k.run_id = r.id) AS corrections, "
             "(SELECT json_group_array(l.name) FROM library l WHERE l.project_id = r.project_id AND "
             " l.source_id IN (SELECT value FROM json_each(c.payload, '$.documents') UNION ALL "
-            " SELECT value FROM json_each(c.payload, '$.images'))) AS sources "
+            " SELECT value FROM json_each(c.payload, '$.images'))) AS sources, "
+            "(SELECT json_group_array(DISTINCT json_extract(e.payload, '$.source')) FROM events e "
+            " WHERE e.run_id = r.id AND e.kind = 'problem_met' "
+            " AND json_extract(e.payload, '$.source') != '') AS unread "
             f"{source} ORDER BY r.started_at DESC, r.id LIMIT ? OFFSET ?",
             [*values, limit, offset],
         )
@@ -281,7 +292,10 @@ class Runs(Repository):
         for row in found:
             truth = truths.get(row["case_id"], UNANSWERED)
             texts = {name: row[name] for name in ("response", "question", "author", "corrections")}
-            run, sources = _parse_run(row, now, lease), tuple(json.loads(row["sources"]))
+            run, unread = _parse_run(row, now, lease), json.loads(row["unread"])
+            read = json.loads(row["sources"])
+            lost = (f"{name} (not read)" for name in unread if name not in read)
+            sources = (*read, *lost)
             page_rows.append(RunRow(run, truth=truth, sources=sources, **texts))
         return page_rows, total
 

@@ -112,10 +112,19 @@ def test_eighteen_statements_are_labelled_beside_their_sources_in_twenty_keys(
     # It opens on the first wrong one, with the page that says otherwise.
     expect(source).to_contain_text("bridges.pdf, p. 1")
     expect(source.locator("img")).to_be_visible()
+    expect(source.get_by_text("Opening the source")).to_have_count(0)
+    assert source.evaluate("pane => pane.scrollLeft") == 0, "nothing is cut off at its left"
+    tops = source.locator(".cp-st-place").evaluate(
+        "row => [...row.children].map((e) => e.offsetTop)"
+    )
+    assert max(tops) - min(tops) < 20, "name and buttons share a row"
     # A click on a mark moves the source to another page, one on a statement to another file.
-    page.locator(".cp-st-one .cp-st-mark", has_text="900").last.click()
+    mark = page.locator(".cp-st-one .cp-st-mark", has_text="900").last
+    clicked = "mark => { mark.click(); return document.querySelector('.cp-st-source').innerText; }"
+    assert "Opening the source…" in mark.evaluate(clicked), "said until the page has come"
     expect(source).to_contain_text("bridges.pdf, p. 2")
     expect(source.locator("img")).to_have_js_property("complete", True)
+    expect(source.get_by_text("Opening the source")).to_have_count(0)
     statements.last.click()
     expect(source.locator(".cp-mark-evidence")).to_have_text(noted)
     expect(source).to_contain_text("n.txt")

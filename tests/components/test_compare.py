@@ -28,7 +28,7 @@ def test_plans_and_marks_that_differ_are_named() -> None:
     before = loaded(plan, "hallucinated", (13, 18))
     after = loaded(replace(plan, max_turns=2, passages=9), "hallucinated", (28, 31))
     assert describe_differences(before, after) == [
-        "The verdict is the same; p(hallucinated) is 0.70 again.",
+        "The machine’s verdict is the same; p(hallucinated) is 0.70 again.",
         "Debate turns at most: 5 before, 2 after.",
         "Passages per statement: 5 before, 9 after.",
         "Only marked before: “512 m”.",
@@ -39,7 +39,7 @@ def test_plans_and_marks_that_differ_are_named() -> None:
 def test_a_verdict_that_changed_comes_first() -> None:
     plan = Plan(classifier="seed")
     lines = describe_differences(loaded(plan, "hallucinated"), loaded(plan, "supported"))
-    assert lines == ["The verdict changed from hallucinated to supported."]
+    assert lines == ["The machine’s verdict changed from hallucinated to supported."]
 
 
 def test_words_of_a_sentence_that_is_told_of_are_not_told_again() -> None:

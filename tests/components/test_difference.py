@@ -124,6 +124,14 @@ def test_words_that_were_left_as_they_were_are_known(start: int, end: int, is_sa
 def test_words_put_in_within_a_stretch_change_it() -> None:
     assert not is_unchanged("It is open.", "It is not open.", 0, 11)
     assert is_unchanged("It is open.", "It is open. Now.", 0, 11)
+    assert is_unchanged("It is open.", "Now. It is open.", 0, 11)
+
+
+def test_words_put_in_beside_a_mark_change_it() -> None:
+    text = "It has the largest clock."
+    assert not is_unchanged(text, "It has one of the largest clock.", 7, 18)
+    assert not is_unchanged(text, "It has the largest old clock.", 7, 18)
+    assert is_unchanged(text, "It now has the largest clock.", 7, 18)
 
 
 def test_a_number_changes_whole() -> None:

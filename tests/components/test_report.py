@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import io
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pypdfium2 as pdfium
@@ -40,8 +41,10 @@ from components.run.replay import replay_until, schedule_events
 from components.run.verdict import (
     TOO_FEW_VERDICTS,
     PastVerdicts,
+    PersonVerdict,
     describe_measured_reliability,
     describe_reliability,
+    find_person_verdict,
 )
 from components.widgets.html import describe_changes, element, iter_changes
 from components.widgets.wording import (
@@ -92,6 +95,7 @@ from core.schema.reviews import (
     StatementLabel,
 )
 from core.schema.run_state import RunState, fold_events
+from core.store.ground_truth import decide_truth
 from tests import audits_told
 from tests.fakes import make_case
 
@@ -152,7 +156,7 @@ def read_markdown(text: str) -> list[Token]:
 
 
 def test_the_markdown_report_has_no_walls_of_code_and_keeps_texts_texts() -> None:
-    made = write_markdown(build_report(RUN, CASE, progress(), SAID, CARD))
+    made = write_markdown(build_report(RUN, CASE, progress(), SAID, CARD, person=leads(SAID)))
     kinds = {token.type for token in read_markdown(made)}
     kinds |= {part.type for token in read_markdown(made) for part in token.children or ()}
     assert not kinds & {"fence", "code_block", "html_block", "link_open", "image"}
@@ -187,21 +191,39 @@ def test_no_text_is_markup_in_any_format(text: str) -> None:
     assert html.count("<script") == 0
 
 
+def leads(answers: Sequence[Correction], *golds: GoldAnswer) -> PersonVerdict | None:
+    return find_person_verdict(decide_truth(golds, answers), answers)
+
+
 def test_a_person_s_decision_and_marks_come_before_the_machine_s_verdict() -> None:
     marked = replace(SPAN, start=4, end=9, text=CLAIM[4:9], source="Mira", quote=None, instead="x")
     said = replace(SAID[0], spans=(marked,), label="hallucinated")
-    text = write_markdown(build_report(RUN, CASE, progress(), [said], CARD))
+    text = write_markdown(build_report(RUN, CASE, progress(), [said], CARD, person=leads([said])))
     order = ["**Confirmed by Mira: Hallucinated**", "p. 3", "**The machine: Hallucinated**"]
     places = [text.index(words) for words in order]
     assert places == sorted(places)
     assert f"**{CLAIM[4:9]}**" in text, "the person's mark"
     assert text.index(f"**{CLAIM[4:9]}**") < text.index("## Words that the machine marked")
     assert text.index("512 m") < text.index("**512 m**"), "the machine's mark is in the details"
-    other = write_markdown(build_report(RUN, CASE, progress(), SAID, None))
+    other = write_markdown(build_report(RUN, CASE, progress(), SAID, None, person=leads(SAID)))
     assert "**Overruled by Mira: Supported**" in other
     gold = GoldAnswer("g", CASE.id, "Karl", 300.0, "adjudicated", "supported")
-    settled = write_markdown(build_report(RUN, CASE, progress(), [said], CARD, golds=[gold]))
+    lead = leads([said], gold)
+    settled = write_markdown(build_report(RUN, CASE, progress(), [said], CARD, person=lead))
     assert "**Settled by Karl: Supported**" in settled
+
+
+def test_a_report_follows_what_people_say_and_tells_where_they_disagree() -> None:
+    wrong = replace(SAID[0], id="l", author="Jo", label="hallucinated", corrected_answer=RIGHT)
+    apart = [*SAID, wrong]
+    text = write_markdown(build_report(RUN, CASE, progress(), apart, None, person=leads(apart)))
+    lead = "**2 people disagree**  \nMira says supported  \nJo says hallucinated"
+    assert lead in text
+    assert f"Proposed by {MARKED_VALUES_AUTHOR}." in text
+    text = write_markdown(build_report(RUN, CASE, progress(), SAID, None, person=leads(SAID)))
+    assert "Corrected text" not in text, "Mira says that nothing is wrong"
+    text = write_markdown(build_report(RUN, CASE, progress(), [], None, person=leads([wrong])))
+    assert "Proposed by Jo." in text
 
 
 def test_a_debate_on_several_statements_has_their_table_with_the_person_s_labels() -> None:
@@ -222,7 +244,7 @@ def test_a_debate_on_several_statements_has_their_table_with_the_person_s_labels
     )
     given = StatementLabel(25, 35, "unclear")
     said = replace(SAID[0], label="hallucinated", spans=(SPAN,), statements=(given,))
-    text = write_markdown(build_report(RUN, case, made, [said], None))
+    text = write_markdown(build_report(RUN, case, made, [said], None, person=leads([said])))
     first, second = (line for line in text.splitlines() if re.match(r"\| [12] \| (The|It)", line))
     assert "**512 m**" in first
     assert "**Hallucinated** | “The tower is 412 m tall.”" in first
@@ -398,7 +420,7 @@ def test_a_language_model_as_judge_is_not_said_to_contest_nothing() -> None:
 
 def test_a_probability_is_said_to_be_worth_what_was_measured() -> None:
     assert describe_measured_reliability(VERDICT, CARD, RunState()) == (
-        "Of 212 held-out verdicts with a confidence like this, 87% were right."
+        "Of 212 labelled public statements with a confidence like this, 87% were right."
     )
     assert describe_measured_reliability(VERDICT, None, RunState()).startswith("Too few verdicts")
     by_tool = RunState(judgement=Judgement("Judge", VERDICT.label, "So.", by_tool="Length"))
@@ -410,7 +432,7 @@ def test_a_probability_is_said_to_be_worth_what_was_measured() -> None:
 
 
 def test_past_verdicts_of_the_project_go_before_what_was_measured_elsewhere() -> None:
-    measured = "Of 212 held-out verdicts with a confidence like this, 87% were right."
+    measured = "Of 212 labelled public statements with a confidence like this, 87% were right."
     known = PastVerdicts("Of past verdicts at this level, 91% were right.", "Counted are …", True)
     few = PastVerdicts("Only 4 past verdicts at this level were looked at.")
     assert describe_reliability(VERDICT, CARD, RunState(), known) == known.words
@@ -673,7 +695,10 @@ def test_many_changes_are_counted_in_the_line() -> None:
     assert summarize_changes("a b c", "a x c") == "“b” → “x”"
     assert summarize_changes("a b c", "a c") == "taken out: “b”"
     spans = (replace(SPAN, start=0, end=1, text="a"), replace(SPAN, start=2, end=3, text="b"))
-    assert summarize_changes("a b c", "a x c", spans) == "“b” → “x” · 1 of 2 marks left unchanged"
+    assert (
+        summarize_changes("a b c", "a x c", spans)
+        == "“b” → “x” · 1 of 2 contested places left unchanged"
+    )
     assert summarize_changes("a b", "a\nb") == "other spaces"
     before = " ".join(f"{n} word" for n in range(40))
     assert summarize_changes(before, before.replace("word", "text")) == "40 changes"

@@ -8,8 +8,10 @@ from dataclasses import replace
 import pytest
 
 from components.run.audit import list_statement_labels
-from components.run.corrected_text import list_changes
+from components.run.corrected_text import MARKED_VALUES_AUTHOR, list_changes, list_contested
 from components.run.verdict import (
+    HELD_OUT_METHOD,
+    MEASURED_METHOD,
     PastVerdicts,
     PersonVerdict,
     apply_person_marks,
@@ -46,6 +48,7 @@ from core.schema.records import (
 )
 from core.schema.reviews import Correction, GoldAnswer, StatementLabel
 from core.schema.run_state import RunState, fold_events
+from core.store.ground_truth import decide_truth
 from tests.fakes import make_case
 
 NAMES = ("Entailment reader", "Value checker", "Overlap reader")
@@ -242,20 +245,46 @@ def said(author: str, label: Label, at: float = 1.0, **more: object) -> Correcti
     return Correction(f"{author}{at}", "r", "c", author, at, label, **more)  # type: ignore[arg-type]
 
 
-def test_the_newest_answer_leads_unless_a_lead_settled_the_case() -> None:
+def leads(*answers: Correction, wanted: int = 1) -> PersonVerdict | None:
+    return find_person_verdict(decide_truth((), answers, wanted), answers)
+
+
+def test_what_counts_as_true_leads() -> None:
     both = [said("Mira", "supported"), said("Jo", "hallucinated", 2.0)]
-    assert find_person_verdict([]) is None
-    leading = find_person_verdict(both)
-    assert leading
-    assert (leading.author, leading.others) == ("Jo", (("Mira", "supported"),))
-    brought = GoldAnswer("g", "c", "set", 0.0, "imported", "supported")
-    assert find_person_verdict(both, [brought]) == leading, "an imported answer stays hidden"
+    assert leads() is None
     settled = find_person_verdict(
-        both, [GoldAnswer("g", "c", "Lea", 3.0, "adjudicated", "unclear")]
+        decide_truth([GoldAnswer("g", "c", "Lea", 3.0, "adjudicated", "unclear")], both), both
     )
     assert settled
-    assert settled.author == "Lea"
     assert settled.describe(AUDITED) == "Settled by Lea"
+    assert settled.others == tuple(both)
+    brought = [GoldAnswer("g", "c", "set", 0.0, "imported", "supported")]
+    imported = find_person_verdict(decide_truth(brought, both), both)
+    assert imported
+    assert imported.describe(AUDITED) == "By the imported answer"
+
+
+@pytest.mark.parametrize("wanted", [1, 3])
+def test_people_who_disagree_lead_with_that_and_not_with_the_newest_answer(wanted: int) -> None:
+    made = audited_run(AUDITED)
+    answers = (said("Mira", "supported", reason="I read it."), said("Jo", "hallucinated", 2.0))
+    person = leads(*answers, wanted=wanted)
+    words = plain(render_verdict(made, None, person=person))
+    assert words.startswith(
+        "2 people disagree Mira says supported: I read it. Jo says hallucinated. The machine: "
+    )
+    assert apply_person_marks(made, person) == made
+    assert list_changes(make_case(TEXT), made, person)[1] == MARKED_VALUES_AUTHOR
+
+
+def test_one_answer_leads_even_if_more_are_wanted_and_a_majority_by_number() -> None:
+    made, first = audited_run(AUDITED), said("Mira", "supported")
+    words = plain(render_verdict(made, None, person=leads(first, wanted=3)))
+    assert words.startswith("Overruled by Mira: ✓ Supported")
+    most = leads(first, said("Jo", "hallucinated", 2.0), said("Lea", "supported", 3.0))
+    words = plain(render_verdict(made, None, person=most))
+    assert words.startswith("Overruled by 2 people: ✓ Supported")
+    assert "Mira says supported · Lea says supported · Jo says hallucinated" in words
 
 
 @pytest.mark.parametrize(
@@ -270,21 +299,23 @@ def test_the_newest_answer_leads_unless_a_lead_settled_the_case() -> None:
 def test_the_lead_says_what_became_of_the_machines_verdict(
     label: Label, machine: Label, words: str
 ) -> None:
-    assert PersonVerdict("Mira", 1.0, label).describe(Verdict(machine, None, None, "Why.")) == words
+    person = leads(said("Mira", label))
+    assert person
+    assert person.describe(Verdict(machine, None, None, "Why.")) == words
 
 
 def test_a_persons_marks_take_the_place_of_the_machines() -> None:
     made = audited_run(AUDITED)
     own = Span(21, 25, "1931", 1.0, "number_or_date", "Mira", "1932")
-    person = find_person_verdict([said("Mira", "hallucinated", spans=(own,), reason="<b>No</b>")])
+    person = leads(*[said("Mira", "hallucinated", spans=(own,), reason="<b>No</b>")])
     assert apply_person_marks(made, person).spans == (own,)
     assert made.spans == (WRONG_SPAN,)
-    overruled = find_person_verdict([said("Mira", "supported", spans=(own,))])
+    overruled = leads(*[said("Mira", "supported", spans=(own,))])
     assert apply_person_marks(made, overruled).spans == ()
     labelled = said("Mira", "hallucinated", statements=(StatementLabel(24, 41, "hallucinated"),))
     right = replace(labelled, statements=(StatementLabel(0, len(TEXT), "supported"),))
     for answer, marks in ((labelled, (WRONG_SPAN,)), (right, ())):
-        shown = apply_person_marks(made, find_person_verdict([answer]))
+        shown = apply_person_marks(made, leads(answer))
         assert shown.spans == marks, "who marks no words leaves the machine's in wrong statements"
     markup = render_verdict(made, None, person=person)
     assert "&lt;b&gt;No" in markup
@@ -297,7 +328,7 @@ def test_the_corrected_text_follows_the_person_else_the_machine() -> None:
     made, case = audited_run(AUDITED), make_case(TEXT)
 
     def corrected(*corrections: Correction) -> str:
-        edits, _ = list_changes(case, made, find_person_verdict(corrections))
+        edits, _ = list_changes(case, made, leads(*corrections))
         return apply_edits(TEXT, edits)
 
     own = Span(21, 25, "1931", 1.0, "other", "Mira", "the year after")
@@ -314,12 +345,55 @@ def test_the_corrected_text_follows_the_person_else_the_machine() -> None:
     assert "opened in the year after" in corrected(said("Mira", "hallucinated", spans=twice))
 
 
+def test_who_labelled_statements_keeps_the_machines_changes_in_those_that_are_wrong() -> None:
+    made, case = audited_run(AUDITED), make_case(TEXT)
+    first, second = (StatementLabel(0, 23, "hallucinated"), StatementLabel(24, 41, "hallucinated"))
+    person = leads(said("Mira", "hallucinated", statements=(first, second)))
+    edits, by = list_changes(case, made, person)
+    assert apply_edits(TEXT, edits) == TEXT.replace("530", "412")
+    assert by == MARKED_VALUES_AUTHOR
+    contested = [span.text for span in list_contested(case, made, person)]
+    assert contested == [WRONG_SPAN.text, TEXT[0:23]]
+    assert "2 of 2 labelled statements wrong: “" in plain(render_verdict(made, None, person=person))
+    right = replace(second, label="supported")
+    kept = leads(said("Mira", "hallucinated", statements=(first, right)))
+    assert list_changes(case, made, kept) == ([], MARKED_VALUES_AUTHOR)
+
+
 def test_each_change_of_a_written_answer_can_be_left() -> None:
     answer = "The bridge closed on Monday. It is 412 m long. It is blue."
-    person = find_person_verdict([said("Mira", "hallucinated", corrected_answer=answer)])
+    person = leads(*[said("Mira", "hallucinated", corrected_answer=answer)])
     edits, by = list_changes(make_case(TEXT), audited_run(AUDITED), person)
     assert by == "Mira"
     assert [(TEXT[e.start : e.end], e.instead) for e in edits] == [
         ("opened in 1931", "closed on Monday"), ("530", "412"),
     ]  # fmt: skip
     assert apply_edits(TEXT, edits[1:]) == TEXT.replace("530", "412")
+
+
+def test_a_verdict_that_no_reader_gives_says_who_decided() -> None:
+    made = audited_run(AUDITED)
+    label = AUDITED.label
+    apart = Judgement("J", label, "x", readers=views(0, "unclear", "unclear", "supported"))
+    made.add(JudgementReached(2.0, apart, 0.1))
+    words = f"No reader by itself calls it {label}: the judge’s own model"
+    assert words in plain(render_verdict(made, None))
+    alike = replace(apart, readers=views(0, label, "unclear"))
+    made.add(JudgementReached(2.0, alike, 0.1))
+    assert words not in plain(render_verdict(made, None))
+    made.add(JudgementReached(2.0, replace(apart, by_tool="Calculator"), 0.1))
+    assert words not in plain(render_verdict(made, None)), "a tool decided it"
+
+
+def test_a_classifiers_measured_share_names_its_material_and_method() -> None:
+    card = {"reliability": [{"low": 0.5, "high": 1.0, "n": 43, "right": 42}]}
+    made = audited_run(AUDITED)
+    made.judgement = None
+    for version, kind, method in (
+        ("seed", "labelled public statements", MEASURED_METHOD),
+        ("v2", "held-out cases", HELD_OUT_METHOD),
+    ):
+        made.verdict = replace(AUDITED, classifier=version, confidence=0.9)
+        markup = render_verdict(made, card)
+        assert f"Of 43 {kind} with a confidence like this, 98% were right." in plain(markup)
+        assert method in markup

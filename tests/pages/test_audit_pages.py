@@ -115,6 +115,20 @@ def test_labels_of_statements_are_saved_as_one_correction(
     assert (newest.reason, newest.statements) == ("read again", corrections[1].statements)
 
 
+def test_a_new_check_begins_with_the_labels_of_the_one_before(
+    app: OpenApp, home: Path, browser: list[dict[str, Any]]
+) -> None:
+    case = tell(home)
+    labelled(app(RUN, run=ID), "shuu-")
+    again = Run("b" * 32, case.id, case.project_id, Plan(), "queued", time.time(), parent_id=ID)
+    with open_store(home) as store, store.writing():
+        store.runs.add(again, "nobody", time.time())
+        store.runs.append(again.id, "nobody", told(case))
+    app(RUN, run=again.id)
+    assert [one["label"] for one in browser[-1]["statements"]][:2] == ["supported", "hallucinated"]
+    assert browser[-1]["saved"] == "not saved yet"
+
+
 @pytest.mark.parametrize("is_blind", [False, True])
 def test_what_another_person_saved_meanwhile_is_a_conflict_unless_they_answer_blind(
     app: OpenApp, home: Path, browser: list[dict[str, Any]], is_blind: bool

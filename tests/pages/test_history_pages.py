@@ -11,19 +11,19 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.app import frame
+from components.app import frame, state
 from components.check.history import format_likelihood
 from components.report import build_runs_report, load_reported_runs
 from core.learning.retrain import rescore_runs
 from core.review.people import ensure_project
-from core.schema.events import RunFailed, RunStarted
-from core.schema.records import Label, Plan, Run
+from core.schema.events import ProblemMet, RunFailed, RunStarted
+from core.schema.records import Label, Member, Plan, Run
 from core.schema.reviews import Correction
 from core.store import open_store
 from core.store.runs import RunFilter
 from core.store.versions import ClassifierVersion
 from core.verdict.classifier import ClassifierHead, get_version_folder, save_head
-from tests.pages.conftest import CATS, WRONG, OpenApp, drawn, query
+from tests.pages.conftest import CATS, WRONG, OpenApp, checked, drawn, query, stored_case
 
 
 def rows(at: AppTest) -> list[str]:
@@ -134,6 +134,41 @@ def test_in_a_blind_project_history_keeps_to_itself_what_others_said(
     at = app("pages/check/history.py")
     assert "Ana" not in rows(at)[0]
     assert at.selectbox(key="history.person").options == ["any"], "nor who answered"
+
+
+def test_in_a_blind_project_history_shows_a_person_what_they_said_themselves(
+    app: OpenApp, run_id: str, home: Path
+) -> None:
+    correct(home, run_id)
+    with open_store(home) as store:
+        project = store.projects.all()[0]
+        store.projects.save(replace(project, is_blind=True))
+        store.projects.set_member(Member(project.id, "Ana", "annotator", 1.0))
+        store.projects.save_note("person", "Ana")
+    (shown,) = rows(app("pages/check/history.py"))
+    assert "Overruled by Ana: ✓ Supported" in shown
+
+
+def test_the_verdict_filter_goes_by_what_leads_on_the_row(
+    app: OpenApp, run_id: str, home: Path
+) -> None:
+    correct(home, run_id)
+    at = app("pages/check/history.py", label="supported")
+    assert "Overruled by Ana: ✓ Supported" in rows(at)[0]
+    at = app("pages/check/history.py", label="hallucinated")
+    assert "No run matches" in at.info[0].value
+
+
+def test_a_broken_file_is_named_and_many_are_counted(app: OpenApp, home: Path) -> None:
+    unread = ProblemMet(1.0, "reading", "It is damaged.", "broken.pdf")
+    made = state.get_jobs().start(stored_case(home, WRONG), Plan(), unread=[unread])
+    assert state.get_jobs().wait(made, 60)
+    assert " · broken.pdf (not read) · " in rows(app("pages/check/history.py"))[0]
+    checked(home, WRONG, *((f"cats{n}.txt", f"{CATS} {n}") for n in range(3)))
+    at = app("pages/check/history.py")
+    assert " · 3 files · " in rows(at)[0]
+    titles = re.findall(r'title="([^"]+)"', "".join(h.proto.body for h in at.get("html")))
+    assert sorted(titles[0].split(", ")) == ["cats0.txt", "cats1.txt", "cats2.txt"]
 
 
 def test_a_root_address_with_a_run_leads_there(app: OpenApp, run_id: str) -> None:

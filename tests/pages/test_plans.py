@@ -49,7 +49,7 @@ def scans(home: Path, statements: set[str]) -> list[str]:
             continue
         for *_, step in connection.execute(f"EXPLAIN QUERY PLAN {statement}"):
             read = re.match(r"SCAN (\S+)(.*)", step)
-            # An index of numbers, which tells whether anything has changed, or of what leads assigned.
+            # An index that tells whether anything has changed, or of what leads assigned.
             is_small = read and re.search("INDEX (runs_ended|assignments_assigned)", read[2])
             if read and read[1] not in SMALL | KNOWN and not is_small:
                 found.append(f"{step}: {statement}")
