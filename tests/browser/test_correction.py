@@ -124,6 +124,7 @@ def test_a_correction_leads_and_its_text_is_copied_with_the_changes_taken(
     words.click()
     page.keyboard.type("1930", delay=60)
     expect(words).to_be_focused()
+    settle(page)
     page.keyboard.press("Control+Enter")
     page.get_by_text("Confirmed by").wait_for()
     settle(page)

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page
 
 from components.app.frame import MENU, URL_PATHS
+from components.app.login import COOKIE
 from core.documents.library import store_file
 from core.pipeline.jobs import JobRunner
 from core.pipeline.single_check import CaseDraft, store_case
@@ -102,10 +103,11 @@ def looked_at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 @pytest.fixture(params=[("light", 1280), ("dark", 390)], ids=["light", "dark and narrow"])
-def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
+def page(browser: Browser, looked_at: Site, request: pytest.FixtureRequest) -> Iterator[Page]:
     scheme, width = request.param
     viewport = {"width": width, "height": 800}
     context = browser.new_context(viewport=viewport, color_scheme=scheme)  # type: ignore[arg-type]
+    context.add_cookies([{"name": COOKIE, "value": "Mira", "url": looked_at.server.url}])
     yield context.new_page()
     context.close()
 

@@ -171,7 +171,7 @@ def test_one_wrong_word_takes_three_keys_with_words_source_and_save_in_view(
     expect(page.locator(".cp-se-clock")).to_have_text(re.compile(r"0:\d\d"))
     for key in ("h", "4", "Control+Enter"):
         page.keyboard.press(key)
-    expect(page.get_by_text("Nothing at all.").first).to_be_visible()
+    expect(page.get_by_text("Nothing at all.").first).to_be_visible(timeout=30_000)
     expect(words).to_be_focused()
     with open_store(server.home) as store:
         (saved,) = store.corrections.newest_by_run()

@@ -30,6 +30,7 @@ def test_a_seat_is_given_a_model_in_the_table(
     page.locator(".gdg-input").wait_for()
     page.keyboard.type("openai/cutter", delay=20)
     page.keyboard.press("Enter")
+    page.wait_for_timeout(1000)  # the table tells what was typed after a pause
     settle(page)
     page.get_by_role("link", name="Library").click(delay=90)
     page.get_by_role("heading", name="Library").wait_for()
