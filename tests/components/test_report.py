@@ -285,7 +285,7 @@ def test_what_was_found_is_told_of_statements_called_wrong_or_unclear_in_their_o
     )
     wrong = StatementLabel(*places[1], "hallucinated")
     said = replace(SAID[0], label="hallucinated", statements=(wrong,))
-    report = build_report(RUN, case, made, [said], None)
+    report = build_report(RUN, case, made, [said], None, person=leads([said]))
     text = write_markdown(report)
     rows = [line for line in text.splitlines() if re.match(r"\| \d \| It", line)]
     assert [("Passage" in row, "Overlap reader" in row) for row in rows] == [
