@@ -22,6 +22,7 @@ from core.review.people import (
     ensure_project,
     find_project,
     load_login,
+    name_guest,
     normalize_member_name,
     parse_identity,
     parse_login,
@@ -29,8 +30,9 @@ from core.review.people import (
 )
 from core.runtime.config import PROJECT_ROOT
 from core.runtime.errors import ConfigError, NotAllowed
-from core.schema.records import Member, Project
+from core.schema.records import Member, PersonRole, Project
 from core.store import Store, open_store
+from core.store.projects import GUEST
 
 GOOD: dict[str, Any] = {
     "redirect_uri": "https://cp.example.org/oauth2callback",
@@ -392,3 +394,26 @@ def test_doctor_says_what_is_wrong_with_the_login(
     assert out.startswith("FAIL  login: Expected")
     assert words in out
     assert out.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("guest", "known", "then"),
+    [
+        ("annotator", "admin", "admin"),
+        ("admin", "annotator", "admin"),
+        ("lead", None, "lead"),
+        (None, "lead", "lead"),
+    ],
+)
+def test_a_guest_who_takes_a_known_name_takes_no_role_away(
+    guest: PersonRole | None, known: PersonRole | None, then: PersonRole
+) -> None:
+    with open_store(None) as store:
+        project = ensure_project(store, "Lee", 1.0)
+        with store.writing():
+            for person, role in ((GUEST, guest), ("Ana", known)):
+                if role:
+                    store.projects.set_member(Member(project.id, person, role, 1.0))
+        name_guest(store, project.id, "Ana", 2.0)
+        assert store.projects.role_of(project.id, "Ana") == then
+        assert store.projects.role_of(project.id, GUEST) is None

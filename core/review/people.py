@@ -19,11 +19,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from core.runtime.errors import ConfigError, InputError, NotAllowed
-from core.schema.records import Case, Label, Member, Project, Run, new_id
+from core.schema.records import Case, Label, Member, PersonRole, Project, Run, new_id
 from core.schema.reviews import Correction
 from core.store import Store
 from core.store.ground_truth import GroundTruth
-from core.store.projects import GUEST
+from core.store.projects import GUEST, ROLE_RANKS
 
 PERSON_NOTE = "person"
 HOLDER_NOTE = "login.holder.{}"  # names the note with the identity that holds an address
@@ -71,6 +71,7 @@ def switch_person(store: Store, project_id: str, new: str, now: float) -> None:
 def name_guest(store: Store, project_id: str, name: str, now: float) -> None:
     """Give a guest a name, to which goes what was begun here without one.
 
+    Who has a role already keeps it, unless the guest's is higher: a project keeps its admin.
     Raises InputError: it is no name of a person.
     """
     if name == GUEST:
@@ -79,8 +80,12 @@ def name_guest(store: Store, project_id: str, name: str, now: float) -> None:
         begun = store.projects.of(GUEST)
         rename_person(store, GUEST, name, now)
         for project in begun:
-            role = store.projects.role_of(project.id, GUEST) or "annotator"
-            store.projects.set_member(Member(project.id, name, role, now))
+            held: list[PersonRole] = ["annotator"]
+            for person in (GUEST, name):
+                if role := store.projects.role_of(project.id, person):
+                    held.append(role)
+            highest = max(held, key=ROLE_RANKS.__getitem__)
+            store.projects.set_member(Member(project.id, name, highest, now))
             store.projects.remove_member(project.id, GUEST)
         switch_person(store, project_id, name, now)
 
