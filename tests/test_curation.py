@@ -9,7 +9,6 @@ from core.review.adjudication import (
     AnswerVersion,
     build_answer_version,
     find_difference,
-    find_majority_label,
     list_visible_comments,
     merge_answers,
     rate_difference,
@@ -67,14 +66,6 @@ def test_one_category_or_another_is_no_agreement() -> None:
                     build_answer_version(said("B", "hallucinated", other))])  # fmt: skip
     assert whole.agreed == ()
     assert {s.category for s in whole.open} == {"number_or_date", "wrong_entity"}
-
-
-def test_the_label_of_most_people_is_offered_and_a_tie_offers_none() -> None:
-    three = [build_answer_version(said(n, label)) for n, label in
-             (("A", "supported"), ("B", "supported"), ("C", "unclear"))]  # fmt: skip
-    assert find_majority_label(three) == "supported"
-    assert find_majority_label(three[1:]) is None
-    assert find_majority_label([AnswerVersion("the machine", "supported")]) is None
 
 
 def test_people_differ_in_labels_or_in_marks_or_not() -> None:

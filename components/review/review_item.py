@@ -60,7 +60,6 @@ from components.widgets.wording import (
 )
 from core.review.adjudication import (
     AnswerVersion,
-    find_majority_label,
     merge_answers,
     record_gold,
     reopen_case,
@@ -79,6 +78,7 @@ from core.schema.reviews import (
 )
 from core.schema.run_state import RunState
 from core.store import Store
+from core.store.ground_truth import find_majority_label
 from core.store.review_queue import NO_ITEM_FILTER, ItemFilter
 
 HANDLING_WORDS: dict[str, str] = {
@@ -504,7 +504,9 @@ def _open_form(target: CorrectionTarget, versions: Sequence[AnswerVersion]) -> N
         for mark in make_suggestions(target.offered)
     )
     st.session_state[f"{key}.marked"] = SpanEditorState(marks=marks)
-    label = whole.label or find_majority_label(versions)
+    label = whole.label or find_majority_label(
+        v.label for v in versions if v.is_persons and v.label
+    )
     if label and f"{key}.label" not in st.session_state:
         st.session_state[f"{key}.label"] = label
         with state.open_store() as store:

@@ -10,7 +10,7 @@ if people marked words, statements are compared too. Source: HaluAgent 2.3, 2.4.
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -23,7 +23,7 @@ from core.schema.events import Event, LabelRevision, MemoryEntry, ToolOutcome, T
 from core.schema.records import Case, Label, Statement
 from core.schema.reviews import StatementLabel
 from core.schema.run_state import RunState, fold_events
-from core.store.ground_truth import GroundTruth
+from core.store.ground_truth import GroundTruth, find_majority_label
 from core.store.sqlite import from_plain
 from core.tools.registry import describe_tools, get_tool, load_tools, read_input
 
@@ -380,11 +380,10 @@ def derive_statement_labels(
 
 def _vote_on_statements(labelled: Iterable[StatementLabel]) -> dict[tuple[int, int], Label]:
     """Return the label that most people gave to each place; none where there is no majority."""
-    votes: dict[tuple[int, int], Counter[Label]] = defaultdict(Counter)
+    votes: dict[tuple[int, int], list[Label]] = defaultdict(list)
     for one in labelled:
-        votes[one.start, one.end][one.label] += 1
-    foremost = {place: own.most_common(1)[0] for place, own in votes.items()}
-    return {p: label for p, (label, n) in foremost.items() if 2 * n > votes[p].total()}
+        votes[one.start, one.end].append(one.label)
+    return {p: label for p, own in votes.items() if (label := find_majority_label(own))}
 
 
 def balance_labels(found: Sequence[Trajectory]) -> tuple[list[Trajectory], list[Trajectory]]:

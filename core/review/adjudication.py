@@ -6,7 +6,6 @@ cases with what people decided on them.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -17,6 +16,7 @@ from core.runtime.errors import NotAllowed
 from core.schema.records import Case, Label, Span
 from core.schema.reviews import Correction, GoldAnswer, QueueEvent
 from core.store import Store
+from core.store.ground_truth import find_majority_label
 from core.store.projects import GUEST
 from core.store.review_queue import LABELS_DIFFER, MARKS_DIFFER, NO_MAJORITY, QueueRules
 
@@ -126,9 +126,9 @@ def rate_difference(said: Sequence[Correction]) -> int:
 
     1 is a difference in marked words, or in the label of a statement that several labelled.
     """
-    counts = Counter(correction.label for correction in said)
-    if len(counts) > 1:
-        return LABELS_DIFFER if 2 * max(counts.values()) > len(said) else NO_MAJORITY
+    labels = [correction.label for correction in said]
+    if len(set(labels)) > 1:
+        return LABELS_DIFFER if find_majority_label(labels) else NO_MAJORITY
     marked_spans = {frozenset((s.start, s.end, s.category) for s in c.spans) for c in said}
     return MARKS_DIFFER if len(marked_spans) > 1 or _differ_in_statements(said) else 0
 
@@ -158,8 +158,8 @@ class AnswerDifference:
     @property
     def has_majority(self) -> bool:
         """True if two people or more answered and more than half of them gave the same label."""
-        total = sum(count for _, count in self.labels)
-        return total > 1 and 2 * self.labels[0][1] > total
+        labels = [label for label, count in self.labels for _ in range(count)]
+        return len(labels) > 1 and find_majority_label(labels) is not None
 
 
 def find_difference(said: Sequence[Correction]) -> AnswerDifference:
@@ -212,14 +212,6 @@ def merge_answers(versions: Sequence[AnswerVersion]) -> MergedAnswers:
             open_spans.append(span_with_share)
     label = labels.pop() if len(labels) == 1 else None
     return MergedAnswers(label, tuple(agreed), tuple(open_spans))
-
-
-def find_majority_label(versions: Sequence[AnswerVersion]) -> Label | None:
-    """Return the label most people gave, or None on a tie."""
-    counts = Counter(v.label for v in versions if v.is_persons and v.label).most_common(2)
-    if not counts or (len(counts) > 1 and counts[0][1] == counts[1][1]):
-        return None
-    return counts[0][0]
 
 
 def record_correction(store: Store, correction: Correction, case: Case) -> None:

@@ -130,6 +130,13 @@ def choose_counting_gold(golds: Sequence[GoldAnswer]) -> GoldAnswer | None:
     return next(reversed(settled or golds), None)
 
 
+def find_majority_label(labels: Iterable[Label]) -> Label | None:
+    """Return the label that more than half of these are, or None if there is none."""
+    counts = Counter(labels)
+    label = max(counts, key=counts.__getitem__, default=None)
+    return label if label and 2 * counts[label] > counts.total() else None
+
+
 def decide_truth(
     golds: Sequence[GoldAnswer],
     answers: Sequence[Correction | GivenLabel],
@@ -149,12 +156,12 @@ def decide_truth(
     given = tuple(sorted(answers, key=attrgetter("at")))
     if len(given) < max(wanted, 1):
         return GroundTruth("waiting", records=given)
-    label, votes = Counter(answer.label for answer in given).most_common(1)[0]
-    if 2 * votes <= len(given) or (rule == "unanimity" and votes < len(given)):
+    label = find_majority_label(answer.label for answer in given)
+    agreeing = tuple(answer for answer in given if answer.label == label)
+    if label is None or (rule == "unanimity" and len(agreeing) < len(given)):
         return GroundTruth("disputed", records=given)
     if rule == "settled":
         return GroundTruth("waiting", records=given)
-    agreeing = tuple(answer for answer in given if answer.label == label)
     spans, is_marked = merge_marks(agreeing)
     basis = "single" if len(given) == 1 else "agreed"
     return GroundTruth("decided", basis, label, spans, is_marked, agreeing)

@@ -21,7 +21,7 @@ from core.schema.events import Event, JudgementReached, RunStarted
 from core.schema.records import Case, Judgement, Label, Plan, Project, Run, Span, TruthRule
 from core.schema.reviews import Correction, GoldAnswer, QueueItem, Suggestion
 from core.store import Store
-from core.store.ground_truth import GroundTruth, decide_truth
+from core.store.ground_truth import GroundTruth, decide_truth, find_majority_label
 from core.store.migrations import MIGRATION_SCRIPTS
 from tests.fakes import make_case
 
@@ -74,6 +74,24 @@ def test_the_rule(
 ) -> None:
     found = decide_truth(golds, answers, wanted, rule)
     assert (found.state, found.basis, found.label) == expected
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("", None),
+        ("s", "s"),
+        ("sh", None),
+        ("ssh", "s"),
+        ("shu", None),
+        ("sshu", None),
+        ("hu", None),
+    ],
+)
+def test_the_label_of_more_than_half_is_the_majority(said: str, expected: str | None) -> None:
+    words: dict[str, Label] = {"s": "supported", "h": "hallucinated", "u": "unclear"}
+    found = find_majority_label(words[one] for one in said)
+    assert found == (expected and words[expected])
 
 
 @pytest.mark.parametrize(
