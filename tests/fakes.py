@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import hashlib
 import threading
 import time
@@ -37,7 +38,7 @@ from core.schema.records import (
     TurnReply,
 )
 from core.schema.roles import CaseView, DebateView, Evidence, JudgeView, Roster, SpeakCallback
-from core.store import open_store
+from core.store import Store, open_store
 
 if TYPE_CHECKING:
     from core.pipeline.review import ReviewResources
@@ -280,6 +281,11 @@ def case_of(home: Path, claim: str, *files: tuple[str, bytes], **fields: Any) ->
         documents = tuple(e.id for e in entries if e.kind != "image")
         draft = CaseDraft(claim, documents=documents, images=images, **fields)
         return store_case(store, project, draft, "Mira", 1.0)
+
+
+def get_last_person(store: Store) -> str:
+    """The name last typed in a home, which its browser remembers, else the system's user."""
+    return store.projects.note("person") or getpass.getuser()
 
 
 def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:

@@ -26,7 +26,7 @@ from core.exchange.file_decoding import MAX_FILE_MEGABYTES
 from core.exchange.importer import ImportOutcome, ImportRequest, import_rows
 from core.exchange.registry import FORMATS, READ_ONLY_FORMATS, WRITABLE_FORMATS, join_sources
 from core.pipeline.single_check import read_file_bytes
-from core.review.people import current_person, ensure_project
+from core.review.people import ensure_project, find_operator
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import MEGABYTE, replace_invalid_bytes
 from core.runtime.errors import InputError
@@ -127,6 +127,9 @@ def add_commands(commands: Any, add_home: Any) -> None:
     )
     for parser in (import_parser, export_parser):
         parser.add_argument("--project", metavar="NAME", help="which project (default: the first)")
+        parser.add_argument(
+            "--by", metavar="NAME", help="who does it (default: the project's first admin)"
+        )
         parser.add_argument("--json", action="store_true", help="print one JSON object")
         add_home(parser)
 
@@ -141,8 +144,7 @@ def run_import(given: argparse.Namespace, home: Path, say: MessageWriter, out: O
         return _import_archive(given, home, say, out)
     data = _read_bytes(given.file)
     with open_store(home) as store:
-        person = current_person(store)
-        project = find_project_by_name(store, given.project, person)
+        person, project = find_person_and_project(store, given)
         file_format = FORMATS[given.format]
         read = file_format.read(name, data)
         if given.sources is not None:
@@ -185,7 +187,7 @@ def run_export(given: argparse.Namespace, home: Path, say: MessageWriter, out: O
     if given.balanced and given.format != TRAJECTORIES:
         raise InputError("Expected --balanced only with --format trajectories; leave it out.")
     with open_store(home) as store:
-        project = find_project_by_name(store, given.project, current_person(store))
+        _, project = find_person_and_project(store, given)
         if given.format == ARCHIVE:
             stream = io.BytesIO()
             counts = write_archive(store, home, project, stream)
@@ -262,7 +264,8 @@ def _import_archive(
     )
     stream = io.BytesIO(data or sys.stdin.buffer.read(MAX_ARCHIVE_BYTES + 1))
     with open_store(home) as store:
-        imported = import_archive(store, home, stream, current_person(store), time.time())
+        person = find_operator(store) if options.by is None else options.by.strip()
+        imported = import_archive(store, home, stream, person, time.time())
     say(imported.words)
     if options.json:
         summary = {"format": ARCHIVE, "project": imported.project.name} | imported.counts
@@ -270,16 +273,18 @@ def _import_archive(
     return 0
 
 
-def find_project_by_name(store: Store, name: str | None, person: str) -> Project:
-    """Return the project of that name, or the first. Raises InputError if none has that name."""
-    if name is None:
-        return ensure_project(store, person, time.time())
+def find_person_and_project(store: Store, given: argparse.Namespace) -> tuple[str, Project]:
+    """Return who does it, and the project of that name or the first, which an empty home gets.
+
+    Raises InputError if no project has that name.
+    """
     projects = store.projects.all()
-    match = next((project for project in projects if project.name == name), None)
-    if match is None:
+    named = [project for project in projects if given.project in (None, project.name)]
+    if given.project is not None and not named:
         known = ", ".join(f"“{project.name}”" for project in projects) or "none"
-        raise InputError(f"Expected the name of a project ({known}), found “{name[:80]}”.")
-    return match
+        raise InputError(f"Expected the name of a project ({known}), found “{given.project[:80]}”.")
+    person = find_operator(store, *named[:1]) if given.by is None else given.by.strip()
+    return person, named[0] if named else ensure_project(store, person, time.time())
 
 
 def write_file_atomically(path: Path, data: bytes) -> None:

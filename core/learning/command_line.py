@@ -16,7 +16,7 @@ from core.learning.metrics import describe_difference, format_figure, is_figure_
 from core.learning.options import OPTION_BOUNDS, TrainingOptions
 from core.learning.retrain import activate_version, begin_training, rescore_runs
 from core.learning.train import limit_process, run_training
-from core.review.people import current_person, ensure_project
+from core.review.people import ensure_project, find_operator
 from core.runtime.errors import InputError
 from core.store import Store, open_store
 
@@ -72,7 +72,9 @@ def add_commands(commands: Any, add_home: Any, whole: Callable[[str, int, int], 
             epilog=examples,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        parser.add_argument("--by", metavar="NAME", help="who asks for it (default: who is here)")
+        parser.add_argument(
+            "--by", metavar="NAME", help="who asks for it (default: the first admin)"
+        )
         parser.add_argument("--json", action="store_true", help="print one JSON object")
         return parser
 
@@ -147,7 +149,7 @@ def run_rescore(given: argparse.Namespace, home: Path, say: LinePrinter, out: Ou
 
 
 def _find_person(store: Store, name: str | None) -> str:
-    person = current_person(store) if name is None else name.strip()
+    person = find_operator(store) if name is None else name.strip()
     ensure_project(store, person, time.time())  # creates it in a new home
     return person
 

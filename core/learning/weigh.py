@@ -18,7 +18,7 @@ from typing import Any
 
 from core.learning.agent_answers import load_decided_runs
 from core.learning.learned_consensus import activate_weights, adapt_policy, learn_weights
-from core.review.people import current_person, ensure_project
+from core.review.people import ensure_project, find_operator
 from core.runtime.config import resolve_home
 from core.runtime.errors import ReviewError
 from core.store import open_store
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     which.add_argument("--policy", action="store_true", help="train a policy by PPO too")
     which.add_argument("--adapt", action="store_true", help="go on with the newest policy")
     parser.add_argument("--use", metavar="REASON", help="take it into use, for this reason")
-    parser.add_argument("--by", metavar="NAME", help="who asks for it (default: who is here)")
+    parser.add_argument("--by", metavar="NAME", help="who asks for it (default: the first admin)")
     parser.add_argument("--home", help="folder for database, documents and models")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args(arguments)
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _learn_weights(options: argparse.Namespace) -> dict[str, Any]:
     with open_store(resolve_home(os.environ, options.home)) as store:
-        person = current_person(store) if options.by is None else options.by.strip()
+        person = find_operator(store) if options.by is None else options.by.strip()
         project_id = ensure_project(store, person, time.time()).id
         rows = load_decided_runs(store, project_id, {})
         if options.adapt:

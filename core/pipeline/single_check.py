@@ -28,7 +28,7 @@ from core.llm.prompting import PromptBook
 from core.pipeline.audit_steps import accumulate_statements, decode_stream, limit_characters
 from core.pipeline.jobs import JobRunner
 from core.pipeline.run_factory import RunAgents, apply_learned, build_run_agents, require_keys
-from core.review.people import current_person, ensure_project
+from core.review.people import ensure_project, find_operator
 from core.review.queue_ranking import load_policy
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import MEGABYTE, replace_invalid_bytes
@@ -238,7 +238,7 @@ def submit_files(
 
     Raises InputError: none could be used, or one does not exist, which is a mistake in the command.
     """
-    person = current_person(store)
+    person = find_operator(store)
     project = ensure_project(store, person, clock())
     settings = store.projects.settings()
     entries: dict[str, str] = {}

@@ -90,10 +90,16 @@ def name_guest(store: Store, project_id: str, name: str, now: float) -> None:
         switch_person(store, project_id, name, now)
 
 
-def current_person(store: Store) -> str:
-    """Return who works at the command line: the last name given, else the system's user name."""
-    if name := store.projects.note(PERSON_NOTE):
-        return name
+def find_operator(store: Store, project: Project | None = None) -> str:
+    """Return who works at the command line: the project's first admin, else its first lead.
+
+    Without a project it is that of the oldest one, and without anybody there the system's user.
+    """
+    project = project or store.projects.first()
+    members = store.projects.members(project.id) if project else []
+    leads = [m for m in members if m.role in ("lead", "admin") and m.person != GUEST]
+    if leads:
+        return min(leads, key=lambda m: (m.role != "admin", m.added_at)).person
     try:
         return getpass.getuser()
     except (OSError, KeyError):

@@ -16,9 +16,9 @@ from playwright.sync_api import Browser, BrowserContext, Locator, Page, sync_pla
 from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 from components.app.login import COOKIE
-from core.review.people import current_person
 from core.store import open_store
 from tests.browser.serving import FLAGS, ROOT, Server, free_port
+from tests.fakes import get_last_person
 from tests.needs import chromium, need
 
 LOG_SHOWN = 6000
@@ -93,7 +93,7 @@ def open_page(
         contexts.append(context)
         if not is_new:
             with open_store(server.home) as store:
-                name = quote(current_person(store), safe="")
+                name = quote(get_last_person(store), safe="")
             context.add_cookies([{"name": COOKIE, "value": name, "url": server.url}])
         page = context.new_page()
         page.set_default_timeout(30_000)

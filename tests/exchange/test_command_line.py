@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import getpass
 import io
 import json
 import os
@@ -24,8 +25,8 @@ from core.learning.training_set import load_training_set
 from core.pipeline.jobs import JobRunner
 from core.pipeline.single_check import await_outcome
 from core.review.adjudication import record_correction
-from core.review.people import current_person, ensure_project
-from core.schema.records import CATEGORY_WORDS, Plan, Span
+from core.review.people import ensure_project, switch_person
+from core.schema.records import CATEGORY_WORDS, Member, Plan, Span
 from core.schema.reviews import Correction
 from core.store import open_store
 from tests.test_architecture import ROOT
@@ -297,7 +298,7 @@ def test_the_labelling_configuration_has_the_projects_own_categories(
     home, out = tmp_path / "h", str(tmp_path / "tasks.json")
     own = ("wrong_entity", 'says "more" than <it> & $does')
     with open_store(home) as store:
-        project = ensure_project(store, current_person(store), 1.0)
+        project = ensure_project(store, "Mira", 1.0)
         assert labels_of(build_labeling_config(project.categories)) == list(CATEGORY_WORDS)
         store.projects.save(replace(project, categories=own))
     code, _, err = run(
@@ -311,3 +312,46 @@ def labels_of(config: str) -> list[str | None]:
     found = ElementTree.fromstring(config)  # noqa: S314 - of our own making
     assert [one.get("value") for one in found.iter("Text")] == ["$question", "$text"]
     return [label.get("value") for label in found.iter("Label")]
+
+
+def home_that_a_guest_left(folder: Path) -> Path:
+    """Mira leads it; the last who typed a name in a browser is an annotator."""
+    with open_store(folder) as store:
+        project = ensure_project(store, "Mira", 1.0)
+        switch_person(store, project.id, "Gus", 2.0)
+        store.projects.set_member(Member(project.id, "Ada", "lead", 0.5))
+    return folder
+
+
+@pytest.mark.parametrize(("named", "expected"), [((), "Mira"), (("--by", " Zoe "), "Zoe")])
+def test_who_works_at_the_command_line_is_the_first_admin_or_who_is_named(
+    named: tuple[str, ...],
+    expected: str,
+    file: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    home, archive = home_that_a_guest_left(tmp_path / "h"), str(tmp_path / "a.zip")
+    with open_store(home) as store:
+        store.projects.set_member(Member(store.projects.all()[0].id, "Zoe", "lead", 3.0))
+    at = ("--home", str(home), *named)
+    assert run("import", "--format", "jsonl", str(file), *at, capsys=capsys)[0] == 0
+    with open_store(home) as store:
+        golds = [gold for case in ("a", "7") for gold in store.golds.of_case(case)]
+    assert {gold.author for gold in golds} == {expected}
+    code, _, _ = run("export", "--format", "archive", "--out", archive, *at, capsys=capsys)
+    assert code == 0
+    code, _, err = run("import", "--format", "archive", archive, *at, capsys=capsys)
+    assert (code, "takes the role admin; Zoe has lead" in err) == ((0, False), (2, True))[
+        len(named) // 2
+    ]
+
+
+def test_the_command_line_leaves_an_empty_home_to_the_systems_user(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = tmp_path / "h"
+    assert run("import", "--format", "jsonl", str(file), "--home", str(home), capsys=capsys)[0] == 0
+    with open_store(home) as store:
+        members = store.projects.members(store.projects.all()[0].id)
+    assert [(one.person, one.role) for one in members] == [(getpass.getuser(), "admin")]

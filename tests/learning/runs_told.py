@@ -10,7 +10,7 @@ from pathlib import Path
 from core.documents.library import store_file
 from core.pipeline.jobs import JobRunner
 from core.pipeline.single_check import CaseDraft, store_case
-from core.review.people import current_person, ensure_project
+from core.review.people import ensure_project
 from core.runtime.config import Settings
 from core.schema.events import (
     Event,
@@ -39,6 +39,7 @@ from core.schema.records import (
 from core.schema.reviews import Correction
 from core.schema.rosters import AgentConfig, DebaterConfig, RosterConfig
 from core.store import Store, open_store
+from tests.fakes import get_last_person
 
 CLAIM = "The tower is 512 m tall."
 
@@ -169,7 +170,7 @@ def overturn(home: Path, cases: Sequence[Overturned]) -> None:
     """Check each case and say what these people say of it."""
     jobs = JobRunner(home)
     with open_store(home) as store:
-        who = current_person(store)
+        who = get_last_person(store)
         project = ensure_project(store, who, 1.0)
         for one in cases:
             entry = store_file(

@@ -69,8 +69,11 @@ def test_promote_says_why_not(
     assert all((part in told["why_not"]) is is_lower for part in words)
 
 
-def test_for_people_it_is_a_table(ready: Store, run: Run) -> None:
-    code, out, _ = run("retrain", "--by", "Nora")
+def test_for_people_it_is_a_table_and_a_name_typed_in_a_browser_counts_for_nothing(
+    ready: Store, run: Run
+) -> None:
+    ready.projects.save_note("person", "Karl")
+    code, out, _ = run("retrain")
     assert code == 0
     for words in ("balanced accuracy", "always hallucinated", "Not promoted"):
         assert words in out

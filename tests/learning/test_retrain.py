@@ -24,7 +24,7 @@ from core.learning.retrain import (
 from core.learning.train import load_seed_claims
 from core.pipeline.jobs import JobRunner
 from core.pipeline.single_check import CaseDraft, store_case
-from core.review.people import current_person, ensure_project
+from core.review.people import ensure_project
 from core.runtime.config import Settings
 from core.runtime.errors import ConfigError, ConflictError, InputError, NotAllowed, NotEnoughLabels
 from core.schema.records import Label, Member, Plan, new_id
@@ -32,6 +32,7 @@ from core.schema.reviews import Correction
 from core.store import Store, open_store
 from core.store.versions import SEED_VERSION, ClassifierVersion, TrainingJob
 from core.verdict.classifier import get_version_folder, load_classifier
+from tests.fakes import get_last_person
 
 WIDTH, INNER, POSITIONS, BUCKETS, HEADS = 32, 64, 514, 32, 2
 SPECIAL = ["<s>", "<pad>", "</s>", "<mask>", "[UNK]"]
@@ -122,7 +123,7 @@ def correct_claims(home: Path, claims: Sequence[tuple[str, Label]]) -> None:
     """Check each claim against the text and say what is right."""
     jobs = JobRunner(home)
     with open_store(home) as store:
-        who = current_person(store)
+        who = get_last_person(store)
         project = ensure_project(store, who, 1.0)
         entry = store_file(store, home, project.id, "n.txt", TEXT.encode(), who, 1.0, Settings())
         for claim, label in claims:

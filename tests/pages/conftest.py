@@ -15,13 +15,14 @@ from streamlit.testing.v1 import AppTest
 from components.app import state
 from core.documents.library import store_file
 from core.pipeline.single_check import CaseDraft, store_case
-from core.review.people import current_person, ensure_project
+from core.review.people import ensure_project
 from core.runtime.config import Settings
 from core.schema.records import Case, Plan, Project, Run
 from core.schema.rosters import DebaterConfig
 from core.store import Store, open_store
 from core.store.traces import import_trace
 from tests.debate.test_all_protocols_served import sensible
+from tests.fakes import get_last_person
 from tests.llm.loopback import loopback
 from tests.pages.driving import Site
 from tests.test_with_models import sheet_at
@@ -56,7 +57,7 @@ def _remembering_browser(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def remembered() -> str:
         with open_store(state.own_home_folder()) as store:
-            return current_person(store)
+            return get_last_person(store)
 
     monkeypatch.setattr(state, "read_remembered_name", remembered)
 
