@@ -11,14 +11,14 @@ import io
 import zipfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from core.documents.library import load_file_bytes
 from core.documents.readers import FILE_TYPES
 from core.exchange.fields import dump_json_lines
-from core.exchange.rows import ExchangeDocument, ExchangeRow, MachineVerdict
+from core.exchange.rows import ExchangeDocument, ExchangeRow, MachineVerdict, get_copy_suffix
 from core.exchange.trajectory import (
     REASON_WORDS,
     TRAJECTORY_EVENT_KINDS,
@@ -44,7 +44,7 @@ KEPT_FILE_NAME, FAILED_FILE_NAME = "trajectories.jsonl", "trajectories.failed.js
 def load_project_rows(
     store: Store, home: Path, project: Project, which: str = "all"
 ) -> list[ExchangeRow]:
-    """Return the project's cases in the order in which they were stored.
+    """Return the project's cases in the order in which they were stored, with their ids of origin.
 
     `reviewed` leaves out cases that have neither an answer nor a gold.
     """
@@ -55,7 +55,12 @@ def load_project_rows(
             build_row(store, case, project, shelf, verdicts.get(case.id))
             for case in store.cases.all(project.id)
         )
-        return [row for row in rows if which == "all" or row.truth.records]
+        suffix = get_copy_suffix(project)
+        return [
+            replace(row, id=row.id.removesuffix(suffix))
+            for row in rows
+            if which == "all" or row.truth.records
+        ]
 
 
 class ProjectFiles:

@@ -31,6 +31,7 @@ from core.exchange.rows import (
     RecordedRun,
     RowProblem,
     exclude_withdrawn,
+    get_copy_suffix,
     mark_name_imported,
     mark_row_imported,
 )
@@ -142,10 +143,14 @@ def select_new_corrections(
 ) -> list[Correction]:
     """Return the people's answers that the case does not have, under names that no member has."""
     ids = {one.id for one in before.corrections}
-    keys = {_make_key(one) for one in exclude_withdrawn(before.corrections)}
+    standing = exclude_withdrawn(before.corrections)
+    keys = {_make_key(one) for one in standing}
+    # Another project's copy of an answer has an id of its own.
+    copies = {(_make_key(one), one.at) for one in standing}
     new = []
     for one in corrections:
-        if one.id not in ids and (one.id or _make_key(one) not in keys):
+        is_copy = (_make_key(one), one.at) in copies
+        if one.id not in ids and not is_copy and (one.id or _make_key(one) not in keys):
             keys.add(_make_key(one))
             renamed = replace(one, author=mark_name_imported(one.author))
             new.append(_assign_to_case(renamed, one, before, now, "correction", renamed.author))
@@ -158,9 +163,11 @@ def select_new_suggestions(
     """Return the suggestions that the case does not have."""
     ids = {one.id for one in before.suggestions}
     keys = {_make_key(one) for one in before.suggestions}
+    copies = {(_make_key(one), one.at) for one in before.suggestions}
     new = []
     for one in suggestions:
-        if one.id not in ids and (one.id or _make_key(one) not in keys):
+        is_copy = (_make_key(one), one.at) in copies
+        if one.id not in ids and not is_copy and (one.id or _make_key(one) not in keys):
             keys.add(_make_key(one))
             new.append(_assign_to_case(one, one, before, now, "suggestion"))
     return new
@@ -325,17 +332,28 @@ def _assign_ids(store: Store, rows: Sequence[ExchangeRow], project: Project) -> 
             key = "\n".join((project.id, row.question, row.response, document_texts))
             occurrences[key] += 1
             row = replace(row, id=compute_digest(str(occurrences[key]), key))
-        elif (case := store.cases.get(row.id)) is not None and case.project_id != project.id:
+        elif _is_copy(store, row, project):
             row = _copy_for_project(row, project)
         identified.append(row)
     return identified
 
 
+def _is_copy(store: Store, row: ExchangeRow, project: Project) -> bool:
+    """Return True if the plain id is that of another project's case, or was when this came in."""
+    case = store.cases.get(row.id)
+    if case is not None:
+        return case.project_id != project.id
+    return store.cases.get(row.id + get_copy_suffix(project)) is not None
+
+
 def _copy_for_project(row: ExchangeRow, project: Project) -> ExchangeRow:
     """Return the row as a case of its own, whose records get ids of their own."""
+    return replace(_clear_record_ids(row), id=row.id + get_copy_suffix(project))
+
+
+def _clear_record_ids(row: ExchangeRow) -> ExchangeRow:
     return replace(
         row,
-        id=f"{row.id}@{project.id[:8]}",
         golds=tuple(replace(one, id="", took=()) for one in row.golds),
         corrections=tuple(replace(one, id="") for one in exclude_withdrawn(row.corrections)),
         suggestions=tuple(replace(one, id="") for one in row.suggestions),
@@ -445,8 +463,16 @@ def _import_row(
 ) -> None:
     """Store one row completely, or list why it cannot be."""
     try:
-        with store.part():
-            new_records, is_new = _store_row(store, row, order, outcome)
+        try:
+            with store.part():
+                new_records, is_new = _store_row(store, row, order, outcome)
+        except sqlite3.IntegrityError:
+            projects = store.projects.all()
+            if not any(store.cases.get(row.id + get_copy_suffix(one)) for one in projects):
+                raise
+            with store.part():  # the file of a project that has a copy of this case
+                cleared = _clear_record_ids(row)
+                new_records, is_new = _store_row(store, cleared, order, outcome)
     except ReviewError as error:
         outcome.problems.append(RowProblem(row.place, str(error)))
     except sqlite3.IntegrityError:

@@ -19,6 +19,7 @@ from core.runtime.errors import InputError, make_printable
 from core.schema.events import Event
 from core.schema.records import (
     Label,
+    Project,
     RoleAssignment,
     Span,
     TruthRule,
@@ -424,6 +425,11 @@ class ParsedFile:
     rows: tuple[ExchangeRow, ...]
     problems: tuple[RowProblem, ...] = ()
     unit: str = "line"
+
+
+def get_copy_suffix(project: Project) -> str:
+    """Return what ends the ids of a project's cases of which another project has the plain id."""
+    return f"@{project.id[:8]}"
 
 
 def mark_row_imported(row: ExchangeRow) -> ExchangeRow:

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.exchange.exporter import load_project_rows
-from core.exchange.importer import ImportRequest, import_rows, preview_import
+from core.exchange.importer import ImportOutcome, ImportRequest, import_rows, preview_import
 from core.exchange.registry import FORMATS, WRITABLE_FORMATS
 from core.exchange.rows import (
     ExchangeDocument,
@@ -23,6 +23,7 @@ from core.exchange.rows import (
     build_gold,
     mark_row_imported,
 )
+from core.review.adjudication import record_correction
 from core.schema.records import Label, Member, Project, Span, WordScore
 from core.schema.reviews import Correction, Suggestion
 from core.store import open_store
@@ -310,3 +311,57 @@ def test_the_same_ids_in_two_projects_are_two_cases() -> None:
         assert preview_import(store, own, towers) == (0, 2, []), "it knows what it exported"
         fully = import_rows(store, NOWHERE, own, ImportRequest(first, "lee", NOW, "rows"))
         assert not fully.problems, "records of another project's case get ids of their own"
+
+
+@pytest.mark.parametrize("name", WRITABLE_FORMATS)
+def test_a_case_of_two_projects_leaves_both_with_its_own_id(name: str) -> None:
+    """What either exports is known to both, and to the second also without the first."""
+    span = Span(0, 3, "The", 1.0, "contradicted", "")
+    suggestion = Suggestion("", "", "detector", 0.0, "hallucinated", 0.7, (span,))
+    rows = (
+        ExchangeRow("a", "The tower.", golds=(build_gold("hallucinated", [span]),)),
+        ExchangeRow("b@c", "The bridge.", suggestions=(suggestion,)),
+    )
+    read, write = FORMATS[name].read, FORMATS[name].write
+    assert write is not None
+    with open_store(None) as store:
+        imported(store, ParsedFile(rows))
+        first, towers = project_of(store), Project("t" * 32, "Towers", 2.0)
+        with store.writing():
+            store.projects.save(towers)
+            store.projects.set_member(Member(towers.id, "lee", "lead", 2.0))
+            case = store.cases.get("b@c")
+            assert case is not None
+            for person, label, at in (("Ana", "hallucinated", 3.0), ("Bo", "supported", 4.0)):
+                spans = (span,) if person == "Ana" else ()
+                said = Correction(f"k{person}", None, case.id, person, at, label, spans)
+                record_correction(store, said, case)
+
+        def bring(project: Project, data: bytes) -> ImportOutcome:
+            return import_rows(
+                store, NOWHERE, read("rows", data), ImportRequest(project, "lee", NOW, "rows")
+            )
+
+        data = write(load_project_rows(store, NOWHERE, first))
+        assert bring(towers, data).new == 2
+        copies = load_project_rows(store, NOWHERE, towers)
+        assert [row.id for row in copies] == ["a", "b@c"]
+        before = [list(store.db.query(f"SELECT * FROM {table}")) for table in TABLES]
+        for project in (first, towers):
+            outcome = bring(project, write(copies))
+            assert (outcome.new, outcome.known, outcome.problems) == (0, 2, [])
+        assert before == [list(store.db.query(f"SELECT * FROM {table}")) for table in TABLES]
+        with store.writing():
+            copy = store.cases.get(f"b@c@{towers.id[:8]}")
+            assert copy is not None
+            record_correction(
+                store, Correction("kCy", None, copy.id, "Cy", 5.0, "unclear", (), "why"), copy
+            )
+        copies = load_project_rows(store, NOWHERE, towers)
+        assert not bring(first, write(copies)).problems, "an answer that only the copy has"
+        store.db.execute("DELETE FROM items WHERE project_id = ?", [first.id])
+        for case_id in ("a", "b@c"):
+            for table in ("handlings", "golds", "corrections", "suggestions"):
+                store.db.execute(f"DELETE FROM {table} WHERE case_id = ?", [case_id])
+            store.db.execute("DELETE FROM cases WHERE id = ?", [case_id])
+        assert bring(towers, write(copies)).known == 2
