@@ -94,7 +94,7 @@ from core.schema.reviews import Correction, format_category
 from core.schema.run_state import RunState, fold_events
 from core.store import Store
 from core.store import open_store as open_store_in
-from core.store.review_queue import PEOPLE_DECIDE_REASON
+from core.store.queue_order import PEOPLE_DECIDE_REASON
 from core.store.runs import RunFilter
 
 MAX_SUMMARY_CHARS = 80  # characters of a line that is read at a glance

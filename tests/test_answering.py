@@ -23,13 +23,8 @@ from core.review.queue_ranking import (
 from core.schema.events import LabelPredicted
 from core.schema.records import Plan, Run, Verdict
 from core.store import Store, open_store
-from core.store.review_queue import (
-    NO_ITEM_FILTER,
-    PRIORITY_BONUS,
-    RANDOM_REASON,
-    QueueRules,
-    explain_item,
-)
+from core.store.queue_order import PRIORITY_BONUS, RANDOM_REASON, explain_item
+from core.store.review_queue import NO_ITEM_FILTER, QueueRules
 from core.store.runs import RunFilter
 from core.store.versions import ArtefactChoice, LearnedArtefact
 from tests.learning.answered import OURS, add_run

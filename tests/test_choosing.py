@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.store.review_queue import (
+from core.store.queue_order import (
     PRIORITY_BONUS,
     CriterionShares,
     compute_unlikeness,

@@ -118,8 +118,8 @@ def test_comments_of_others_are_shown_blind_only_after_answering() -> None:
         for person, role in (("A", "annotator"), ("B", "annotator"), ("L", "lead")):
             store.projects.set_member(Member(PROJECT, person, role, 1.0))  # type: ignore[arg-type]
         for person, words in (("A", "which bridge?"), ("B", "the old one")):
-            store.handlings.add(QueueEvent("case", person, 1.0, "commented", words))
-        store.handlings.add(QueueEvent("case", "B", 2.0, "flagged", "two readings"))
+            store.queue_events.add(QueueEvent("case", person, 1.0, "commented", words))
+        store.queue_events.add(QueueEvent("case", "B", 2.0, "flagged", "two readings"))
 
         def seen(person: str, *, is_settling: bool = False) -> list[str]:
             shown = list_visible_comments(store, case, person, is_settling=is_settling)
@@ -174,7 +174,7 @@ def test_the_queue_knows_at_once_whether_people_differ_and_what_is_settled() -> 
         item = store.queue.get("case")
         assert item is not None
         assert item.state == "open"
-        assert [h.did for h in store.handlings.of_case("case")] == ["adjudicated", "opened"]
+        assert [h.did for h in store.queue_events.of_case("case")] == ["adjudicated", "opened"]
         assert store.golds.of_case("case") == [gold]
 
 
@@ -197,7 +197,7 @@ def test_a_case_that_is_asked_about_again_comes_back_to_who_answered_it_with_why
         assert store.queue.claim(PROJECT, "Karl", rules, 6.0) is None, "Mira has it in hand"
         assert store.queue.claim(PROJECT, "Karl", rules, 70.0) is not None, "her time ran out"
         assert [c.author for c in store.corrections.of_case("case")] == ["Mira"], "it stands"
-        last = store.handlings.of_case("case")[-1]
+        last = store.queue_events.of_case("case")[-1]
         assert (last.person, last.did, last.words) == ("Lea", "opened", "it looks wrong")
 
 

@@ -34,16 +34,15 @@ from core.schema.records import Judgement, Plan, Project, ReaderStance, Run, Sta
 from core.schema.reviews import QueueItem
 from core.schema.run_state import RunState
 from core.store import Store, open_store
-from core.store.review_queue import (
+from core.store.queue_order import (
     CRITERION_SHARES,
-    NO_ITEM_FILTER,
     PRIORITY_BONUS,
     RANDOM_REASON,
-    QueueRules,
     compute_unsureness,
     compute_worth,
     explain_item,
 )
+from core.store.review_queue import NO_ITEM_FILTER, QueueRules
 from tests.fakes import FakeEmbedder, make_case
 from tests.soak import often
 

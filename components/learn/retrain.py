@@ -377,7 +377,7 @@ def _draw_found_doubts(found: LabelIssues, at: float) -> None:
 def _draw_doubt(doubt: LabelIssue, found_at: float) -> None:
     case = doubt.taught
     with state.open_store() as store:
-        handled = store.handlings.of_case(case.case_id)
+        handled = store.queue_events.of_case(case.case_id)
     is_open = any(entry.did == "opened" and entry.at >= found_at for entry in handled)
     with st.container(border=True):
         left, right = st.columns([5, 3], vertical_alignment="center")

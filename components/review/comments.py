@@ -69,6 +69,6 @@ def _add_comment(case: Case, key: str) -> None:
         with state.open_store() as store, store.writing():
             person = state.get_person(store)
             store.projects.require(case.project_id, person, "annotator", "comment on a case")
-            store.handlings.add(QueueEvent(case.id, person, time.time(), "commented", words))
+            store.queue_events.add(QueueEvent(case.id, person, time.time(), "commented", words))
         st.session_state[key] = ""
         _save_draft(key)

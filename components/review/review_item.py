@@ -121,7 +121,7 @@ def _list_history(store: Store, case_id: str, only: str = "") -> list[HistoryEnt
     entries: list[HistoryEntry] = [
         *store.corrections.history(case_id),
         *store.golds.of_case(case_id),
-        *(each for each in store.handlings.of_case(case_id) if each.did != "commented"),
+        *(each for each in store.queue_events.of_case(case_id) if each.did != "commented"),
     ]
     shown = [entry for entry in entries if not only or _get_author(entry) == only]
     return sorted(shown, key=lambda entry: entry.at)
@@ -210,7 +210,7 @@ def _undo(case_id: str, said: Correction | None) -> None:
             project, person, now = state.get_project(store), state.get_person(store), time.time()
             store.projects.require(project.id, person, "annotator", "review")
             store.queue.again(case_id, person, build_queue_rules(project), now)
-            store.handlings.add(QueueEvent(case_id, person, now, "opened"))
+            store.queue_events.add(QueueEvent(case_id, person, now, "opened"))
     st.session_state.pop("review.last", None)
     st.session_state["review.back"] = case_id
 
@@ -395,7 +395,7 @@ def _pass_on(case_id: str, became: Literal["skipped", "flagged"]) -> None:
             project, person, now = state.get_project(store), state.get_person(store), time.time()
             store.projects.require(project.id, person, "annotator", "review")
             store.queue.end(case_id, person, became, now)
-            store.handlings.add(QueueEvent(case_id, person, now, became, reason))
+            store.queue_events.add(QueueEvent(case_id, person, now, became, reason))
         st.session_state["review.last"] = {"case": case_id, "did": became}
         st.session_state[ITEM_OVER] = True
 
@@ -426,7 +426,7 @@ def draw_adjudication(case_id: str) -> None:
         answers = store.corrections.newest_of_case(case_id)
         entries = _list_history(store, case_id)
         flaggers = {e.person for e in store.queue.people_of(case_id) if e.state == "flagged"}
-        events = store.handlings.of_case(case_id)
+        events = store.queue_events.of_case(case_id)
     if case.question:
         st.caption(f"Question: {escape_markdown(case.question)}")
     target = _build_target(case, progress, versions, project)

@@ -40,14 +40,13 @@ from core.runtime.errors import InputError
 from core.schema.records import CATEGORY_WORDS, Project
 from core.schema.reviews import AssignmentState, ItemState, QueueItem, format_category
 from core.store import Store
+from core.store.queue_order import explain_item, leave_neutral_reasons
 from core.store.review_queue import (
     DISPUTED_STATES,
     NO_ITEM_FILTER,
     ItemFilter,
     QueueRules,
     build_disputed_filter,
-    explain_item,
-    leave_neutral_reasons,
 )
 from core.store.sqlite import ChangeMark
 
@@ -542,7 +541,7 @@ def _build_settling_cells(store: Store, item: QueueItem) -> dict[str, Any]:
         "The machine": _format_label(item),
     }
     if item.state == "flagged":
-        flags = [each for each in store.handlings.of_case(item.case_id) if each.did == "flagged"]
+        flags = [each for each in store.queue_events.of_case(item.case_id) if each.did == "flagged"]
         cells["Flagged"] = ", ".join(
             f"{each.person}: {each.words}" if each.words else each.person for each in flags[-1:]
         )

@@ -214,7 +214,7 @@ def _store_cases(store: Store, project: Project, content: ArchiveContent) -> Non
     for suggestion in content.suggestions:
         store.golds.suggest(suggestion, responses[suggestion.case_id])
     for handling in content.handlings:
-        store.handlings.add(handling)
+        store.queue_events.add(handling)
     people: dict[str, list[Assignment]] = {}
     for assignment in content.assignments:
         people.setdefault(assignment.case_id, []).append(assignment)
@@ -275,7 +275,7 @@ def _collect_records(store: Store, project: Project) -> dict[str, list[Any]]:
         "corrections": [c for case_id in ids for c in store.corrections.history(case_id)],
         "golds": [gold for case_id in ids for gold in store.golds.of_case(case_id)],
         "suggestions": [s for case_id in ids for s in store.golds.suggested(case_id)],
-        "handlings": [h for case_id in ids for h in store.handlings.of_case(case_id)],
+        "handlings": [h for case_id in ids for h in store.queue_events.of_case(case_id)],
         "items": sorted(items, key=lambda item: item.case_id),
         "assignments": [a for case_id in ids for a in store.queue.people_of(case_id)],
         "prompts": store.prompt_edits.all(project.id),

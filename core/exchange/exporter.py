@@ -106,7 +106,7 @@ def build_row(
         golds=tuple(store.golds.of_case(case.id)),
         corrections=tuple(store.corrections.history(case.id)),
         suggestions=tuple(store.golds.suggested(case.id)),
-        handlings=tuple(store.handlings.of_case(case.id)),
+        handlings=tuple(store.queue_events.of_case(case.id)),
         verdict=_build_machine_verdict(judged) if judged else None,
         wanted=project.people_each,
         truth_rule=project.truth_rule,

@@ -506,8 +506,10 @@ def _store_row(
         for one in row.handlings:
             person = mark_name_imported(one.person)
             at = min(one.at, order.now)
-            store.handlings.add(replace(one, case_id=case.id, person=person, at=at))
-        store.handlings.add(QueueEvent(case.id, order.by, order.now, "imported", order.file[:200]))
+            store.queue_events.add(replace(one, case_id=case.id, person=person, at=at))
+        store.queue_events.add(
+            QueueEvent(case.id, order.by, order.now, "imported", order.file[:200])
+        )
     if store.queue.get(case.id) is None:
         first = next(iter(new_records.suggestions), None)
         label, p = (first.label, first.p) if first else (None, None)

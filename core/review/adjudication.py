@@ -229,7 +229,7 @@ def record_gold(store: Store, gold: GoldAnswer, case: Case) -> None:
     """Append a gold answer and close the case's item; call inside `Store.writing()`."""
     store.golds.add(gold, case.response)
     store.queue.set_state(case.id, "adjudicated")
-    store.handlings.add(QueueEvent(case.id, gold.author, gold.at, "adjudicated"))
+    store.queue_events.add(QueueEvent(case.id, gold.author, gold.at, "adjudicated"))
 
 
 def request_new_answers(
@@ -254,7 +254,7 @@ def reopen_case(store: Store, case_id: str, person: str, now: float, why: str = 
     """Give an item back to the queue and to whoever flagged it; call inside `Store.writing()`."""
     store.queue.set_state(case_id, "open")
     store.queue.unflag(case_id, now)
-    store.handlings.add(QueueEvent(case_id, person, now, "opened", why))
+    store.queue_events.add(QueueEvent(case_id, person, now, "opened", why))
 
 
 def list_visible_comments(
@@ -265,7 +265,7 @@ def list_visible_comments(
     In a blind project that is their own, and those of others once they have answered the case or
     where they settle it as a lead.
     """
-    comments = [each for each in store.handlings.of_case(case.id) if each.did == "commented"]
+    comments = [each for each in store.queue_events.of_case(case.id) if each.did == "commented"]
     has_answered = any(each.author == person for each in store.corrections.of_case(case.id))
     if has_answered or can_see_answers(store, case.project_id, person, is_settling=is_settling):
         return comments

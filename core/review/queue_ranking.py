@@ -31,7 +31,7 @@ from core.schema.records import Case, Label, Project, Run, Stance
 from core.schema.reviews import QueueItem
 from core.schema.run_state import RunState, fold_events
 from core.store import Store, open_store
-from core.store.review_queue import (
+from core.store.queue_order import (
     CRITERION_SHARES,
     PRIORITY_BONUS,
     PendingItem,

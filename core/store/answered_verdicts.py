@@ -9,7 +9,7 @@ from typing import Any
 
 from core.schema.records import Label
 from core.store.ground_truth import UNANSWERED, GroundTruths
-from core.store.review_queue import PRIORITY_BONUS, RANDOM_REASON
+from core.store.queue_order import PRIORITY_BONUS, RANDOM_REASON
 from core.store.sqlite import ChangeMarks, Repository, from_json
 from core.store.versions import SEED_VERSION, ClassifierVersions
 

@@ -24,7 +24,8 @@ from core.store.ground_truth import GroundTruths
 from core.store.ledger import Ledger, WebSearches
 from core.store.migrations import migrations
 from core.store.projects import Guidelines, Projects, PromptEdits, Rosters
-from core.store.review_queue import QueueEvents, QueueOrder, ReviewQueue
+from core.store.queue_order import QueueOrder
+from core.store.review_queue import QueueEvents, ReviewQueue
 from core.store.runs import Runs
 from core.store.sqlite import ChangeMarks, Database
 from core.store.versions import ClassifierVersions, LearnedArtefacts
@@ -58,7 +59,7 @@ class Store:
         self.queue_order = QueueOrder(db)
         self.golds = Golds(db)
         self.truths = GroundTruths(db)
-        self.handlings = QueueEvents(db)
+        self.queue_events = QueueEvents(db)
         self.learned = LearnedArtefacts(db)
         self.answered = AnsweredVerdicts(db)
         self.changes = ChangeMarks(db)

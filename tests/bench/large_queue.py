@@ -119,7 +119,7 @@ def _add_case(store: Store, pattern: Pattern, n: int) -> tuple[str, str]:
         )
     if n % 50 == 7:
         store.queue.set_state(case.id, "flagged")
-        store.handlings.add(QueueEvent(case.id, "Karl", at, "flagged"))
+        store.queue_events.add(QueueEvent(case.id, "Karl", at, "flagged"))
     return case.id, run.id
 
 

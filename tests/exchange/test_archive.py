@@ -67,7 +67,7 @@ def home(tmp_path: Path) -> Path:
             store.corrections.add(back, TEXT)
             store.golds.add(GoldAnswer("g1", case.id, "lee", 9.0, "imported", "supported"), TEXT)
             store.golds.suggest(Suggestion("s1", case.id, "bot", 9.0, "unclear", 0.5), case)
-            store.handlings.add(QueueEvent(case.id, "ana", 9.0, "flagged", "hm"))
+            store.queue_events.add(QueueEvent(case.id, "ana", 9.0, "flagged", "hm"))
             store.queue.add(
                 replace(build_imported_item(case, 9.0, None, 0.4), state="flagged", given=1)
             )
@@ -113,7 +113,7 @@ def everything(store: Store, home: Path, project: Project) -> dict[str, object]:
         "standing": [store.corrections.of_case(i) for i in ids],
         "golds": [store.golds.of_case(i) for i in ids],
         "suggestions": [store.golds.suggested(i) for i in ids],
-        "handlings": [store.handlings.of_case(i) for i in ids],
+        "handlings": [store.queue_events.of_case(i) for i in ids],
         "items": [store.queue.get(i) for i in ids],
         "assignments": [store.queue.people_of(i) for i in ids],
         "prompts": [replace(edit, number=0) for edit in store.prompt_edits.all(project.id)],

@@ -204,7 +204,7 @@ def test_no_time_is_yet_to_come() -> None:
         times = [one.at for one in store.corrections.history("good")]
         times += [one.at for one in store.golds.of_case("good")]
         times += [one.at for one in store.golds.suggested("good")]
-        times += [one.at for one in store.handlings.of_case("good")]
+        times += [one.at for one in store.queue_events.of_case("good")]
         assert len(times) >= 5
         assert set(times) == {NOW}
 

@@ -332,9 +332,10 @@ def test_a_case_of_two_projects_leaves_both_with_its_own_id(name: str) -> None:
             store.projects.set_member(Member(towers.id, "lee", "lead", 2.0))
             case = store.cases.get("b@c")
             assert case is not None
-            for person, label, at in (("Ana", "hallucinated", 3.0), ("Bo", "supported", 4.0)):
-                spans = (span,) if person == "Ana" else ()
-                said = Correction(f"k{person}", None, case.id, person, at, label, spans)
+            for said in (
+                Correction("kAna", None, case.id, "Ana", 3.0, "hallucinated", (span,)),
+                Correction("kBo", None, case.id, "Bo", 4.0, "supported"),
+            ):
                 record_correction(store, said, case)
 
         def bring(project: Project, data: bytes) -> ImportOutcome:

@@ -9,7 +9,8 @@ from core.schema.records import Label, Plan, Project, Run, Verdict
 from core.schema.reviews import Correction, QueueItem
 from core.store import Store
 from core.store.answered_verdicts import AnsweredVerdict
-from core.store.review_queue import RANDOM_REASON, QueueRules
+from core.store.queue_order import RANDOM_REASON
+from core.store.review_queue import QueueRules
 from tests.fakes import make_case
 
 OURS = Project("project", "Ours", 1.0)

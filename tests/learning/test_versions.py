@@ -25,7 +25,7 @@ from core.schema.records import Member, Project, Verdict
 from core.schema.run_state import fold_events
 from core.store import Store, open_store
 from core.store.queries import load_newest_verdicts, load_present_classifiers
-from core.store.review_queue import PRIORITY_BONUS
+from core.store.queue_order import PRIORITY_BONUS
 from core.store.traces import export_trace, import_trace
 from core.store.versions import SEED_VERSION, ClassifierVersion
 from core.verdict.classifier import Classifier, ClassifierHead, get_version_folder, save_head

@@ -129,7 +129,7 @@ def test_a_label_that_looks_wrong_goes_back_to_who_gave_it(site: Site, doubted: 
         assert (mine.state, mine.why) == (
             "claimed", "its label looks wrong: others like it are hallucinated"
         )  # fmt: skip
-        assert store.handlings.of_case(doubted)[-1].person == "Mira"
+        assert store.queue_events.of_case(doubted)[-1].person == "Mira"
 
 
 def test_only_a_lead_asks_people_again(site: Site, doubted: str) -> None:

@@ -932,7 +932,7 @@ def test_a_flag_tells_the_lead_why_and_comments_go_both_ways(site: Site, run_id:
     put(at, f"comment.{case_id}", "All of them.")
     press(at, f"comment.{case_id}.add")
     with open_store(site.home) as store:
-        events = [(each.did, each.words) for each in store.handlings.of_case(case_id)]
+        events = [(each.did, each.words) for each in store.queue_events.of_case(case_id)]
     assert events == [
         ("commented", "Which cats?"), ("flagged", "two readings"), ("commented", "All of them.")
     ]  # fmt: skip

@@ -143,7 +143,7 @@ class Person:
         with self.store.writing():
             self.ledger.begun("handled", f"{case.id} {self.name} {now!r} {became}")
             self.store.queue.end(case.id, self.name, became, now)  # type: ignore[arg-type]
-            self.store.handlings.add(
+            self.store.queue_events.add(
                 QueueEvent(case.id, self.name, now, became)  # type: ignore[arg-type]
             )
         self.ledger.kept("handled", f"{case.id} {self.name} {now!r} {became}")

@@ -134,9 +134,9 @@ def test_handlings_are_a_log(store: Store) -> None:
     first = QueueEvent("case", "Mira", 1.0, "flagged", "two readings")
     second = QueueEvent("case", "Lena", 2.0, "adjudicated")
     with store.writing():
-        store.handlings.add(first)
-        store.handlings.add(second)
-    assert store.handlings.of_case("case") == [first, second]
+        store.queue_events.add(first)
+        store.queue_events.add(second)
+    assert store.queue_events.of_case("case") == [first, second]
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,7 @@ def require_kept(store: Store, kept: Told, begun: Told) -> int:
     handled = Counter(
         f"{h.case_id} {h.person} {h.at!r} {h.did}"
         for case_id in cases
-        for h in store.handlings.of_case(case_id)
+        for h in store.queue_events.of_case(case_id)
         if h.did in ("skipped", "flagged")
     )
     for there, ours, tried in ((said, kept.said, begun.said), (golds, kept.settled, begun.settled)):
@@ -214,7 +214,7 @@ def require_whole(store: Store) -> None:
         answered = {author for author, said in last_said.items() if not said.withdraws}
         assert answered == submitted, "an answer without its item, or an item without its answer"
         assert item.differ == rate_difference(store.corrections.newest_of_case(case_id))
-        did = [(h.did, h.person, h.at) for h in store.handlings.of_case(case_id)]
+        did = [(h.did, h.person, h.at) for h in store.queue_events.of_case(case_id)]
         settled = [(g.author, g.at) for g in store.golds.of_case(case_id)]
         assert [(person, at) for what, person, at in did if what == "adjudicated"] == settled
         last = [what for what, _, _ in did if what in ("adjudicated", "opened")][-1:]

@@ -17,17 +17,15 @@ from core.runtime.errors import ConflictError
 from core.schema.records import Case, Project
 from core.schema.reviews import QueueItem
 from core.store import Store, open_store
-from core.store.review_queue import (
+from core.store.queue_order import (
     CRITERION_SHARES,
-    NO_ITEM_FILTER,
     RANDOM_REASON,
-    ItemFilter,
-    QueueRules,
     compute_unsureness,
     compute_worth,
     explain_item,
     leave_neutral_reasons,
 )
+from core.store.review_queue import NO_ITEM_FILTER, ItemFilter, QueueRules
 from tests.fakes import make_case
 from tests.soak import often
 
