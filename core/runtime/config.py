@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from core.runtime.errors import ConfigError
@@ -105,8 +106,14 @@ with Path(__file__).with_name("settings.csv").open(encoding="utf-8", newline="")
 def resolve_home(environment: Mapping[str, str], given: str | None = None) -> Path:
     """Return the data folder: `--home`, else the environment variable, else a folder in `~`."""
     path = given or environment.get(HOME_VARIABLE) or str(Path.home() / ".counterpoint")
+    return _resolve_path(path, Path.cwd())
+
+
+@lru_cache(maxsize=64)  # each page asks dozens of times
+def _resolve_path(path: str, folder: Path) -> Path:
+    """Return the absolute path as seen from the folder."""
     try:
-        return Path(path).expanduser().resolve()
+        return (folder / Path(path).expanduser()).resolve()
     except (RuntimeError, ValueError, OSError) as error:
         raise ConfigError(
             f"Expected a folder's path for the home, found “{replace_invalid_bytes(path)}”: "

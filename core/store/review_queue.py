@@ -479,12 +479,16 @@ class ReviewQueue(Repository):
 
     def counts_of(self, project_id: str, person: str) -> dict[AssignmentState, int]:
         """Count the person's items in each state."""
-        rows = self._db.query(
-            "SELECT a.state AS state, count(*) AS n FROM assignments a JOIN items USING (case_id) "
-            "WHERE a.person = ? AND items.project_id = ? GROUP BY a.state",
-            [person, project_id],
+        rows = self._db.conn.execute(
+            # Without items of another project, which an index tells, nobody's items are looked up.
+            "SELECT state, count(*) FROM assignments a WHERE person = :person AND ("
+            "NOT EXISTS (SELECT 1 FROM items WHERE project_id < :project) "
+            "AND NOT EXISTS (SELECT 1 FROM items WHERE project_id > :project) "
+            "OR EXISTS (SELECT 1 FROM items WHERE case_id = a.case_id AND project_id = :project)) "
+            "GROUP BY state",
+            {"person": person, "project": project_id},
         )
-        counts = {row["state"]: int(row["n"]) for row in rows}
+        counts: dict[str, int] = dict(rows.fetchall())
         return {state: counts.get(state, 0) for state in get_args(AssignmentState)}
 
     def count(
