@@ -23,6 +23,7 @@ from core.review.agreement import (
     measure_marking_f1,
     measure_raw_agreement,
     measure_span_alpha,
+    pair_labels,
 )
 
 # Krippendorff 2011, example C: four observers, twelve units, some answers missing.
@@ -147,7 +148,7 @@ def test_cohens_kappa_is_that_of_scikit_learn(pairs: list[tuple[str, str]]) -> N
 
     one, other = [a for a, _ in pairs], [b for _, b in pairs]
     answers = {str(n): {"a": a, "b": b} for n, (a, b) in enumerate(pairs)}
-    ours = measure_cohen_kappa(answers, "a", "b").value
+    ours = measure_cohen_kappa(pair_labels(answers, "a", "b")).value
     if ours is None:
         assert len({*one, *other}) == 1
     else:
@@ -167,7 +168,7 @@ def test_figures_stand_with_their_intervals_and_say_when_there_are_too_few() -> 
         str(n): {"a": "xy"[n % 2], "b": "xy"[n % 2] if n % 5 else "x", "machine": "x"}
         for n in range(50)
     }
-    found = measure_cohen_kappa(answers, "a", "b")
+    found = measure_cohen_kappa(pair_labels(answers, "a", "b"))
     assert found.value is not None
     assert found.low is not None
     assert found.high is not None
@@ -177,7 +178,7 @@ def test_figures_stand_with_their_intervals_and_say_when_there_are_too_few() -> 
     assert few.n == 11
     assert few.is_thin
     assert few.n < MIN_CASES
-    assert measure_cohen_kappa(answers, "a", "nobody").value is None
+    assert measure_cohen_kappa(pair_labels(answers, "a", "nobody")).value is None
 
 
 def test_marks_are_compared_by_character() -> None:
@@ -187,12 +188,10 @@ def test_marks_are_compared_by_character() -> None:
         "3": {"a": [(0, 1)]},
     }
     lengths = {"1": 10, "2": 5, "3": 5}
-    assert character_f1([(0, 4)], [(2, 6)], 10) == pytest.approx(0.5)
-    assert character_f1([], [], 10) == 1.0
-    assert character_f1([(0, 2), (1, 3)], [(0, 3)], 10) == 1.0
-    assert measure_marking_f1(marks, lengths, "a", "b").value == pytest.approx(0.5), (
-        "one item has marks"
-    )
+    assert character_f1([(0, 4)], [(2, 6)]) == pytest.approx(0.5)
+    assert character_f1([], []) == 1.0
+    assert character_f1([(0, 2), (1, 3)], [(0, 3)]) == 1.0
+    assert measure_marking_f1(marks, "a", "b").value == pytest.approx(0.5), "one item has marks"
     items = count_marked_characters(marks, lengths)
     assert [len(item) for item in items] == [10, 5]
     assert items[0][:, 1].tolist() == [1, 1, 2, 2, 1, 1, 0, 0, 0, 0]

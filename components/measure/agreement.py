@@ -214,11 +214,11 @@ def _build_tables(
             if only in ("", correction.author)
         ]
         stances = store.queue_lists.stances(project_id)
-        cases = {case_id: store.cases.get(case_id) for case_id in {c.case_id for c in corrections}}
+        cases = store.cases.several(sorted({c.case_id for c in corrections}))
         truths = store.truths.labels(project_id)
     if not corrections:
         return None
-    lengths = {case_id: len(case.response) for case_id, case in cases.items() if case is not None}
+    lengths = {case.id: len(case.response) for case in cases}
     people = sorted({c.author for c in corrections})
     by_case: dict[str, dict[str, Correction]] = defaultdict(dict)
     for each in corrections:
@@ -241,7 +241,7 @@ def _build_tables(
     )
     return AgreementTables(
         _compare_all(answers, marks, lengths),
-        _compare_pairs(people, answers, marks, lengths, differing),
+        _compare_pairs(people, answers, marks, differing),
         _compare_machine(people, judged),
         _count_confusion(judged),
         _compare_agents(corrections, stances),
@@ -309,12 +309,11 @@ def _compare_pairs(
     people: Sequence[str],
     answers: stats.ItemAnswers,
     marks: stats.ItemMarks,
-    lengths: dict[str, int],
     differing: Mapping[tuple[str, str], Sequence[DifferingItem]],
 ) -> TableRows:
     rows: list[tuple[stats.AgreementFigure, dict[str, Any]]] = []
     for one, other in itertools.combinations(people, 2):
-        kappa = stats.measure_cohen_kappa(answers, one, other)
+        kappa = stats.measure_cohen_kappa(stats.pair_labels(answers, one, other))
         if kappa.n:
             counts = Counter(item.difference for item in differing.get((one, other), ()))
             by_label = counts[LABELS_DIFFER]
@@ -324,7 +323,7 @@ def _compare_pairs(
                 "Only marks differ": f"{counts[MARKS_DIFFER]} of {kappa.n - by_label}",
                 "Cohen's kappa": _format_figure(kappa),
                 "F1 of marked characters": _format_figure(
-                    stats.measure_marking_f1(marks, lengths, one, other)
+                    stats.measure_marking_f1(marks, one, other)
                 ),
             }
             rows.append((kappa, cells))
@@ -344,8 +343,7 @@ def _compare_machine(people: Sequence[str], judged: Sequence[Correction]) -> Tab
     rows: list[tuple[stats.AgreementFigure, dict[str, Any]]] = []
     for person in people:
         if own := by_person[person]:
-            both = {c.case_id: {person: c.label, MACHINE_NAME: c.machine_label or ""} for c in own}
-            kappa = stats.measure_cohen_kappa(both, person, MACHINE_NAME)
+            kappa = stats.measure_cohen_kappa((c.label, c.machine_label or "") for c in own)
             cells = {
                 "Person": person,
                 "Labels differ": f"{sum(c.label != c.machine_label for c in own)} of {len(own)}",
@@ -378,8 +376,7 @@ def _compare_agents(
             pairs[agent].append((correction.label, stance))
     rows: list[tuple[stats.AgreementFigure, dict[str, Any]]] = []
     for agent, labels in sorted(pairs.items()):
-        both = {str(n): {"": a, agent: b} for n, (a, b) in enumerate(labels)}
-        kappa = stats.measure_cohen_kappa(both, "", agent)
+        kappa = stats.measure_cohen_kappa(labels)
         cells = {
             "Agent": agent,
             "Labels differ": f"{sum(a != b for a, b in labels)} of {len(labels)}",

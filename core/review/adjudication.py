@@ -65,8 +65,13 @@ def load_decided_cases(
     store: Store, cases: Sequence[Case], person: str, *, is_same: bool
 ) -> list[DecidedCase]:
     """Return the cases that people have decided, with the decisions that this person may see."""
+    by_project: dict[str, list[str]] = {}
+    for case in cases:
+        by_project.setdefault(case.project_id, []).append(case.id)
     hidden = {
-        case.id for case in cases if find_hidden_cases(store, case.project_id, person, [case.id])
+        case_id
+        for project_id, case_ids in by_project.items()
+        for case_id in find_hidden_cases(store, project_id, person, case_ids)
     }
     reviewed = [
         DecidedCase(

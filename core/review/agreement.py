@@ -7,7 +7,8 @@ answers). The tests compare with NLTK and scikit-learn on published examples.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +20,8 @@ CountArray = npt.NDArray[np.float64]
 MIN_CASES = 30
 BOOTSTRAP_SAMPLES = 1000
 BOOTSTRAP_SEED = 11
-MAX_DRAWN_CELLS = 1_000_000  # drawn at once
+Times = npt.NDArray[np.int64]  # how often each item counts
+WeightedMeasure = Callable[[CountArray, Times], float | None]
 ItemAnswers = Mapping[str, Mapping[str, str]]
 ItemMarks = Mapping[str, Mapping[str, Sequence[tuple[int, int]]]]
 
@@ -53,35 +55,41 @@ def count_answers(answers: ItemAnswers) -> CountArray:
     return answered_twice
 
 
-def measure_raw_agreement(counts: CountArray) -> float | None:
-    """Return the share of pairs of answers that are the same, averaged over items."""
+def measure_raw_agreement(counts: CountArray, times: Times | None = None) -> float | None:
+    """Return the share of pairs of answers that are the same, averaged over items.
+
+    Here and below `times` (items,) says how often each item counts: once if it is None.
+    """
     if not len(counts):
         return None
     people = counts.sum(axis=1)
     same = (counts * (counts - 1)).sum(axis=1) / (people * (people - 1))
-    return float(same.mean())
+    return float(np.average(same, weights=times))
 
 
-def fleiss_kappa(counts: CountArray) -> float | None:
+def fleiss_kappa(counts: CountArray, times: Times | None = None) -> float | None:
     """Return Fleiss' kappa; None if numbers of answers per item differ or all answers are one."""
     if not len(counts) or len(set(counts.sum(axis=1).tolist())) > 1:
         return None
-    chance = float(((counts.sum(axis=0) / counts.sum()) ** 2).sum())
-    same = measure_raw_agreement(counts)
+    by_label = np.average(counts, axis=0, weights=times)
+    chance = float(((by_label / by_label.sum()) ** 2).sum())
+    same = measure_raw_agreement(counts, times)
     return None if same is None or chance >= 1.0 else (same - chance) / (1.0 - chance)
 
 
-def krippendorff_alpha(counts: CountArray) -> float | None:
+def krippendorff_alpha(counts: CountArray, times: Times | None = None) -> float | None:
     """Return Krippendorff's alpha for nominal answers; None if all answers are one."""
-    return _alpha(*_count_differing(counts)) if len(counts) else None
+    if not len(counts):
+        return None
+    weights = np.ones(len(counts)) if times is None else times
+    return _alpha(float(weights @ _count_differing(counts)), weights @ counts)
 
 
-def _count_differing(counts: CountArray) -> tuple[float, CountArray]:
-    """Return the parts of alpha: differing pairs weighted by people, and answers by label."""
+def _count_differing(counts: CountArray) -> CountArray:
+    """Return each item's differing pairs weighted by people."""
     people = counts.sum(axis=1)
-    differ = (people**2 - (counts**2).sum(axis=1)) / (people - 1)
-    by_label: CountArray = counts.sum(axis=0)
-    return float(differ.sum()), by_label
+    differ: CountArray = (people**2 - (counts**2).sum(axis=1)) / (people - 1)
+    return differ
 
 
 def _alpha(differ: float, by_label: CountArray) -> float | None:
@@ -105,21 +113,19 @@ def _compute_kappas(tables: CountArray) -> CountArray:
     return np.where(is_defined, (same - chance) / np.where(is_defined, 1.0 - chance, 1.0), np.nan)
 
 
-def pair_labels(answers: ItemAnswers, one: str, other: str) -> tuple[list[str], list[str]]:
+def pair_labels(answers: ItemAnswers, one: str, other: str) -> list[tuple[str, str]]:
     """Return the two people's labels of the items that both answered."""
-    both = [answer for answer in answers.values() if one in answer and other in answer]
-    return [answer[one] for answer in both], [answer[other] for answer in both]
+    both = (answer for answer in answers.values() if one in answer and other in answer)
+    return [(answer[one], answer[other]) for answer in both]
 
 
-def measure_cohen_kappa(answers: ItemAnswers, one: str, other: str) -> AgreementFigure:
-    """Return Cohen's kappa of two people, or of one and the machine, with its interval."""
-    first, second = pair_labels(answers, one, other)
-    labels, n = sorted({*first, *second}), len(first)
+def measure_cohen_kappa(pairs: Iterable[tuple[str, str]]) -> AgreementFigure:
+    """Return Cohen's kappa of two people's labels of the same items, with its interval."""
+    counts = Counter(pairs)
+    labels, n = sorted({label for pair in counts for label in pair}), counts.total()
     if not n:
         return AgreementFigure(None, None, None, 0)
-    table = np.zeros((len(labels), len(labels)))
-    for a, b in zip(first, second, strict=True):
-        table[labels.index(a), labels.index(b)] += 1
+    table = np.array([[float(counts[a, b]) for b in labels] for a in labels])
     # Equal to drawing items, and fast enough for each pair of dozens of people.
     rng = np.random.default_rng(BOOTSTRAP_SEED)
     drawn = rng.multinomial(n, table.ravel() / n, BOOTSTRAP_SAMPLES)
@@ -127,11 +133,16 @@ def measure_cohen_kappa(answers: ItemAnswers, one: str, other: str) -> Agreement
     return _make_figure(cohen_kappa(table), kappas[~np.isnan(kappas)], n)
 
 
-def measure_counts(
-    counts: CountArray, measure: Callable[[CountArray], float | None]
-) -> AgreementFigure:
-    """Return a measure over all items, with its interval."""
-    return _bootstrap(len(counts), lambda rows: measure(counts[rows]))
+def measure_counts(counts: CountArray, measure: WeightedMeasure) -> AgreementFigure:
+    """Return a measure over all items (items, columns), with its interval."""
+    n = len(counts)
+    if not n:
+        return AgreementFigure(None, None, None, 0)
+    rows, times = np.unique(counts, axis=0, return_counts=True)
+    rng = np.random.default_rng(BOOTSTRAP_SEED)
+    # Equal to drawing items, and faster as many of them are alike.
+    drawn = (measure(rows, rng.multinomial(n, times / n)) for _ in range(BOOTSTRAP_SAMPLES))
+    return _make_figure(measure(rows, times), np.array([v for v in drawn if v is not None]), n)
 
 
 def count_marked_characters(marks: ItemMarks, lengths: Mapping[str, int]) -> list[CountArray]:
@@ -159,57 +170,34 @@ def _mark_characters(spans: Sequence[tuple[int, int]], length: int) -> npt.NDArr
 
 def measure_span_alpha(items: Sequence[CountArray]) -> AgreementFigure:
     """Return Krippendorff's alpha over characters, resampled by item."""
-    parts = [_count_differing(item) for item in items]
-    differ = np.array([part for part, _ in parts])
-    by_label = np.array([part for _, part in parts]).reshape(len(items), 2)
-    return _bootstrap(
-        len(items), lambda rows: _alpha(float(differ[rows].sum()), by_label[rows].sum(axis=0))
+    parts = np.array([[_count_differing(item).sum(), *item.sum(axis=0)] for item in items])
+    return measure_counts(
+        parts, lambda rows, times: _alpha(float(times @ rows[:, 0]), times @ rows[:, 1:])
     )
 
 
-def character_f1(
-    one: Sequence[tuple[int, int]], other: Sequence[tuple[int, int]], length: int
-) -> float:
+def character_f1(one: Sequence[tuple[int, int]], other: Sequence[tuple[int, int]]) -> float:
     """Return the F1 of the characters that two people marked; 1 if neither marked any."""
-    first, second = _mark_characters(one, length), _mark_characters(other, length)
-    total = int(first.sum() + second.sum())
-    return 2 * int((first & second).sum()) / total if total else 1.0
+    first, second = ({i for place in own for i in range(*place)} for own in (one, other))
+    total = len(first) + len(second)
+    return 2 * len(first & second) / total if total else 1.0
 
 
-def measure_marking_f1(
-    marks: ItemMarks, lengths: Mapping[str, int], one: str, other: str
-) -> AgreementFigure:
+def measure_marking_f1(marks: ItemMarks, one: str, other: str) -> AgreementFigure:
     """Return the mean character F1 of two people over items that both answered and one marked.
 
     If neither marked a word they agree that there is none; the label says so already.
     """
-    both = [(i, marked) for i, marked in marks.items() if one in marked and other in marked]
-    scores = np.array(
-        [
-            character_f1(marked[one], marked[other], lengths[item])
-            for item, marked in both
-            if marked[one] or marked[other]
-        ]
-    )
-    if not len(scores):
-        return AgreementFigure(None, None, None, 0)
-    rng, n = np.random.default_rng(BOOTSTRAP_SEED), len(scores)
-    batch = max(1, MAX_DRAWN_CELLS // n)
-    drawn = [
-        scores[rng.integers(0, n, (min(batch, BOOTSTRAP_SAMPLES - start), n))].mean(axis=1)
-        for start in range(0, BOOTSTRAP_SAMPLES, batch)
+    scores = [
+        character_f1(marked[one], marked[other])
+        for marked in marks.values()
+        if marked.get(one) or marked.get(other)
+        if one in marked and other in marked
     ]
-    return _make_figure(float(scores.mean()), np.concatenate(drawn), n)
-
-
-def _bootstrap(n: int, measure: Callable[[npt.NDArray[np.int64]], float | None]) -> AgreementFigure:
-    """Return the measure over all n items and its 95% interval over resamples."""
-    if not n:
-        return AgreementFigure(None, None, None, 0)
-    value = measure(np.arange(n))
-    rng = np.random.default_rng(BOOTSTRAP_SEED)
-    resampled = (measure(rng.integers(0, n, n)) for _ in range(BOOTSTRAP_SAMPLES))
-    return _make_figure(value, np.array([v for v in resampled if v is not None]), n)
+    return measure_counts(
+        np.array(scores)[:, None],
+        lambda rows, times: float(np.average(rows[:, 0], weights=times)),
+    )
 
 
 def _make_figure(value: float | None, drawn: CountArray, n: int) -> AgreementFigure:

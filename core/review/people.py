@@ -182,13 +182,14 @@ def find_visible_truths(
     if can_see_answers(store, project_id, person):
         return dict(truths)
     hidden = find_hidden_cases(store, project_id, person, truths)
+    answers = store.corrections.newest_of_person(person, list(truths))
     visible = {}
     for case_id, truth in truths.items():
         if truth.basis in ("settled", "gold") and case_id not in hidden:
             visible[case_id] = truth
         else:
-            own = [c for c in store.corrections.of_case(case_id) if c.author == person]
-            visible[case_id] = GroundTruth("waiting", records=tuple(own[-1:]))
+            own = (answers[case_id],) if case_id in answers else ()
+            visible[case_id] = GroundTruth("waiting", records=own)
     return visible
 
 

@@ -5,12 +5,17 @@ All of it is appended, never overwritten; undo is another entry.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from core.runtime.errors import ConflictError, InputError
 from core.schema.records import Case, Span
 from core.schema.reviews import Correction, EvidenceMark, GoldAnswer, Suggestion
-from core.store.ground_truth import choose_counting_gold
+from core.store.ground_truth import (
+    IN_PROJECT_SQL,
+    choose_counting_gold,
+    load_newest_corrections,
+)
 from core.store.sqlite import (
     Database,
     Repository,
@@ -88,16 +93,19 @@ class Corrections(Repository):
         newest = {c.author: c for c in self.of_case(case_id)}
         return [newest[author] for author in sorted(newest)]
 
+    def newest_of_person(self, person: str, case_ids: Sequence[str]) -> dict[str, Correction]:
+        """Return a person's newest correction of each of these cases that they answered."""
+        from_clause = (
+            "standing WHERE author = ? AND case_id IN (SELECT value FROM json_each(?)) "
+            "ORDER BY at, place"
+        )
+        found = self._query(from_clause, [person, json.dumps(case_ids)])
+        return {correction.case_id: correction for correction in found}
+
     def newest_by_person(self, project_id: str) -> list[Correction]:
         """Return each person's newest correction of each case of a project, by case and person."""
-        return self._query(
-            "standing k WHERE case_id IN (SELECT id FROM cases WHERE project_id = ?) "
-            "AND NOT EXISTS (SELECT 1 FROM standing n "
-            "WHERE n.case_id = k.case_id AND n.author = k.author "
-            "AND (n.at, n.place) > (k.at, k.place)) "
-            "ORDER BY k.case_id, k.author",
-            [project_id],
-        )
+        newest = load_newest_corrections(self._db, IN_PROJECT_SQL, project_id)
+        return sorted(newest, key=lambda one: (one.case_id, one.author))
 
     def newest_by_run(self) -> list[Correction]:
         """Return each corrected run's newest correction, in order of time."""

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 
 from core.schema.records import Label, Project, Span, TruthRule
 from core.schema.reviews import Correction, GoldAnswer
-from core.store.sqlite import Repository, load_records
+from core.store.sqlite import Database, Repository, from_json, load_records
 
 TruthState = Literal["decided", "waiting", "disputed"]
 TruthBasis = Literal["settled", "gold", "agreed", "single"]
@@ -132,9 +132,8 @@ def choose_counting_gold(golds: Sequence[GoldAnswer]) -> GoldAnswer | None:
 
 def find_majority_label(labels: Iterable[Label]) -> Label | None:
     """Return the label that more than half of these are, or None if there is none."""
-    counts = Counter(labels)
-    label = max(counts, key=counts.__getitem__, default=None)
-    return label if label and 2 * counts[label] > counts.total() else None
+    given = list(labels)
+    return next((label for label in set(given) if 2 * given.count(label) > len(given)), None)
 
 
 def decide_truth(
@@ -223,6 +222,15 @@ def merge_ranges(places: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ..
     return tuple(merged)
 
 
+def load_newest_corrections(db: Database, where: str, value: str) -> list[Correction]:
+    """Return each person's newest correction of each case that meets the condition."""
+    rows = db.conn.execute(
+        f"SELECT case_id, author, payload FROM standing WHERE {where} ORDER BY at, place", [value]
+    )
+    newest = {(case_id, author): payload for case_id, author, payload in rows}
+    return [from_json(Correction, payload) for payload in newest.values()]
+
+
 class GroundTruths(Repository):
     """What counts as true for cases, each by the rule of its project."""
 
@@ -265,8 +273,7 @@ class GroundTruths(Repository):
 
     def _decide(self, where: str, value: str) -> dict[str, GroundTruth]:
         golds = load_records(self._db, GoldAnswer, f"golds WHERE {where} ORDER BY rowid", [value])
-        from_clause = f"standing WHERE {where} ORDER BY at, place"
-        return self._group(golds, load_records(self._db, Correction, from_clause, [value]))
+        return self._group(golds, load_newest_corrections(self._db, where, value))
 
     def _group(
         self, golds: Iterable[GoldAnswer], corrections: Iterable[Correction | GivenLabel]

@@ -147,11 +147,11 @@ def find_newest_finished_runs(store: Store, project_id: str) -> dict[str, str]:
 def load_events(store: Store, run_id: str, kinds: Sequence[str]) -> list[Event]:
     """Return the run's events of these kinds, in order, without loading its other events."""
     marks = ", ".join("?" for _ in kinds)
-    rows = store.db.query(
+    rows = store.db.conn.execute(
         f"SELECT kind, payload FROM events WHERE run_id = ? AND kind IN ({marks}) ORDER BY seq",
         [run_id, *kinds],
     )
-    return [event_from_json(row["kind"], row["payload"]) for row in rows]
+    return [event_from_json(kind, payload) for kind, payload in rows]
 
 
 def load_present_classifiers(store: Store, run_ids: Sequence[str]) -> dict[str, str]:

@@ -125,8 +125,8 @@ def load_records(
     db: Database, kind: type[Record], rest: str, values: Sequence[Any] = ()
 ) -> list[Record]:
     """Return the records in the column `payload` of `SELECT … FROM rest`."""
-    rows = db.query(f"SELECT payload FROM {rest}", list(values))
-    return [from_json(kind, row["payload"]) for row in rows]
+    rows = db.conn.execute(f"SELECT payload FROM {rest}", list(values))
+    return [from_json(kind, payload) for (payload,) in rows]
 
 
 def upsert_row(

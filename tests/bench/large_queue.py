@@ -67,7 +67,6 @@ def make_large_home(home: Path, folder: Path, runs: int = RUNS) -> Made:
     with open_store(home) as store:
         pattern = _pattern(store, result["run_id"])
         with store.writing():
-            store.projects.save_note("person", PEOPLE[0])
             store.projects.save(replace(pattern.project, people_each=len(PEOPLE)))
             for person in PEOPLE:
                 store.projects.set_member(Member(pattern.project.id, person, "admin", 1.0))
@@ -151,13 +150,13 @@ def _said(case: Case, run: Run, person: str, n: int) -> Correction:
 def reruns(port: int, made: Made) -> dict[str, tuple[float, list[float]]]:
     """(first view, reruns) of each page in seconds."""
     pages = {
-        "Review": ("pending", ""),
+        "Review": ("review", ""),
         "Label": ("label", f"case={made.pending}"),
-        "Adjudicate": ("curate", ""),
-        "Adjudicate a case": ("settle", f"case={made.differing}"),
+        "Adjudicate": ("adjudicate", ""),
+        "Adjudicate a case": ("adjudicate_case", f"case={made.differing}"),
         "Agreement": ("agreement", ""),
         "Retrain": ("retrain", ""),
-        "Confidence": ("confidence", ""),
+        "Calibration": ("calibration", ""),
         "Spans": ("spans", ""),
         "Reliability": ("reliability", ""),
         "History": ("history", ""),
@@ -165,7 +164,7 @@ def reruns(port: int, made: Made) -> dict[str, tuple[float, list[float]]]:
     }
     found: dict[str, tuple[float, list[float]]] = {}
     for name, (page, query) in pages.items():
-        with Session(port) as session:
+        with Session(port, PEOPLE[0]) as session:
             session.rerun()  # the first page of a session
             first = session.rerun(page, query)
             found[name] = (first, [session.rerun(page, query) for _ in range(REPEATS)])

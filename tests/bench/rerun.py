@@ -9,18 +9,27 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.sync.client import ClientConnection, connect
 
+from components.app.login import COOKIE
+
 PATIENCE = 180.0
 
 
 class Session:
     """A session of a running server."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, person: str = "") -> None:
+        """`person`: whose name the browser remembers."""
         self._address = f"ws://127.0.0.1:{port}/_stcore/stream"
+        self._cookie = {"Cookie": f"{COOKIE}={person}"} if person else {}
         self._socket: ClientConnection | None = None
 
     def __enter__(self) -> Session:
-        self._socket = connect(self._address, subprotocols=["streamlit"], max_size=None)  # type: ignore[list-item]
+        self._socket = connect(
+            self._address,
+            subprotocols=["streamlit"],  # type: ignore[list-item]
+            max_size=None,
+            additional_headers=self._cookie,
+        )
         return self
 
     def __exit__(
