@@ -29,7 +29,7 @@ from core.evaluation.engine_runs import (
     ProgressWriter,
     add_weights_option,
     build_engine,
-    open_engine_runs,
+    describe_engine_weights,
     require_weighed_protocol,
 )
 from core.evaluation.evaluate import (
@@ -42,6 +42,7 @@ from core.evaluation.evaluate import (
 )
 from core.evaluation.metrics import Figure, build_measures, estimate_figures
 from core.evaluation.outcomes import Outcomes, predict_constant
+from core.evaluation.runner import open_row_runner
 from core.learning.metrics import Measure
 from core.llm.keys import Keys, load_keys
 from core.pipeline.single_check import CheckRequest, plan_check
@@ -295,8 +296,8 @@ def _run_engine(
     name: str,
 ) -> _Measured:
     task = get_task_rule(order.dataset, order.task).task
-    with open_engine_runs(engine, f"{order.dataset}-{task or 'all'}", tell) as runs:
-        weights = runs.weights()
+    weights, set_name = describe_engine_weights(engine), f"{order.dataset}-{task or 'all'}"
+    with open_row_runner(engine, set_name, tell, order.runner) as runs:
         return Outcomes(rows, runs.predictions(rows, name)), weights
 
 

@@ -104,7 +104,7 @@ def test_all_are_measured_on_the_same_rows_and_not_twice(
     def never(*_: object) -> None:
         raise AssertionError("a row was checked again")
 
-    monkeypatch.setattr(EngineRuns, "_predict_row", never)
+    monkeypatch.setattr(EngineRuns, "predict_row", never)
     assert main(measured(data, "--protocols", "ceda")) == 0
     shown = capsys.readouterr().out
     assert "| ceda |" in shown
