@@ -50,6 +50,7 @@ from core.evaluation.evaluate import (
 from core.evaluation.evaluate import load_labelled_rows as rows_of
 from core.evaluation.outcomes import FAILED_CAUSE, Outcomes, Prediction
 from core.evaluation.recorded_systems import RecordedSystemRequest, evaluate_recorded
+from core.evaluation.runner import RunnerOptions
 from core.learning.evidence_calibration import (
     MAX_HALLUCINATED_ERROR,
     MAX_SUPPORTED_ERROR,
@@ -67,6 +68,7 @@ from core.learning.evidence_calibration import (
 )
 from core.learning.training_set import attribute_rows
 from core.llm.keys import Keys
+from core.llm.rate_limit import parse_rates, set_rates
 from core.pipeline.single_check import CheckRequest, plan_check
 from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ConfigError, InputError, ModelError
@@ -469,7 +471,9 @@ def _run_measurement(
         limit=options.limit,
         seed=options.seed,
         trivial_limit=options.trivial_limit,
+        runner=RunnerOptions(options.workers, options.executor, options.address),
     )
+    set_rates(parse_rates(options.rate))
     is_learned = options.weights == "learned"
     if is_learned and (options.tool is not None or options.system is not None):
         raise InputError(

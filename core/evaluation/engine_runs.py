@@ -142,6 +142,7 @@ def add_commands(
     _add_options(parser, whole)
     add_who(parser)
     add_weights_option(parser)
+    _add_runner_options(parser, whole)
     parser.add_argument("--keep", metavar="DIR", help="also write the result there, as a file")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_home(parser)
@@ -188,6 +189,34 @@ def _add_options(parser: argparse.ArgumentParser, whole: Callable[[str, int, int
         "--tool",
         metavar="NAME",
         help="one tool of an audit alone instead of an engine, on what it reads by itself",
+    )
+
+
+def _add_runner_options(
+    parser: argparse.ArgumentParser, whole: Callable[[str, int, int], int]
+) -> None:
+    """Add the options that say where rows are run, and how fast calls are sent."""
+    parser.add_argument(
+        "--workers",
+        metavar="N",
+        type=partial(_parse_number, whole, 1),
+        default=1,
+        help="rows that are checked side by side (default: 1)",
+    )
+    parser.add_argument(
+        "--executor",
+        choices=("threads", "ray"),
+        default="threads",
+        help="threads of this process, or a Ray cluster (requirements-ray.txt)",
+    )
+    parser.add_argument("--address", metavar="A", default="", help="of the Ray cluster")
+    parser.add_argument(
+        "--rate",
+        action="append",
+        default=[],
+        metavar="NAME=N/s",
+        help="most requests to a provider or server: openai=50/s, 127.0.0.1:8080=300/min, "
+        "openai=200000tokens/min; may be given several times",
     )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,7 @@ from core.evaluation.engine_runs import (
 )
 from core.evaluation.outcomes import FAILED_CAUSE, Prediction
 from core.llm.keys import Keys, load_keys
+from core.llm.rate_limit import RateLimits, get_rates, set_rates
 from core.pipeline.jobs import warm_up
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import PROJECT_ROOT
@@ -38,9 +40,10 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when ray is import
 import ray
 import ray.exceptions
 
+CONNECT_SECONDS = 5.0
 MAX_DEATHS = 3  # of actors that had one row; then it is the row that kills them
 ROWS_AHEAD = 2  # rows that an actor holds, so that none waits for this process
-MODEL_FOLDERS = ("versions", "readers")
+MODEL_FOLDERS = ("models", "readers")  # of classifiers and imported readers
 
 
 @dataclass(frozen=True)
@@ -49,9 +52,11 @@ class ActorKit:
 
     setup: WorkerSetup
     files: dict[str, bytes]
+    rates: RateLimits
+    share: float
 
 
-def pack_kit(setup: WorkerSetup) -> ActorKit:
+def pack_kit(setup: WorkerSetup, count: int) -> ActorKit:
     """Return the kit with the configuration and the models of the engines' home, without keys."""
     home, folders = setup.engines[0].home, set()
     for engine in setup.engines:
@@ -62,7 +67,7 @@ def pack_kit(setup: WorkerSetup) -> ActorKit:
     with tempfile.TemporaryDirectory() as folder, open_store(home) as store:
         files |= {path.name: path.read_bytes() for path in store.copy_configuration(Path(folder))}
     engines = tuple(replace(engine, keys=Keys({})) for engine in setup.engines)
-    return ActorKit(replace(setup, engines=engines), files)
+    return ActorKit(replace(setup, engines=engines), files, get_rates(), 1 / count)
 
 
 class RowActor:
@@ -76,6 +81,7 @@ class RowActor:
             path = self._home / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
+        set_rates(kit.rates, kit.share)
         keys = load_keys(os.environ, PROJECT_ROOT)
         engines = tuple(
             Engine(self._home, engine.plan, keys, engine.project_id) for engine in kit.setup.engines
@@ -90,11 +96,11 @@ class RowActor:
         """Return the digest of the program that this node has; the actor is ready by then."""
         return compute_engine_digest()
 
-    def check(self, task: RowTask) -> tuple[Prediction, list[LedgerRow], int]:
-        """Return the row's prediction, the calls that were paid for it, and the process's id."""
+    def check(self, task: RowTask) -> tuple[Prediction, list[LedgerRow]]:
+        """Return the row's prediction, and the calls that were paid for it."""
         said = self._runs.predict_row(task, self._stop)
         run_id = self._runs.setup.get_run_id(task)
-        return said, self._runs.store.ledger.of_run(run_id) if said.calls else [], os.getpid()
+        return said, self._runs.store.ledger.of_run(run_id) if said.calls else []
 
 
 @dataclass
@@ -170,7 +176,7 @@ class RayWorkers:
 
     def _finish(self, row: _RowUnderWay, ref: Any) -> tuple[RowTask, Prediction] | None:
         try:
-            said, calls, _ = ray.get(ref)
+            said, calls = ray.get(ref)
         except ray.exceptions.RayActorError:
             return self._bury(row)
         if calls:
@@ -217,7 +223,7 @@ def open_ray_workers(
     is_ours = not ray.is_initialized()
     if is_ours:
         _join_cluster(address, count)
-    workers = RayWorkers(setup.engines[0].home, ray.put(pack_kit(setup)), count, stop)
+    workers = RayWorkers(setup.engines[0].home, ray.put(pack_kit(setup, count)), count, stop)
     try:
         yield workers
     finally:
@@ -231,9 +237,12 @@ def _join_cluster(address: str, count: int) -> None:
     options: dict[str, Any] = {"runtime_env": environment, "log_to_driver": False}
     if not address:
         options |= {"num_cpus": count, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+    host, _, port = address.removeprefix("ray://").rpartition(":")
     try:
+        if port.isdecimal():  # else Ray would wait two minutes for nobody
+            socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
         ray.init(address=address or "local", **options)
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         raise ConfigError(
             f"Expected a Ray cluster at {address or 'this computer'}, found none: {error}. Start "
             "one with `ray start --head`."
