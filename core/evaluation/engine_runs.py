@@ -74,6 +74,7 @@ examples:
   python -m core evaluate --dataset qags --path data --model openai/gpt-4.1-mini --token-cap 900000
   python -m core evaluate --dataset realmistake --task recorded --system consensus --path data
   python -m core evaluate --dataset haluagent --task ape --tool calculator --path data
+  python -m core evaluate --dataset qags --path data --protocols single,ceda --workers 2
 
 exit code: 0 measured; 1 the engine failed or was stopped; 2 bad input or a missing key, with one
 line that says so."""
@@ -184,6 +185,15 @@ def _add_options(parser: argparse.ArgumentParser, whole: Callable[[str, int, int
         metavar="DIR",
         help="with --system: the folder that holds the sets' folders to learn from "
         "(default: five folds of --path)",
+    )
+    parser.add_argument(
+        "--protocols",
+        metavar="WAYS",
+        help="compare ways to argue on the same rows: all, or a list of protocols with options "
+        "as in colmad:rounds=1, copmad:swap or sc_maks:without=adversary",
+    )
+    parser.add_argument(
+        "--against", metavar="WAY", default="single", help="with --protocols: the baseline"
     )
     parser.add_argument(
         "--tool",
