@@ -67,7 +67,7 @@ $(VENV)/.local: $(VENV)/.packages requirements-local.txt
 	@$(PIP) --no-deps -r requirements-local.txt
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.packages $(VENV)/.local requirements-dev.txt
+$(VENV)/.dev: $(VENV)/.packages $(VENV)/.local requirements-dev.txt requirements-ray.txt
 	@$(PIP) -r requirements-dev.txt
 	@touch $@
 

@@ -15,6 +15,7 @@ IMPORTERS: dict[str, tuple[str, ...]] = {
     "plotly": ("components/",),
     **dict.fromkeys(("setfit", "mapie"), ("core/learning/",)),
     **dict.fromkeys(("rapidocr", "pypdfium2", "pypdf", "selectolax"), ("core/documents/",)),
+    "ray": ("core/evaluation/ray_workers.py",),
     "onnxruntime": ("core/llm/", "core/baseline/"),
     "torch": ("core/llm/", "core/learning/", "core/evaluation/", "core/baseline/"),
 }

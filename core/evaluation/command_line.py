@@ -30,6 +30,7 @@ from core.baseline.entailment import (
     read_reader_calibration,
     read_reader_card,
 )
+from core.debate.protocols import PROTOCOLS
 from core.evaluation.dataset_files import GoldRow, GoldSpan, assign_part
 from core.evaluation.datasets import get_task_rule, load_dataset_rows
 from core.evaluation.engine_runs import (
@@ -45,11 +46,14 @@ from core.evaluation.evaluate import (
     build_result,
     build_trivial_outcomes,
     evaluate_engine,
+    parse_ways,
     sample_rows,
 )
 from core.evaluation.evaluate import load_labelled_rows as rows_of
 from core.evaluation.outcomes import FAILED_CAUSE, Outcomes, Prediction
+from core.evaluation.protocols import ProtocolComparison, compare_protocols, format_comparison
 from core.evaluation.recorded_systems import RecordedSystemRequest, evaluate_recorded
+from core.evaluation.runner import RunnerOptions
 from core.learning.evidence_calibration import (
     MAX_HALLUCINATED_ERROR,
     MAX_SUPPORTED_ERROR,
@@ -67,10 +71,12 @@ from core.learning.evidence_calibration import (
 )
 from core.learning.training_set import attribute_rows
 from core.llm.keys import Keys
+from core.llm.rate_limit import parse_rates, set_rates
 from core.pipeline.single_check import CheckRequest, plan_check
 from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ConfigError, InputError, ModelError
 from core.schema.records import Case, Plan
+from core.schema.rosters import BUILT_IN_ROSTER, READER_PROTOCOLS
 from core.store import Store, open_store
 from core.tools.registry import Tool, ToolContext, get_tool, use_tool
 
@@ -448,6 +454,9 @@ def run_evaluate(
     except KeyboardInterrupt:
         say("Stopped. What is done is kept; the same command goes on from there.")
         return 1
+    if given.protocols is not None:
+        out(json.dumps(result) + "\n" if given.json else format_comparison(result))
+        return 0
     if keep is not None:
         write_result(keep, result)
     out(json.dumps(result, ensure_ascii=False) + "\n" if given.json else format_result(result))
@@ -469,7 +478,9 @@ def _run_measurement(
         limit=options.limit,
         seed=options.seed,
         trivial_limit=options.trivial_limit,
+        runner=RunnerOptions(options.workers, options.executor, options.address),
     )
+    set_rates(parse_rates(options.rate))
     is_learned = options.weights == "learned"
     if is_learned and (options.tool is not None or options.system is not None):
         raise InputError(
@@ -485,6 +496,15 @@ def _run_measurement(
         system = RecordedSystemRequest(options.system, options.detector, options.prompt, fit_folder)
         return evaluate_recorded(order, system, say)
     keys = keys_of(request)
+    if options.protocols is not None:
+        is_built_in = not request.model and request.roster == BUILT_IN_ROSTER
+        names = ",".join(READER_PROTOCOLS if is_built_in else PROTOCOLS)
+        ways = parse_ways(names if options.protocols == "all" else options.protocols)
+        baseline, *others = parse_ways(options.against)
+        if others:
+            raise InputError(f"Expected one way in --against, found {1 + len(others)}.")
+        comparison = ProtocolComparison(order, ways, request, baseline, is_learned)
+        return compare_protocols(comparison, home, keys, say)
     plan, notices = plan_check(home, request, keys)
     for notice in notices:
         say(notice)

@@ -1,4 +1,4 @@
-"""Run an engine over rows, keep its predictions, and count the agents' answers.
+"""Check rows with an engine, and count the agents' answers.
 
 Figures of SC-MAKS 4.7:
 
@@ -42,23 +42,19 @@ from core.evaluation.outcomes import (
     REFUSED_CAUSE,
     Outcomes,
     Prediction,
-    PredictionCache,
-    compute_row_digest,
 )
 from core.learning.bench import BENCH_AUTHOR, BenchHome, BenchMaterial, open_bench
 from core.learning.metrics import FloatArray
 from core.llm.keys import Keys
-from core.pipeline.jobs import warm_up
 from core.pipeline.run_factory import RunAgents, RunPayer, build_run_agents
 from core.pipeline.span_stage import find_hard_spans
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import PROJECT_ROOT
-from core.runtime.errors import InputError, ModelError
+from core.runtime.errors import InputError, ReviewError
 from core.schema.records import CONSENSUS_KIND, Label, Plan, Run, Stance
 from core.schema.roles import ConsensusPolicy
-from core.schema.run_state import RESUMABLE_CAUSES, RunState
+from core.schema.run_state import RESUMABLE_CAUSES, RunState, sum_costs
 from core.store import Store, open_store
-from core.store.sqlite import to_json
 from core.store.versions import NOTHING_LEARNED, LearnedArtefact, parse_body
 from core.verdict.consensus_weights import LearnedConsensusPolicy, add_weigher, parse_stored_weights
 
@@ -78,14 +74,13 @@ examples:
   python -m core evaluate --dataset qags --path data --model openai/gpt-4.1-mini --token-cap 900000
   python -m core evaluate --dataset realmistake --task recorded --system consensus --path data
   python -m core evaluate --dataset haluagent --task ape --tool calculator --path data
+  python -m core evaluate --dataset qags --path data --protocols single,ceda --workers 2
 
 exit code: 0 measured; 1 the engine failed or was stopped; 2 bad input or a missing key, with one
 line that says so."""
 COUNTED_STANCES: tuple[Stance, ...] = ("supported", "hallucinated", "unclear")
 INDEPENDENT_MODES = ("answer", "detect")
 ProgressWriter = Callable[[str], None]
-PROGRESS_SECONDS = 5.0
-MAX_CONSECUTIVE_FAILURES = 3
 LOGGER = logging.getLogger(__name__)
 # Measuring code and user interface are not part of the engine that is measured.
 UNMEASURED_PATHS = ("evaluation", "__main__.py", "pipeline/doctor.py")
@@ -148,6 +143,7 @@ def add_commands(
     _add_options(parser, whole)
     add_who(parser)
     add_weights_option(parser)
+    _add_runner_options(parser, whole)
     parser.add_argument("--keep", metavar="DIR", help="also write the result there, as a file")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_home(parser)
@@ -191,9 +187,46 @@ def _add_options(parser: argparse.ArgumentParser, whole: Callable[[str, int, int
         "(default: five folds of --path)",
     )
     parser.add_argument(
+        "--protocols",
+        metavar="WAYS",
+        help="compare ways to argue on the same rows: all, or a list of protocols with options "
+        "as in colmad:rounds=1, copmad:swap or sc_maks:without=adversary",
+    )
+    parser.add_argument(
+        "--against", metavar="WAY", default="single", help="with --protocols: the baseline"
+    )
+    parser.add_argument(
         "--tool",
         metavar="NAME",
         help="one tool of an audit alone instead of an engine, on what it reads by itself",
+    )
+
+
+def _add_runner_options(
+    parser: argparse.ArgumentParser, whole: Callable[[str, int, int], int]
+) -> None:
+    """Add the options that say where rows are run, and how fast calls are sent."""
+    parser.add_argument(
+        "--workers",
+        metavar="N",
+        type=partial(_parse_number, whole, 1),
+        default=1,
+        help="rows that are checked side by side (default: 1)",
+    )
+    parser.add_argument(
+        "--executor",
+        choices=("threads", "ray"),
+        default="threads",
+        help="threads of this process, or a Ray cluster (requirements-ray.txt)",
+    )
+    parser.add_argument("--address", metavar="A", default="", help="of the Ray cluster")
+    parser.add_argument(
+        "--rate",
+        action="append",
+        default=[],
+        metavar="NAME=N/s",
+        help="most requests to a provider or server: openai=50/s, 127.0.0.1:8080=300/min, "
+        "openai=200000tokens/min; may be given several times",
     )
 
 
@@ -304,118 +337,106 @@ def compute_engine_digest() -> str:
     return digest.hexdigest()
 
 
+@dataclass(frozen=True)
+class RowTask:
+    """A row to check with one of several engines; `digest` identifies what engines see of it."""
+
+    cell: int
+    position: int
+    digest: str
+    row: GoldRow
+
+
+@dataclass(frozen=True)
+class WorkerSetup:
+    """What a worker needs to check rows: an engine for each cell, and who pays.
+
+    Calls are booked to runs named `prefix`, cell and digest, so that a row that is tried again
+    takes the replies that were paid for. Without a prefix the digest alone names the run, and
+    without a project prompts are the shipped ones.
+    """
+
+    engines: tuple[Engine, ...]
+    person: str = BENCH_AUTHOR
+    project_id: str = ""
+    prefix: str = ""
+
+    def get_run_id(self, task: RowTask) -> str:
+        """Return the id of the run that a row's calls are booked to."""
+        return f"{self.prefix}-{task.cell}-{task.digest}" if self.prefix else task.digest
+
+
 @dataclass
 class EngineRuns:
-    """Runs an engine over rows; `failed` counts unfinished rows, which a next call tries again."""
+    """Checks rows, one after the other, in the thread that opened it."""
 
-    engine: Engine
+    setup: WorkerSetup
     bench: BenchHome
     store: Store
-    kept: PredictionCache
-    tell: ProgressWriter
-    failed: int = 0
-    in_a_row: int = 0
-    staff: RunAgents | None = field(default=None)
+    staff: dict[int, RunAgents] = field(default_factory=dict)
 
-    def predictions(self, rows: Sequence[GoldRow], what: str) -> list[Prediction]:
-        """Return a prediction for each row, in order; `what` names the rows in progress messages.
-
-        Raises ModelError if a budget is spent, or several rows in a row failed; the rest is kept.
-        """
-        digests = [compute_row_digest(row) for row in rows]
-        predictions = {d: cached for d in digests if (cached := self.kept.get(d)) is not None}
-        unknown = [(d, r) for d, r in zip(digests, rows, strict=True) if d not in predictions]
-        waiting = _sort_by_documents(unknown)
-        if predictions:
-            self.tell(f"{what}: {len(rows) - len(waiting)} of {len(rows)} rows are known already")
-        started = last_told = time.monotonic()
-        for done, (digest, row) in enumerate(waiting, start=1):
-            predictions[digest] = self._predict_row(digest, row)
-            now = time.monotonic()
-            if now - last_told >= PROGRESS_SECONDS or done == len(waiting):
-                last_told = now
-                rate = done / max(now - started, 1e-9)
-                self.tell(f"{what}: {done} of {len(waiting)} rows, {rate:.1f} a second")
-        return [predictions[digest] for digest in digests]
-
-    def weights(self) -> str | None:
-        """Describe the weights of debaters' answers; None if the protocol does not weigh them.
-
-        Raises InputError if learned weights exist for none of this roster's debaters.
-        """
-        if not weighs_answers(self.engine.plan):
-            return None
-        return describe_weights(self.seated("weights").roster.weigher)
-
-    def checked(self, digest: str, row: GoldRow) -> RunState:
-        """Check a row and return the whole run, which is not kept.
-
-        Raises InputError if the row cannot be stored as a case.
-        """
-        material = BenchMaterial(row.response, row.question, row.documents, row.images)
-        return self.bench.check(material, self.seated(digest), self.engine.plan, StopSignal())
-
-    def _predict_row(self, digest: str, row: GoldRow) -> Prediction:
-        """Return one row's prediction; failures are not kept."""
+    def predict_row(self, task: RowTask, stop: StopSignal) -> Prediction:
+        """Return one row's prediction; one that `is_failure` says why as its cause."""
         started = time.monotonic()
+        row, engine = task.row, self.setup.engines[task.cell]
+        material = BenchMaterial(row.response, row.question, row.documents, row.images)
         try:
-            progress = self.checked(digest, row)
+            stop.check()
+            progress = self.bench.check(material, self.seated(task), engine.plan, stop)
         except InputError as error:
-            prediction = Prediction("unclear", cause=f"{REFUSED_CAUSE}: {error}")
-        except ModelError:
-            raise
+            return Prediction("unclear", cause=f"{REFUSED_CAUSE}: {error}")
+        except ReviewError as error:
+            return Prediction("unclear", cause=f"{FAILED_CAUSE}: {error}")
         except Exception as error:
             LOGGER.exception("%s: the engine broke off", row.place)
-            return self._record_failure(f"an unexpected error: {error!r}", row)
+            return Prediction("unclear", cause=f"{FAILED_CAUSE}: an unexpected error: {error!r}")
+        seconds = round(time.monotonic() - started, 4)
+        if progress.verdict is None or progress.verdict.cause in RESUMABLE_CAUSES:
+            cause = f"{FAILED_CAUSE}: {_describe_failure(progress)}"
+            said = Prediction("unclear", cause=cause, seconds=seconds)
         else:
-            if progress.verdict is None or progress.verdict.cause in RESUMABLE_CAUSES:
-                return self._record_failure(_describe_failure(progress), row)
-            prediction = build_prediction(progress, round(time.monotonic() - started, 4))
-        self.in_a_row = 0
-        self.kept.add(digest, prediction)
-        return prediction
+            said = build_prediction(progress, seconds)
+        calls = [call for call in progress.calls.values() if call.origin != "reused"]
+        tokens = sum(call.tokens_in + call.tokens_out for call in calls)
+        return replace(said, calls=len(calls), tokens=tokens, cost=sum_costs(calls))
 
-    def _record_failure(self, why: str, row: GoldRow) -> Prediction:
-        self.failed += 1
-        self.in_a_row += 1
-        if why.startswith("budget_reached") or self.in_a_row >= MAX_CONSECUTIVE_FAILURES:
-            raise ModelError(
-                f"The evaluation stopped at {row.place}: {why} What is done is kept; the same "
-                "command goes on from there."
-            )
-        self.tell(f"{row.place}: {why}")
-        return Prediction("unclear", cause=FAILED_CAUSE)
-
-    def seated(self, digest: str) -> RunAgents:
+    def seated(self, task: RowTask) -> RunAgents:
         """Return the staff: one for all rows if built-in; models get the same account per row."""
-        if self.staff is not None:
-            return self.staff
-        plan = self.engine.plan
+        if (staff := self.staff.get(task.cell)) is not None:
+            return staff
+        setup, engine = self.setup, self.setup.engines[task.cell]
         # The bench's own project has no learned weights.
-        unweighted = replace(plan, agent_weights=NOTHING_LEARNED)
-        run = Run(digest, digest, self.bench.project.id, unweighted, "running", 0.0)
-        payer = RunPayer(BENCH_AUTHOR, self.engine.keys)
-        staff = build_run_agents(
-            self.store, self.engine.home, run, payer, None, sources=self.bench.home
-        )
-        run = replace(run, plan=plan, project_id=self.engine.project_id)
+        unweighted = replace(engine.plan, agent_weights=NOTHING_LEARNED)
+        project_id = setup.project_id or self.bench.project.id
+        run_id = setup.get_run_id(task)
+        run = Run(run_id, task.digest, project_id, unweighted, "running", 0.0)
+        payer = RunPayer(setup.person, engine.keys)
+        staff = build_run_agents(self.store, engine.home, run, payer, None, sources=self.bench.home)
+        run = replace(run, plan=engine.plan, project_id=engine.project_id)
         staff = replace(staff, roster=add_weigher(staff.roster, self.store, run))
-        if plan.sheet is None:
-            self.staff = staff
+        if engine.plan.sheet is None:
+            self.staff[task.cell] = staff
         return staff
 
 
 @contextlib.contextmanager
-def open_engine_runs(engine: Engine, name: str, tell: ProgressWriter) -> Iterator[EngineRuns]:
-    """Open the runs of an engine on the set of that name."""
-    identity = (name, engine.id, to_json(engine.plan))
-    warm_up(engine.home)  # loading does not count as a row's time
-    with open_store(engine.home) as store, open_bench(store.projects.settings()) as bench:
-        kept = PredictionCache(engine.home, name, identity)
-        try:
-            yield EngineRuns(engine, bench, store, kept, tell)
-        finally:
-            kept.close()
+def open_engine_runs(setup: WorkerSetup) -> Iterator[EngineRuns]:
+    """Open a bench and the store, to be used by this thread alone."""
+    home = setup.engines[0].home
+    with open_store(home) as store, open_bench(store.projects.settings()) as bench:
+        yield EngineRuns(setup, bench, store)
+
+
+def describe_engine_weights(engine: Engine) -> str | None:
+    """Describe the weights of debaters' answers; None if the protocol does not weigh them.
+
+    Raises InputError if learned weights exist for none of this roster's debaters.
+    """
+    if not weighs_answers(engine.plan):
+        return None
+    with open_engine_runs(WorkerSetup((engine,))) as runs:
+        task = RowTask(0, 0, "weights", GoldRow("", "", "", None, ""))
+        return describe_weights(runs.seated(task).roster.weigher)
 
 
 def build_prediction(progress: RunState, seconds: float = 0.0) -> Prediction:
@@ -463,10 +484,3 @@ def _describe_failure(progress: RunState) -> str:
         return f"{progress.verdict.cause}: {progress.verdict.cause_words}"
     ending = progress.ending
     return ending.message if ending is not None and ending.kind == "run_failed" else "it broke off"
-
-
-def _sort_by_documents(rows: Sequence[tuple[str, GoldRow]]) -> list[tuple[str, GoldRow]]:
-    first_positions: dict[tuple[object, ...], int] = {}
-    for position, (_, row) in enumerate(rows):
-        first_positions.setdefault((row.documents, row.images), position)
-    return sorted(rows, key=lambda item: first_positions[item[1].documents, item[1].images])

@@ -24,7 +24,7 @@ from typing import Any
 from core.debate.protocols import PROTOCOLS
 from core.evaluation.dataset_files import GoldRow, normalize_key
 from core.evaluation.datasets import get_task_rule, load_dataset_rows
-from core.evaluation.engine_runs import Engine, ProgressWriter, open_engine_runs
+from core.evaluation.engine_runs import Engine, ProgressWriter, describe_engine_weights
 from core.evaluation.metrics import (
     Figure,
     build_measures,
@@ -38,6 +38,7 @@ from core.evaluation.outcomes import (
     predict_all_marked,
     predict_constant,
 )
+from core.evaluation.runner import DEFAULT_RUNNER, RunnerOptions, open_row_runner
 from core.runtime.errors import InputError
 from core.schema.rosters import (
     ABLATION_PARTS,
@@ -174,6 +175,7 @@ class EvaluationRequest:
     limit: int | None = None
     seed: int = 0
     trivial_limit: int = TRIVIAL_ROWS
+    runner: RunnerOptions = DEFAULT_RUNNER
 
 
 def evaluate_engine(
@@ -316,10 +318,11 @@ def _run_engine(
         "other_evidence": exchange_evidence(sample, all_rows, order.seed),
     }
     task = get_task_rule(order.dataset, order.task).task
-    with open_engine_runs(engine, f"{order.dataset}-{task or 'all'}", tell) as runs:
-        weights = runs.weights()
-        if weights is not None:
-            tell(f"{order.dataset}: weights of answers: {weights}")
+    weights = describe_engine_weights(engine)
+    if weights is not None:
+        tell(f"{order.dataset}: weights of answers: {weights}")
+    name = f"{order.dataset}-{task or 'all'}"
+    with open_row_runner(engine, name, tell, order.runner) as runs:
         outcomes = Outcomes(rows, runs.predictions(rows, order.dataset))
         failed = runs.failed
         for name, changed in changed_rows.items():

@@ -39,6 +39,7 @@ class Prediction:
     verdict, `soft` every stretch with the probability that it is wrong; all are code points in the
     response. `cause` says why it was `unclear`. `openings` are the agents' first answers, given
     independently; `statements` holds the label of each statement, `turns` the debate's turns.
+    `calls`, `tokens` and `cost` (US dollars, None if unknown) are those of language models.
     """
 
     label: Label
@@ -51,6 +52,9 @@ class Prediction:
     openings: tuple[Label, ...] = ()
     statements: tuple[Label, ...] = ()
     turns: int = 0
+    calls: int = 0
+    tokens: int = 0
+    cost: float | None = 0.0
 
     @property
     def is_failure(self) -> bool:
@@ -207,12 +211,7 @@ class PredictionCache:
 
     def add(self, digest: str, said: Prediction) -> None:
         """Keep a prediction, written and flushed when this returns."""
-        names = ("label", "p", "cause", "seconds", "turns")
-        line: dict[str, object] = {"row": digest} | {name: getattr(said, name) for name in names}
-        line |= {name: getattr(said, name) for name in LABEL_FIELDS if getattr(said, name)}
-        for name in SPAN_FIELDS:
-            if spans := getattr(said, name):
-                line[name] = [(span.start, span.end, span.p) for span in spans]
+        line = {"row": digest} | encode_prediction(said)
         self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
         self._file.flush()
         self._known[digest] = said
@@ -226,12 +225,29 @@ class PredictionCache:
     def _load_line(self, line: str) -> None:
         try:
             entry = json.loads(line)
-            self._known[entry["row"]] = _parse_prediction(entry)
+            self._known[entry["row"]] = decode_prediction(entry)
         except (ValueError, KeyError, TypeError, RecursionError):
             return  # incomplete or foreign line: that row is checked again
 
 
-def _parse_prediction(entry: dict[str, Any]) -> Prediction:
+def encode_prediction(said: Prediction) -> dict[str, Any]:
+    """Return a prediction as plain values, without what is empty."""
+    names = ("label", "p", "cause", "seconds", "turns")
+    plain: dict[str, Any] = {name: getattr(said, name) for name in names}
+    if said.calls:
+        plain |= {"calls": said.calls, "tokens": said.tokens, "cost": said.cost}
+    plain |= {name: getattr(said, name) for name in LABEL_FIELDS if getattr(said, name)}
+    for name in SPAN_FIELDS:
+        if spans := getattr(said, name):
+            plain[name] = [(span.start, span.end, span.p) for span in spans]
+    return plain
+
+
+def decode_prediction(entry: Mapping[str, Any]) -> Prediction:
+    """Return the prediction that `encode_prediction` wrote.
+
+    Raises ValueError, KeyError or TypeError for anything else.
+    """
     label = entry["label"]
     labels: dict[str, Any] = {name: tuple(entry.get(name, ())) for name in LABEL_FIELDS}
     if not {label, *labels["openings"], *labels["statements"]} <= {*VALID_LABELS}:
@@ -246,6 +262,9 @@ def _parse_prediction(entry: dict[str, Any]) -> Prediction:
         cause=str(entry["cause"]),
         seconds=float(entry["seconds"]),
         turns=int(entry.get("turns", 0)),
+        calls=int(entry.get("calls", 0)),
+        tokens=int(entry.get("tokens", 0)),
+        cost=entry.get("cost", 0.0),
         **spans,
         **labels,
     )

@@ -1,21 +1,16 @@
 """Compares protocols on the same rows, each beside a single judge: does debate help?
 
-`python -m core.evaluation.protocols --path DATA --dataset NAME` prints Markdown tables. Finished
-rows are kept in the home, so a stopped command continues. `--protocols colmad,colmad:rounds=1`
-compares options; `--against sc_maks --protocols sc_maks:without=adversary` compares a protocol with
-itself less a part (SC-MAKS 4.10). Calls are the most that language models would get; built-in
-agents make none. Differences are paired: each resample of groups weighs the rows of both engines
-equally, so what makes a row hard for both cancels out.
+`evaluate --protocols colmad,colmad:rounds=1` compares ways to argue; `--against sc_maks --protocols
+sc_maks:without=adversary` compares a protocol with itself less a part (SC-MAKS 4.10). Calls are the
+most that language models would get; built-in agents make none. Differences are paired: each
+resample of groups weighs the rows of both engines equally, so what makes a row hard for both
+cancels out.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -27,9 +22,8 @@ from core.evaluation.datasets import get_task_rule
 from core.evaluation.engine_runs import (
     Engine,
     ProgressWriter,
-    add_weights_option,
     build_engine,
-    open_engine_runs,
+    describe_engine_weights,
     require_weighed_protocol,
 )
 from core.evaluation.evaluate import (
@@ -37,18 +31,17 @@ from core.evaluation.evaluate import (
     MeasuredWay,
     compute_figures,
     load_labelled_rows,
-    parse_ways,
     sample_rows,
 )
 from core.evaluation.metrics import Figure, build_measures, estimate_figures
 from core.evaluation.outcomes import Outcomes, predict_constant
+from core.evaluation.runner import open_row_runner
 from core.learning.metrics import Measure
-from core.llm.keys import Keys, load_keys
+from core.llm.keys import Keys
 from core.pipeline.single_check import CheckRequest, plan_check
-from core.runtime.config import PROJECT_ROOT, resolve_home
-from core.runtime.errors import InputError, ModelError, ReviewError
+from core.runtime.errors import InputError
 from core.schema.records import Plan
-from core.schema.rosters import BUILT_IN_ROSTER, READER_PROTOCOLS
+from core.schema.rosters import BUILT_IN_ROSTER
 
 COMPARED_FIGURES = ("balanced_accuracy", "auroc")
 ABLATION_FIGURES = ("f1", "fcr", "hr")  # what ablations are expected to change (SC-MAKS table 4)
@@ -57,7 +50,6 @@ MISSING_CELL = "–"
 BASELINE_TITLES = {"single": "a single judge"}
 SINGLE_JUDGE_WAY = MeasuredWay("single", "single")
 AGENT_FIGURES = ("caar", "caar_chance", "caar_all", *ABLATION_FIGURES)
-EXIT_BAD_INPUT = 2
 GOLD_LABELS = ("supported", "hallucinated", "unclear")
 _Measured = tuple[Outcomes, str | None]  # outcomes of a way, and its weights, if any
 
@@ -209,31 +201,16 @@ def _format_line(cells: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class ProtocolComparison:
-    """What to compare: the rows, the ways, and a roster, or one model for every role.
+    """What to compare: the rows, the ways, and the request that names roster or model.
 
     Every way is compared with the `baseline`. If `is_learned`, the weights in use apply.
     """
 
     order: EvaluationRequest
     ways: tuple[MeasuredWay, ...]
-    roster: str = BUILT_IN_ROSTER
-    model: str = ""
-    api_base: str = ""
-    token_cap: int = 0
+    request: CheckRequest
     baseline: MeasuredWay = SINGLE_JUDGE_WAY
     is_learned: bool = False
-
-    def request(self, way: MeasuredWay) -> CheckRequest:
-        """Return the request that `check` would get for this way."""
-        return CheckRequest(
-            "",
-            protocol=way.protocol,
-            options=way.options,
-            roster=self.roster,
-            model=self.model,
-            api_base=self.api_base,
-            token_cap=self.token_cap,
-        )
 
 
 def compare_protocols(
@@ -250,7 +227,7 @@ def compare_protocols(
     rows = sample_rows(load_labelled_rows(order), order.limit, order.seed)
     baseline = wanted.baseline
     ways = [baseline, *(way for way in wanted.ways if way.name != baseline.name)]
-    plans = {way.name: plan_check(home, wanted.request(way), keys)[0] for way in ways}
+    plans = {way.name: plan_check(home, _make_request(wanted, way), keys)[0] for way in ways}
     require_weighed_protocol(wanted.is_learned, list(plans.values()))
     engines = {
         name: build_engine(home, plan, keys, is_learned=wanted.is_learned)
@@ -282,6 +259,10 @@ def compare_protocols(
     }
 
 
+def _make_request(wanted: ProtocolComparison, way: MeasuredWay) -> CheckRequest:
+    return replace(wanted.request, protocol=way.protocol, options=way.options)
+
+
 def count_debaters(plan: Plan) -> int:
     """Return the number of debaters in the plan's roster."""
     return len((plan.sheet or SHIPPED_ROSTERS[BUILT_IN_ROSTER]).debaters)
@@ -295,8 +276,8 @@ def _run_engine(
     name: str,
 ) -> _Measured:
     task = get_task_rule(order.dataset, order.task).task
-    with open_engine_runs(engine, f"{order.dataset}-{task or 'all'}", tell) as runs:
-        weights = runs.weights()
+    weights, set_name = describe_engine_weights(engine), f"{order.dataset}-{task or 'all'}"
+    with open_row_runner(engine, set_name, tell, order.runner) as runs:
         return Outcomes(rows, runs.predictions(rows, name)), weights
 
 
@@ -326,97 +307,3 @@ def _summarize_protocol(
         and difference.figures
         | {name: getattr(difference, name) for name in ("righted", "wronged", "words")},
     }
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the table; return 1 if a service failed or it was stopped, 2 for bad input."""
-    parser = argparse.ArgumentParser(
-        prog="python -m core.evaluation.protocols",
-        description=(__doc__ or "").partition("\n\n")[0],
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--path", required=True, help="the folder that holds the sets' folders")
-    parser.add_argument("--dataset", required=True, help="the set's name")
-    parser.add_argument("--task", help="which task of the set (default: its first)")
-    parser.add_argument("--split", help="as `evaluate` takes it")
-    parser.add_argument("--limit", type=int, help="a seeded sample, each label with its share")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--protocols",
-        default="",
-        help="default: all that the roster can do; an option as in colmad:rounds=1 or copmad:swap",
-    )
-    parser.add_argument(
-        "--against",
-        default=SINGLE_JUDGE_WAY.name,
-        metavar="WAY",
-        help="the way that all are laid beside",
-    )
-    add_weights_option(parser)
-    parser.add_argument("--roster", default=BUILT_IN_ROSTER)
-    parser.add_argument("--model", default="", help="a model for every speaking role")
-    parser.add_argument("--api-base", default="")
-    parser.add_argument("--token-cap", type=int, default=0)
-    parser.add_argument("--home", help="where what is done is kept")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    given = parser.parse_args(arguments)
-    try:
-        comparison = _parse_comparison(given)
-        home = resolve_home(os.environ, given.home)
-        needs_keys = comparison.model or comparison.roster != BUILT_IN_ROSTER
-        keys = load_keys(os.environ, PROJECT_ROOT) if needs_keys else Keys({})
-        result = compare_protocols(comparison, home, keys, _print_message)
-    except ModelError as error:
-        _print_message(str(error))
-        return 1
-    except KeyboardInterrupt:
-        _print_message("Stopped. What is done is kept; the same command goes on from there.")
-        return 1
-    except ReviewError as error:
-        _print_message(str(error))
-        return EXIT_BAD_INPUT
-    sys.stdout.write(json.dumps(result) + "\n" if given.json else format_comparison(result))
-    return 0
-
-
-def _parse_comparison(options: argparse.Namespace) -> ProtocolComparison:
-    """Return the comparison that the arguments ask for."""
-    is_built_in = not options.model and options.roster == BUILT_IN_ROSTER
-    names = ",".join(READER_PROTOCOLS if is_built_in else PROTOCOLS)
-    ways, (baseline, *others) = parse_ways(options.protocols or names), parse_ways(options.against)
-    if others:
-        raise InputError(
-            f"Expected one way in --against, found {1 + len(others)}; leave the rest out."
-        )
-    for option, least in (("limit", 1), ("seed", 0), ("token_cap", 0)):
-        number = getattr(options, option)
-        if number is not None and number < least:
-            name = option.replace("_", "-")
-            raise InputError(f"Expected --{name} from {least} on, found {number}.")
-    order = EvaluationRequest(
-        options.dataset,
-        Path(options.path),
-        options.task,
-        options.split,
-        options.limit,
-        options.seed,
-    )
-    return ProtocolComparison(
-        order,
-        ways,
-        roster=options.roster,
-        model=options.model,
-        api_base=options.api_base,
-        token_cap=options.token_cap,
-        baseline=baseline,
-        is_learned=options.weights == "learned",
-    )
-
-
-def _print_message(words: str) -> None:
-    sys.stderr.write(" ".join(words.split()) + "\n")
-    sys.stderr.flush()
-
-
-if __name__ == "__main__":
-    sys.exit(main())

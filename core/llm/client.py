@@ -30,6 +30,7 @@ from core.llm.failures import CallFault, FaultReader, RetryPolicy, answer_with_r
 from core.llm.keys import NO_KEY, Keys, headers_for
 from core.llm.limits import estimate_tokens, price_of, window_of
 from core.llm.providers import StreamPiece, embed_texts, import_client, own_address, stream_pieces
+from core.llm.rate_limit import await_turn, count_call_tokens
 from core.llm.servers import turn_at
 from core.llm.stream import run_streamed
 from core.runtime.concurrency import StopSignal
@@ -61,8 +62,12 @@ class Embeddings:
 class ModelClient:
     """Calls language models; every word of a model in this program comes from here."""
 
-    def __init__(self, keys: Keys, retry_policy: RetryPolicy | None = None) -> None:
+    def __init__(
+        self, keys: Keys, retry_policy: RetryPolicy | None = None, requests_per_second: int = 0
+    ) -> None:
+        """Create a client; so many requests a second go to a provider without a rate of its own."""
         self._keys = keys
+        self._requests_per_second = requests_per_second
         self._retry_policy = retry_policy or RetryPolicy()
 
     def complete(self, call: Call, speak: Speak, stop: StopSignal) -> Completion:
@@ -79,6 +84,7 @@ class ModelClient:
 
         def attempt(relaxed: frozenset[str]) -> Completion | CallFault:
             request = chat_request(call, self._keys, relaxed)
+            await_turn(call.agent, count_call_tokens(call), self._requests_per_second, stop)
             faults = self._faults(call.agent, request)
             longest = self._retry_policy.longest(call.agent.seconds) + reading_seconds(call)
             answer = _Answer(call, request, faults, longest)
@@ -104,6 +110,7 @@ class ModelClient:
         faults = self._faults(agent, request)
 
         def attempt(relaxed: frozenset[str]) -> Embeddings | CallFault:
+            await_turn(agent, sum(map(estimate_tokens, texts)), self._requests_per_second, stop)
             work = _Embedding(agent, request, faults)
             return run_streamed(work.embedded, _unheard, stop)
 

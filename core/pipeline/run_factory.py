@@ -397,11 +397,12 @@ def _build_llm_roster(
         roster_config = roster_config.with_windows_of(saved)
     roster_config = assign_judge(plan, roster_config)
     require_keys(plan, payer.keys)
+    settings = store.projects.settings()
     client = MeteredClient(
-        ModelClient(payer.keys),
+        ModelClient(payer.keys, requests_per_second=settings.requests_per_second),
         home,
         CallAccount(run.id, payer.by, run.project_id),
-        SpendingCaps.of(store.projects.settings(), plan.token_cap, plan.cent_cap),
+        SpendingCaps.of(settings, plan.token_cap, plan.cent_cap),
         time.time,
         reuses=plan.reuses_replies,
     )

@@ -51,6 +51,7 @@ class Settings:
     max_turns: int = 5
     workers: int = 2
     lease_seconds: int = 6
+    requests_per_second: int = 0
     run_cents: int = 100
     day_cents: int = 2000
     person_day_cents: int = 1000

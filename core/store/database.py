@@ -18,6 +18,7 @@ from types import TracebackType
 
 from core.runtime.errors import ConfigError
 from core.store.answered_verdicts import AnsweredVerdicts, QueueLists
+from core.store.benchmarks import Benchmarks
 from core.store.cases import Batches, Cases, Library, Readings
 from core.store.corrections import Corrections, Golds
 from core.store.ground_truth import GroundTruths
@@ -32,6 +33,10 @@ from core.store.versions import ClassifierVersions, LearnedArtefacts
 
 DATABASE_FILE = "counterpoint.db"
 BUSY_SECONDS = 15.0
+CONFIGURATION_TABLES = (
+    "settings", "people", "projects", "rosters", "prompt_edits", "versions", "activations",
+    "learned", "learned_choices",
+)  # fmt: skip
 APPLIED_MIGRATIONS_SQL = f"SELECT name FROM {migrations.migrations_table} WHERE migration_set = ?"
 
 
@@ -64,6 +69,7 @@ class Store:
         self.answered = AnsweredVerdicts(db)
         self.changes = ChangeMarks(db)
         self.web_searches = WebSearches(db)
+        self.benchmarks = Benchmarks(db)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
@@ -115,6 +121,20 @@ class Store:
             yield
         finally:
             self.db.conn.rollback()
+
+    def copy_configuration(self, folder: Path) -> list[Path]:
+        """Copy settings, projects, rosters, prompts and what was learned to an empty folder.
+
+        No case, file or person's answer is copied. Return the new database's files.
+        """
+        open_store(folder).close()
+        self.db.conn.execute("ATTACH ? AS copy", [str(folder / DATABASE_FILE)])
+        try:
+            for table in CONFIGURATION_TABLES:
+                self.db.conn.execute(f"INSERT INTO copy.{table} SELECT * FROM main.{table}")
+        finally:
+            self.db.conn.execute("DETACH copy")
+        return sorted(folder.glob(f"{DATABASE_FILE}*"))
 
     def close(self) -> None:
         """Close the connection."""

@@ -276,3 +276,26 @@ UPDATE items SET differ = 3 WHERE differ = 2 AND (
         ALTER TABLE assignments ADD COLUMN assigned_by TEXT NOT NULL DEFAULT '';
         CREATE INDEX assignments_assigned ON assignments (person)
             WHERE state = 'claimed' AND assigned_by != '';
+
+-- m019_benchmarks
+--   Measurements on labelled rows: what was asked (spec), under which conditions (card), the rows,
+--   and one result for each cell and row. A wish (pause, cancel) is for the process that runs it.
+        CREATE TABLE benchmarks (
+            id TEXT PRIMARY KEY, project_id TEXT NOT NULL REFERENCES projects(id),
+            name TEXT NOT NULL, author TEXT NOT NULL, created_at REAL NOT NULL,
+            repeats TEXT NOT NULL DEFAULT '', spec TEXT NOT NULL, card TEXT NOT NULL DEFAULT '{}',
+            status TEXT NOT NULL DEFAULT 'queued', wish TEXT NOT NULL DEFAULT '',
+            message TEXT NOT NULL DEFAULT '', owner TEXT NOT NULL DEFAULT '',
+            heartbeat_at REAL, started_at REAL, finished_at REAL
+        );
+        CREATE INDEX benchmarks_project ON benchmarks (project_id, created_at);
+        CREATE TABLE benchmark_rows (
+            benchmark_id TEXT NOT NULL REFERENCES benchmarks(id), position INTEGER NOT NULL,
+            digest TEXT NOT NULL, payload TEXT NOT NULL, PRIMARY KEY (benchmark_id, position)
+        );
+        CREATE TABLE benchmark_results (
+            benchmark_id TEXT NOT NULL REFERENCES benchmarks(id), cell INTEGER NOT NULL,
+            position INTEGER NOT NULL, at REAL NOT NULL, is_failed INTEGER NOT NULL,
+            calls INTEGER NOT NULL, tokens INTEGER NOT NULL, cost REAL, seconds REAL NOT NULL,
+            payload TEXT NOT NULL, PRIMARY KEY (benchmark_id, cell, position)
+        );

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.__main__ import main
 from core.evaluation.dataset_files import GoldRow
 from core.evaluation.engine_runs import EngineRuns
 from core.evaluation.evaluate import parse_ways
 from core.evaluation.outcomes import Outcomes, Prediction
-from core.evaluation.protocols import compare_outcomes, main
+from core.evaluation.protocols import compare_outcomes
 from core.schema.records import Label
 from core.schema.rosters import DEFAULT_OPTIONS, DebateOptions
 from tests.debate.test_all_protocols_served import sensible
@@ -82,7 +83,16 @@ def data(tmp_path: Path) -> Path:
 
 def measured(data: Path, *more: str) -> list[str]:
     home = data.parent / "home"
-    return ["--path", str(data), "--dataset", "fever_symmetric", "--home", str(home), *more]
+    return [
+        "evaluate",
+        "--path",
+        str(data),
+        "--dataset",
+        "fever_symmetric",
+        "--home",
+        str(home),
+        *more,
+    ]
 
 
 def test_all_are_measured_on_the_same_rows_and_not_twice(
@@ -104,7 +114,7 @@ def test_all_are_measured_on_the_same_rows_and_not_twice(
     def never(*_: object) -> None:
         raise AssertionError("a row was checked again")
 
-    monkeypatch.setattr(EngineRuns, "_predict_row", never)
+    monkeypatch.setattr(EngineRuns, "predict_row", never)
     assert main(measured(data, "--protocols", "ceda")) == 0
     shown = capsys.readouterr().out
     assert "| ceda |" in shown
@@ -168,9 +178,9 @@ def test_a_way_is_a_protocol_with_options() -> None:
         (("--protocols", "single:style=loud"), "Expected an option"),
         (("--protocols", "sc_maks:without="), "Expected an option"),
         (("--protocols", "ceda:without=adversary"), "Expected no --without"),
-        (("--dataset", "nothing"), "nothing"),
-        (("--limit", "0"), "from 1"),
-        (("--against", "single,ceda"), "one way in --against"),
+        (("--protocols", "ceda", "--dataset", "nothing"), "nothing"),
+        (("--protocols", "ceda", "--limit", "0"), "--limit"),
+        (("--protocols", "ceda", "--against", "single,ceda"), "one way in --against"),
     ],
 )
 def test_what_cannot_be_measured_takes_one_line(

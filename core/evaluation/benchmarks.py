@@ -1,0 +1,601 @@
+"""Benchmarks: rosters and ways to argue measured on the same labelled rows, kept as records.
+
+A benchmark has rows and cells; a cell is one roster with one way to argue. `create_benchmark`
+stores both, `run_benchmark` checks what is missing, and may be paused, cancelled, killed and
+resumed: each cell has one result for each row, whatever happened. What could make two benchmarks
+differ (code, engines, prompts, seeds, machine) is kept on the benchmark's card.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.metadata
+import json
+import logging
+import os
+import platform
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from core.documents.segmentation import detect_language
+from core.evaluation.dataset_files import GoldRow, GoldSpan
+from core.evaluation.engine_runs import (
+    Engine,
+    RowTask,
+    WorkerSetup,
+    build_engine,
+    compute_engine_digest,
+)
+from core.evaluation.evaluate import MeasuredWay
+from core.evaluation.outcomes import (
+    Outcomes,
+    Prediction,
+    compute_row_digest,
+    decode_prediction,
+    encode_prediction,
+)
+from core.evaluation.runner import (
+    DEFAULT_RUNNER,
+    RunnerOptions,
+    get_failure,
+    open_workers,
+    run_tasks,
+    sort_by_documents,
+)
+from core.exchange.column_mapping import ColumnMapping, FileTable, map_rows
+from core.exchange.rows import ExchangeRow, RowProblem
+from core.llm.keys import Keys
+from core.llm.prompting import LANGUAGES, NAMES, PromptBook
+from core.pipeline.run_factory import require_keys
+from core.pipeline.single_check import CheckRequest, plan_check
+from core.runtime.concurrency import StopSignal
+from core.runtime.errors import ConflictError, InputError, KeyMissing, ReviewError
+from core.schema.records import Plan, Span, new_id
+from core.store import Store, open_store
+from core.store.benchmarks import Benchmark, BenchmarkResult, BenchmarkStatus, CellTotals
+
+RowOrigin = Literal["set", "file", "project"]
+MAX_FAILURES_IN_A_ROW = 25  # then the service is down, and trying all other rows helps nobody
+HEARTBEAT_SECONDS = 1.0
+PACE_SECONDS = 60.0  # the time over which the pace of a benchmark under way is measured
+CARD_PACKAGES = ("onnxruntime", "numpy", "litellm", "ray")
+LOGGER = logging.getLogger(__name__)
+ROW_DECODER = msgspec.json.Decoder(GoldRow, dec_hook=lambda kind, value: kind(value))
+
+
+@dataclass(frozen=True)
+class RowSource:
+    """Where a benchmark's rows are from: a public set, a file with its name, or the project.
+
+    `sampled_from` is the number of labelled rows there, `unread` that of rows that could not be
+    read or used.
+    """
+
+    kind: RowOrigin
+    name: str
+    task: str = ""
+    split: str = ""
+    sampled_from: int = 0
+    unread: int = 0
+
+
+@dataclass(frozen=True)
+class BenchmarkCell:
+    """A roster with a way to argue, and the plan by which each row is checked."""
+
+    roster: str
+    way: str
+    plan: Plan
+
+    @property
+    def name(self) -> str:
+        """The cell's name in tables."""
+        return f"{self.roster}, {self.way}"
+
+
+@dataclass(frozen=True)
+class BenchmarkSpec:
+    """What to measure. `cent_cap` and `token_cap` bound the whole benchmark; 0 is no cap.
+
+    Tokens are capped for models of no known price. No row is begun that could pass a cap if it
+    costs as much as the dearest so far.
+    """
+
+    source: RowSource
+    cells: tuple[BenchmarkCell, ...]
+    seed: int = 0
+    cent_cap: int = 0
+    token_cap: int = 0
+
+
+SPEC_DECODER = msgspec.json.Decoder(BenchmarkSpec)
+
+
+@dataclass(frozen=True)
+class UnmeasurableCell:
+    """A roster that cannot argue this way, and why."""
+
+    roster: str
+    way: str
+    why: str
+
+
+def plan_cells(
+    home: Path,
+    rosters: Sequence[str],
+    ways: Sequence[MeasuredWay],
+    keys: Keys,
+    *,
+    reuses_replies: bool = False,
+) -> tuple[list[BenchmarkCell], list[UnmeasurableCell]]:
+    """Return a cell for each roster and way, and those that cannot be measured."""
+    cells: list[BenchmarkCell] = []
+    refused: list[UnmeasurableCell] = []
+    for roster in dict.fromkeys(rosters):
+        for way in ways:
+            request = CheckRequest("", protocol=way.protocol, options=way.options, roster=roster)
+            try:
+                plan, _ = plan_check(home, request, keys)
+            except (InputError, KeyMissing) as error:
+                refused.append(UnmeasurableCell(roster, way.name, str(error)))
+                continue
+            plan = replace(build_engine(home, plan, keys).plan, reuses_replies=reuses_replies)
+            cells.append(BenchmarkCell(roster, way.name, plan))
+    return cells, refused
+
+
+def map_labelled_rows(
+    table: FileTable, mapping: ColumnMapping, name: str
+) -> tuple[list[GoldRow], list[RowProblem]]:
+    """Return the labelled rows of a file by a mapping of its columns, and those without a use.
+
+    Rows with the same question are related; without a question, those over the same sources are.
+    """
+    read = map_rows(table, mapping)
+    problems, rows = list(read.problems), []
+    for row in read.rows:
+        if row.answer is None:
+            problems.append(RowProblem(row.place, "it has no label, or people differ about it."))
+        else:
+            rows.append(_make_file_row(row, name))
+    return rows, problems
+
+
+def _make_file_row(row: ExchangeRow, name: str) -> GoldRow:
+    truth = row.truth
+    documents = tuple(document.text for document in row.documents if document.text)
+    return GoldRow(
+        row.id or f"{name}:{row.place}",
+        f"{name}, line {row.place}",
+        row.response,
+        truth.label,
+        row.question or "\n".join(documents) or row.response,
+        language=row.language or detect_language(row.response),
+        question=row.question,
+        documents=documents,
+        spans=_convert_spans(truth.spans) if truth.is_marked else None,
+    )
+
+
+def load_decided_cases(store: Store, project_id: str) -> list[GoldRow]:
+    """Return the project's cases that people decided, with the texts of their sources as read."""
+    rows = []
+    for case_id, truth in store.truths.of_project(project_id).items():
+        case = store.cases.get(case_id) if truth.is_decided else None
+        if case is None:
+            continue
+        sources = (store.readings.get(i, "") for i in (*case.documents, *case.images))
+        documents = tuple(source.text for source in sources if source and source.text.strip())
+        rows.append(
+            GoldRow(
+                case.id,
+                f"case {case.id}",
+                case.response,
+                truth.label,
+                case.question or "\n".join(documents) or case.response,
+                language=case.language,
+                question=case.question,
+                documents=documents,
+                spans=_convert_spans(truth.spans) if truth.is_marked else None,
+            )
+        )
+    return rows
+
+
+def _convert_spans(spans: Sequence[Span]) -> tuple[GoldSpan, ...]:
+    return tuple(GoldSpan(span.start, span.end) for span in spans)
+
+
+def create_benchmark(
+    store: Store,
+    project_id: str,
+    spec: BenchmarkSpec,
+    rows: Sequence[GoldRow],
+    *,
+    name: str,
+    author: str,
+    repeats: str = "",
+) -> str:
+    """Store a queued benchmark with its rows, and return its id.
+
+    Raises InputError if there are no cells, no rows or a row without a label, or an image cannot be
+    read, and NotAllowed if the author may not check here.
+    """
+    if not spec.cells:
+        raise InputError("Expected a roster that can argue in a chosen way, found none.")
+    if not rows or any(row.label is None for row in rows):
+        raise InputError("Expected rows that all have a label, found none or some without.")
+    stored = [(compute_row_digest(row), _encode_row(row)) for row in rows]
+    benchmark = Benchmark(
+        new_id(),
+        project_id,
+        name,
+        author,
+        time.time(),
+        msgspec.json.encode(spec).decode(),
+        {},
+        repeats=repeats,
+    )
+    with store.writing():
+        store.projects.require(project_id, author, "annotator", "measure")
+        store.benchmarks.add(benchmark, stored)
+    return benchmark.id
+
+
+def repeat_benchmark(store: Store, benchmark: Benchmark, author: str) -> str:
+    """Store the same benchmark, to be run again on the same rows; return its id."""
+    return create_benchmark(
+        store,
+        benchmark.project_id,
+        read_spec(benchmark),
+        load_rows(store, benchmark.id),
+        name=benchmark.name,
+        author=author,
+        repeats=benchmark.id,
+    )
+
+
+def require_benchmark(store: Store, benchmark_id: str) -> Benchmark:
+    """Return the benchmark with its status as of now. Raises InputError if there is none."""
+    lease_seconds = store.projects.settings().lease_seconds
+    benchmark = store.benchmarks.get(benchmark_id, time.time(), lease_seconds)
+    if benchmark is None:
+        raise InputError(f"Expected a stored benchmark, found none with the id {benchmark_id}.")
+    return benchmark
+
+
+def change_caps(store: Store, benchmark: Benchmark, cent_cap: int, token_cap: int) -> None:
+    """Store other caps, which count when the benchmark is resumed."""
+    spec = replace(read_spec(benchmark), cent_cap=cent_cap, token_cap=token_cap)
+    with store.writing():
+        store.benchmarks.replace_spec(benchmark.id, msgspec.json.encode(spec).decode())
+
+
+def read_spec(benchmark: Benchmark) -> BenchmarkSpec:
+    """Return what the benchmark measures."""
+    return SPEC_DECODER.decode(benchmark.spec)
+
+
+def _encode_row(row: GoldRow) -> str:
+    return msgspec.json.encode(row, enc_hook=str).decode()
+
+
+def load_rows(store: Store, benchmark_id: str) -> list[GoldRow]:
+    """Return the benchmark's rows, in order."""
+    return [ROW_DECODER.decode(payload) for _, payload in store.benchmarks.rows(benchmark_id)]
+
+
+def load_outcomes(store: Store, benchmark_id: str, cell: int) -> Outcomes:
+    """Return the rows that have a result in that cell so far, with their predictions."""
+    rows = load_rows(store, benchmark_id)
+    results = store.benchmarks.results(benchmark_id, cell)
+    said = [decode_prediction(json.loads(result.payload)) for result in results]
+    return Outcomes([rows[result.position] for result in results], said)
+
+
+def match_outcomes(one: Outcomes, other: Outcomes) -> tuple[Outcomes, Outcomes]:
+    """Return both on the rows that they share, in the same order; rows are known by their text."""
+    digests = {compute_row_digest(row): n for n, row in enumerate(other.rows)}
+    pairs = [
+        (n, digests[digest])
+        for n, row in enumerate(one.rows)
+        if (digest := compute_row_digest(row)) in digests
+    ]
+    return (
+        Outcomes([one.rows[n] for n, _ in pairs], [one.said[n] for n, _ in pairs]),
+        Outcomes([other.rows[m] for _, m in pairs], [other.said[m] for _, m in pairs]),
+    )
+
+
+@dataclass(frozen=True)
+class BenchmarkProgress:
+    """How far a benchmark is; `seconds_left` is None while its pace is not known."""
+
+    done: int
+    failed: int
+    total: int
+    cells: Mapping[int, CellTotals]
+    rows_per_second: float | None
+    seconds_left: float | None
+
+    @property
+    def cost(self) -> float:
+        """US dollars spent, as far as prices are known."""
+        return sum(cell.cost for cell in self.cells.values())
+
+    @property
+    def calls(self) -> int:
+        """Calls of language models so far."""
+        return sum(cell.calls for cell in self.cells.values())
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of language models so far."""
+        return sum(cell.tokens for cell in self.cells.values())
+
+
+def load_progress(store: Store, benchmark: Benchmark, now: float) -> BenchmarkProgress:
+    """Return how far the benchmark is; a result is one row in one cell."""
+    totals = store.benchmarks.totals(benchmark.id)
+    rows = store.benchmarks.count_rows(benchmark.id)
+    total = rows * len(read_spec(benchmark).cells)
+    done, failed = (sum(getattr(t, n) for t in totals.values()) for n in ("done", "failed"))
+    pace = None
+    if benchmark.status == "running":
+        count, first = store.benchmarks.count_since(benchmark.id, now - PACE_SECONDS)
+        pace = count / max(now - first, 0.1) if count > 1 else None
+    left = (total - done) / pace if pace else None
+    return BenchmarkProgress(done, failed, total, totals, pace, left)
+
+
+@dataclass
+class _Spending:
+    """What the rows took so far, and the most that one row did, in dollars and in tokens."""
+
+    spec: BenchmarkSpec
+    cost: float = 0.0
+    tokens: int = 0
+    dearest: float = 0.0
+    longest: int = 0
+
+    def add(self, said: Prediction) -> None:
+        """Add a row; tokens count where the price is not known."""
+        tokens = said.tokens if said.cost is None else 0
+        self.cost, self.tokens = self.cost + (said.cost or 0.0), self.tokens + tokens
+        self.dearest = max(self.dearest, said.cost or 0.0)
+        self.longest = max(self.longest, tokens)
+
+    def has_room(self, under_way: int) -> bool:
+        """Return True if another row fits the caps."""
+        cents = 100 * (self.cost + (under_way + 1) * self.dearest)
+        tokens = self.tokens + (under_way + 1) * self.longest
+        return (not self.spec.cent_cap or cents <= self.spec.cent_cap) and (
+            not self.spec.token_cap or tokens <= self.spec.token_cap
+        )
+
+
+@dataclass
+class _BenchmarkLease:
+    """Renews a benchmark's lease on a thread; `wish` is what people asked for meanwhile."""
+
+    home: Path
+    benchmark_id: str
+    owner: str
+    stop: StopSignal
+    wish: str = ""
+    _ended: threading.Event = field(default_factory=threading.Event)
+
+    def renew(self) -> None:
+        """Beat until `end` is called; a lost lease counts as a wish to cancel."""
+        with open_store(self.home) as store:
+            while not self._ended.wait(HEARTBEAT_SECONDS):
+                try:
+                    with store.noting():
+                        now = time.time()
+                        self.wish = store.benchmarks.beat(self.benchmark_id, self.owner, now)
+                except ConflictError:
+                    self.wish = "cancel"
+                except Exception as error:  # noqa: BLE001 - the heartbeat must go on
+                    LOGGER.error("the heartbeat of a benchmark missed a beat: %r", error)
+                if self.wish == "cancel":
+                    self.stop.set()
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Renew the lease inside the block."""
+        thread = threading.Thread(target=self.renew, daemon=True, name="benchmark heartbeat")
+        thread.start()
+        try:
+            yield
+        finally:
+            self._ended.set()
+            thread.join()
+
+
+def run_benchmark(
+    home: Path,
+    benchmark_id: str,
+    keys: Keys,
+    options: RunnerOptions = DEFAULT_RUNNER,
+    on_result: Callable[[RowTask, Prediction], None] = lambda _task, _said: None,
+) -> Benchmark:
+    """Check what is missing of a benchmark, and return it as it ended; failed rows are tried again.
+
+    Raises InputError if it is finished, or a process runs it already, and KeyMissing before
+    anything is sent. It ends `paused` or `cancelled` as people wish, `paused` too if the next row
+    could pass a cap, and `failed` with a message if rows fail one after another.
+    """
+    owner = f"{os.getpid()}-{new_id()[:8]}"
+    with open_store(home) as store:
+        lease_seconds = store.projects.settings().lease_seconds
+        benchmark = require_benchmark(store, benchmark_id)
+        spec = read_spec(benchmark)
+        for cell in spec.cells:
+            require_keys(cell.plan, keys)
+        engines = tuple(Engine(home, cell.plan, keys) for cell in spec.cells)
+        card = describe_conditions(store, benchmark, engines, options)
+        with store.writing():
+            if not store.benchmarks.take(benchmark_id, owner, time.time(), lease_seconds, card):
+                raise InputError("Expected a benchmark to run, found it finished or under way.")
+        stop = StopSignal()
+        lease = _BenchmarkLease(home, benchmark_id, owner, stop)
+        status: BenchmarkStatus = "failed"
+        message = "The program ended in an unexpected way; resume it."
+        try:
+            with lease.held():
+                status, message = _run_missing(
+                    store, benchmark, spec, engines, options, lease, on_result
+                )
+        except ReviewError as error:
+            message = str(error)
+        except KeyboardInterrupt:
+            status, message = "paused", ""
+            raise
+        finally:
+            with store.writing():
+                store.benchmarks.end(benchmark_id, owner, status, time.time(), message)
+        return require_benchmark(store, benchmark_id)
+
+
+def _run_missing(
+    store: Store,
+    benchmark: Benchmark,
+    spec: BenchmarkSpec,
+    engines: tuple[Engine, ...],
+    options: RunnerOptions,
+    lease: _BenchmarkLease,
+    on_result: Callable[[RowTask, Prediction], None],
+) -> tuple[BenchmarkStatus, str]:
+    """Run and store the rows without an answer; return how it ended, with a message."""
+    tasks, spending = _list_missing(store, benchmark, spec), _Spending(spec)
+    for cell in range(len(spec.cells)):
+        for said in load_outcomes(store, benchmark.id, cell).said:
+            spending.add(said)
+    setup = WorkerSetup(engines, benchmark.author, benchmark.project_id, benchmark.id)
+    failures = failures_in_a_row = 0
+    last_failure = ""
+
+    def is_open(under_way: int) -> bool:
+        return (
+            not lease.wish
+            and failures_in_a_row < MAX_FAILURES_IN_A_ROW
+            and spending.has_room(under_way)
+        )
+
+    left = len(tasks)
+    with open_workers(setup, options, lease.stop) as workers:
+        for task, said in run_tasks(tasks, workers, is_open):
+            if lease.stop.is_set:
+                continue  # cut off: it is no result, and a resumed benchmark checks it again
+            last_failure = get_failure(said)
+            failures += bool(last_failure)
+            failures_in_a_row = failures_in_a_row + 1 if last_failure else 0
+            _store_result(store, benchmark.id, lease.owner, task, said)
+            spending.add(said)
+            on_result(task, said)
+            left -= 1
+    if lease.wish:
+        return ("cancelled" if lease.wish == "cancel" else "paused"), ""
+    if failures_in_a_row >= MAX_FAILURES_IN_A_ROW:
+        return "failed", f"{failures_in_a_row} rows failed one after another: {last_failure}"
+    if left:
+        return "paused", "Its cap is reached; raise it and resume."
+    return "finished", f"{failures} rows failed." if failures else ""
+
+
+def _list_missing(store: Store, benchmark: Benchmark, spec: BenchmarkSpec) -> list[RowTask]:
+    """Return a task for each row and cell without an answer; a row's cells follow one another."""
+    answered = store.benchmarks.answered(benchmark.id)
+    return sort_by_documents(
+        [
+            RowTask(cell, position, digest, ROW_DECODER.decode(payload))
+            for position, (digest, payload) in enumerate(store.benchmarks.rows(benchmark.id))
+            for cell in range(len(spec.cells))
+            if (cell, position) not in answered
+        ]
+    )
+
+
+def _store_result(
+    store: Store, benchmark_id: str, owner: str, task: RowTask, said: Prediction
+) -> None:
+    payload = json.dumps(encode_prediction(said), ensure_ascii=False)
+    now = time.time()
+    result = BenchmarkResult(
+        task.cell,
+        task.position,
+        now,
+        int(bool(get_failure(said))),
+        said.calls,
+        said.tokens,
+        said.cost,
+        said.seconds,
+        payload,
+    )
+    with store.noting():
+        store.benchmarks.beat(benchmark_id, owner, now)  # only the lease's holder may write
+        store.benchmarks.put_result(benchmark_id, result)
+
+
+def start_benchmark(
+    home: Path, benchmark_id: str, keys: Keys, options: RunnerOptions = DEFAULT_RUNNER
+) -> threading.Thread:
+    """Run a benchmark on a thread of this process; how it ends is stored."""
+
+    def run() -> None:
+        try:
+            run_benchmark(home, benchmark_id, keys, options)
+        except ReviewError as error:
+            LOGGER.warning("benchmark %s was not run: %s", benchmark_id, error)
+
+    thread = threading.Thread(target=run, daemon=True, name=f"benchmark {benchmark_id}")
+    thread.start()
+    return thread
+
+
+def describe_conditions(
+    store: Store, benchmark: Benchmark, engines: Sequence[Engine], options: RunnerOptions
+) -> dict[str, Any]:
+    """Return all that could make another run of the benchmark differ."""
+    rows = load_rows(store, benchmark.id)
+    book = PromptBook(store.prompt_edits.of_project(benchmark.project_id))
+    prompts = [book.prompt(name, language) for name in NAMES for language in LANGUAGES]
+    return {
+        "rows": len(rows),
+        "dataset_sha256": compute_dataset_digest(rows),
+        "code": compute_engine_digest()[:12],
+        "engines": [engine.id for engine in engines],
+        "prompts": {f"{one.name}.{one.language}": one.hash for one in prompts},
+        "seed": read_spec(benchmark).seed,
+        "workers": options.workers,
+        "executor": options.executor,
+        "machine": {
+            "platform": platform.platform(),
+            "processor": platform.processor() or platform.machine(),
+            "cores": os.cpu_count(),
+            "python": platform.python_version(),
+            "packages": dict(_list_versions()),
+        },
+    }
+
+
+def _list_versions() -> Iterator[tuple[str, str]]:
+    for package in CARD_PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            yield package, importlib.metadata.version(package)
+
+
+def compute_dataset_digest(rows: Sequence[GoldRow]) -> str:
+    """Return a digest of the rows with their labels and marked words, in order."""
+    digest = hashlib.sha256()
+    for row in rows:
+        gold = [compute_row_digest(row), row.label, msgspec.to_builtins(row.spans)]
+        digest.update(json.dumps(gold).encode())
+    return digest.hexdigest()

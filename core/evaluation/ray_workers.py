@@ -1,0 +1,249 @@
+"""Row workers as actors on a Ray cluster, an optional extra (`requirements-ray.txt`).
+
+Each actor loads its readers once and has a home of its own, with this home's configuration and
+nothing of its cases. It writes nothing elsewhere: what its models' calls cost comes back with each
+row, and this process enters it in the home's ledger. Every node has the same version of this
+program at the same path and reads keys from its own environment, so none travels. The row of an
+actor that dies goes to another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from core.evaluation.engine_runs import (
+    Engine,
+    RowTask,
+    WorkerSetup,
+    compute_engine_digest,
+    open_engine_runs,
+)
+from core.evaluation.outcomes import FAILED_CAUSE, Prediction
+from core.llm.keys import Keys, load_keys
+from core.llm.rate_limit import RateLimits, get_rates, set_rates
+from core.pipeline.jobs import warm_up
+from core.runtime.concurrency import StopSignal
+from core.runtime.config import PROJECT_ROOT
+from core.runtime.errors import ConfigError
+from core.store import open_store
+from core.store.ledger import LedgerRow
+
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when ray is imported
+
+import ray
+import ray.exceptions
+
+CONNECT_SECONDS = 5.0
+MAX_DEATHS = 3  # of actors that had one row; then it is the row that kills them
+ROWS_AHEAD = 2  # rows that an actor holds, so that none waits for this process
+MODEL_FOLDERS = ("models", "readers")  # of classifiers and imported readers
+
+
+@dataclass(frozen=True)
+class ActorKit:
+    """What an actor is made of: the engines, and the files of a home with its configuration."""
+
+    setup: WorkerSetup
+    files: dict[str, bytes]
+    rates: RateLimits
+    share: float
+
+
+def pack_kit(setup: WorkerSetup, count: int) -> ActorKit:
+    """Return the kit with the configuration and the models of the engines' home, without keys."""
+    home, folders = setup.engines[0].home, set()
+    for engine in setup.engines:
+        names = (engine.plan.classifier, engine.plan.reader)
+        folders |= {f"{kind}/{name}" for kind, name in zip(MODEL_FOLDERS, names, strict=True)}
+    paths = [path for name in folders for path in (home / name).rglob("*") if path.is_file()]
+    files = {str(path.relative_to(home)): path.read_bytes() for path in paths}
+    with tempfile.TemporaryDirectory() as folder, open_store(home) as store:
+        files |= {path.name: path.read_bytes() for path in store.copy_configuration(Path(folder))}
+    engines = tuple(replace(engine, keys=Keys({})) for engine in setup.engines)
+    return ActorKit(replace(setup, engines=engines), files, get_rates(), 1 / count)
+
+
+class RowActor:
+    """Checks rows on some node of the cluster."""
+
+    def __init__(self, kit: ActorKit) -> None:
+        self._stack = contextlib.ExitStack()
+        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="counterpoint-"))
+        self._home = Path(folder)
+        for name, data in kit.files.items():
+            path = self._home / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        set_rates(kit.rates, kit.share)
+        keys = load_keys(os.environ, PROJECT_ROOT)
+        engines = tuple(
+            Engine(self._home, engine.plan, keys, engine.project_id) for engine in kit.setup.engines
+        )
+        warm_up(self._home)
+        self._runs = self._stack.enter_context(
+            open_engine_runs(replace(kit.setup, engines=engines))
+        )
+        self._stop = StopSignal()
+
+    def get_code_digest(self) -> str:
+        """Return the digest of the program that this node has; the actor is ready by then."""
+        return compute_engine_digest()
+
+    def check(self, task: RowTask) -> tuple[Prediction, list[LedgerRow]]:
+        """Return the row's prediction, and the calls that were paid for it."""
+        said = self._runs.predict_row(task, self._stop)
+        run_id = self._runs.setup.get_run_id(task)
+        return said, self._runs.store.ledger.of_run(run_id) if said.calls else []
+
+
+@dataclass
+class _RowUnderWay:
+    actor: Any
+    task: RowTask
+    deaths: int = 0
+
+
+@dataclass
+class RayWorkers:
+    """Actors, each with up to `ROWS_AHEAD` rows; a dead one is replaced."""
+
+    home: Path
+    kit: Any
+    count: int
+    stop: StopSignal
+    _starting: dict[Any, Any] = field(default_factory=dict)
+    _free: list[Any] = field(default_factory=list)
+    _waiting: list[tuple[RowTask, int]] = field(default_factory=list)
+    _under_way: dict[Any, _RowUnderWay] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.capacity = self.count * ROWS_AHEAD
+        for _ in range(self.count):
+            self._start_actor()
+
+    def submit(self, task: RowTask) -> None:
+        """Hand a row to the next actor with room."""
+        self._waiting.append((task, 0))
+
+    def take(self, seconds: float) -> tuple[RowTask, Prediction] | None:
+        """Return the next result, or None. Raises ConfigError: a node has another program."""
+        if self.stop.is_set:
+            return self._cut_off()
+        while self._waiting and self._free:
+            task, deaths = self._waiting.pop(0)
+            actor = self._free.pop(0)
+            self._under_way[actor.check.remote(task)] = _RowUnderWay(actor, task, deaths)
+        refs = [*self._under_way, *self._starting]
+        ready, _ = ray.wait(refs, timeout=seconds)
+        for ref in ready:
+            if ref in self._starting:
+                self._welcome(self._starting.pop(ref), ref)
+            else:
+                return self._finish(self._under_way.pop(ref), ref)
+        return None
+
+    def close(self) -> None:
+        """End the actors."""
+        for actor in {*self._starting.values(), *self._free}:
+            ray.kill(actor)
+        for row in self._under_way.values():
+            ray.kill(row.actor)
+
+    def _start_actor(self) -> None:
+        actor: Any = ray.remote(num_cpus=1)(RowActor)
+        actor = actor.remote(self.kit)
+        self._starting[actor.get_code_digest.remote()] = actor
+
+    def _welcome(self, actor: Any, ref: Any) -> None:
+        """Give a new actor rows, unless its node has another program."""
+        try:
+            digest = ray.get(ref)
+        except ray.exceptions.RayActorError as error:
+            raise ConfigError(f"A worker could not be started on the cluster: {error}") from error
+        if digest != compute_engine_digest():
+            raise ConfigError(
+                "Expected the same version of Counterpoint on every node of the cluster, found "
+                "another on one of them; install this version there."
+            )
+        self._free += [actor] * ROWS_AHEAD
+
+    def _finish(self, row: _RowUnderWay, ref: Any) -> tuple[RowTask, Prediction] | None:
+        try:
+            said, calls = ray.get(ref)
+        except ray.exceptions.RayActorError:
+            return self._bury(row)
+        if calls:
+            with open_store(self.home) as store, store.noting():
+                for call in calls:
+                    store.ledger.put(call)
+        self._free.append(row.actor)
+        return row.task, said
+
+    def _bury(self, row: _RowUnderWay) -> tuple[RowTask, Prediction] | None:
+        """Replace a dead actor once, and give its row to another."""
+        if row.actor is not None:
+            for other in self._under_way.values():
+                if other.actor is row.actor:
+                    other.actor = None
+            self._free = [actor for actor in self._free if actor is not row.actor]
+            self._start_actor()
+        if row.deaths + 1 >= MAX_DEATHS:
+            why = f"{FAILED_CAUSE}: {MAX_DEATHS} workers died on this row"
+            return row.task, Prediction("unclear", cause=why)
+        self._waiting.insert(0, (row.task, row.deaths + 1))
+        return None
+
+    def _cut_off(self) -> tuple[RowTask, Prediction] | None:
+        rows = [row.task for row in self._under_way.values()] + [task for task, _ in self._waiting]
+        if not rows:
+            return None
+        self.close()
+        self._under_way.clear()
+        self._starting.clear()
+        self._free.clear()
+        self._waiting = [(task, 0) for task in rows[1:]]
+        return rows[0], Prediction("unclear", cause=f"{FAILED_CAUSE}: stopped")
+
+
+@contextlib.contextmanager
+def open_ray_workers(
+    setup: WorkerSetup, count: int, address: str, stop: StopSignal
+) -> Iterator[RayWorkers]:
+    """Start actors on the cluster at the address; without one, on this computer alone.
+
+    Raises ConfigError if there is no such cluster.
+    """
+    is_ours = not ray.is_initialized()
+    if is_ours:
+        _join_cluster(address, count)
+    workers = RayWorkers(setup.engines[0].home, ray.put(pack_kit(setup, count)), count, stop)
+    try:
+        yield workers
+    finally:
+        workers.close()
+        if is_ours:
+            ray.shutdown()
+
+
+def _join_cluster(address: str, count: int) -> None:
+    environment = {"env_vars": {"PYTHONPATH": str(PROJECT_ROOT), "RAY_USAGE_STATS_ENABLED": "0"}}
+    options: dict[str, Any] = {"runtime_env": environment, "log_to_driver": False}
+    if not address:
+        options |= {"num_cpus": count, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    try:
+        if port.isdecimal():  # else Ray would wait two minutes for nobody
+            socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
+        ray.init(address=address or "local", **options)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ConfigError(
+            f"Expected a Ray cluster at {address or 'this computer'}, found none: {error}. Start "
+            "one with `ray start --head`."
+        ) from error

@@ -1,0 +1,169 @@
+"""Limits on what is sent to one provider, shared by all threads of this process.
+
+Each attempt counts, retries too. A limit's window slides: no stretch of that length holds more than
+is allowed, whatever the clock says. Requests are spread over the window instead of sent at once.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import urlsplit
+
+from core.llm.call import Call, is_elsewhere, provider_of
+from core.llm.limits import estimate_tokens
+from core.runtime.concurrency import StopSignal
+from core.runtime.errors import InputError
+from core.schema.rosters import AgentConfig
+
+RateUnit = Literal["requests", "tokens"]
+RATE_FORM = re.compile(r"(\S+)=(\d{1,12})\s*(tokens?)?/(s|min)")
+MARGIN = 1.04  # of a window's length, as requests that leave evenly may arrive unevenly
+SPREAD = 0.9  # of the even gap between two requests; what is lost by waking late is caught up
+
+
+@dataclass(frozen=True)
+class RateLimit:
+    """At most `amount` requests or tokens in any `seconds`."""
+
+    amount: float
+    seconds: float
+    unit: RateUnit = "requests"
+
+
+RateLimits = Mapping[str, tuple[RateLimit, ...]]  # by provider, or host (with a port) of a server
+
+
+def parse_rates(texts: Iterable[str]) -> RateLimits:
+    """Parse `openai=50/s`, `127.0.0.1:8080=300/min` and `openai=200000tokens/min`.
+
+    Raises InputError for any other form.
+    """
+    limits: dict[str, tuple[RateLimit, ...]] = {}
+    for text in texts:
+        found = RATE_FORM.fullmatch(text.strip())
+        if found is None or int(found[2]) < 1:
+            raise InputError(
+                "Expected a rate such as openai=50/s, 127.0.0.1:8080=300/min or "
+                f"openai=200000tokens/min, found “{text[:80]}”."
+            )
+        seconds = 1.0 if found[4] == "s" else 60.0
+        limit = RateLimit(int(found[2]), seconds, "tokens" if found[3] else "requests")
+        limits[found[1]] = (*limits.get(found[1], ()), limit)
+    return limits
+
+
+class RateWindow:
+    """What was sent in the last seconds of one limit."""
+
+    def __init__(self, limit: RateLimit) -> None:
+        self._limit = limit
+        self._seconds = limit.seconds * MARGIN
+        is_spread = limit.unit == "requests"
+        self._gap = SPREAD * limit.seconds / limit.amount if is_spread else 0.0
+        self._sent: deque[tuple[float, float]] = deque()
+        self._sum = 0.0
+
+    def find_pause(self, now: float, tokens: int) -> float:
+        """Return the seconds until another request fits; one that is too large fits alone."""
+        while self._sent and self._sent[0][0] <= now - self._seconds:
+            self._sum -= self._sent.popleft()[1]
+        if not self._sent:
+            return 0.0
+        pause = self._sent[-1][0] + self._gap - now
+        excess = self._sum + self._weigh(tokens) - self._limit.amount
+        for at, weight in self._sent:
+            if excess <= 0:
+                break
+            excess -= weight
+            pause = max(pause, at + self._seconds - now)
+        return pause
+
+    def add(self, now: float, tokens: int) -> None:
+        """Note a request that is sent now."""
+        weight = self._weigh(tokens)
+        self._sent.append((now, weight))
+        self._sum += weight
+
+    def _weigh(self, tokens: int) -> float:
+        return 1.0 if self._limit.unit == "requests" else float(tokens)
+
+
+class RateLimiter:
+    """Lets threads through within all limits of one provider."""
+
+    def __init__(
+        self, limits: Iterable[RateLimit], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._windows = [RateWindow(limit) for limit in limits]
+        self._clock = clock
+        self._lock = threading.Lock()
+
+    def wait(self, tokens: int, stop: StopSignal) -> None:
+        """Wait until a request of so many tokens may be sent. Raises Stopped."""
+        while True:
+            with self._lock:
+                now = self._clock()
+                pause = max((w.find_pause(now, tokens) for w in self._windows), default=0.0)
+                if pause <= 0:
+                    for window in self._windows:
+                        window.add(now, tokens)
+                    return
+            stop.wait(pause)
+
+
+_rates: RateLimits = {}
+_share = 1.0
+_limiters: dict[tuple[str, int], RateLimiter] = {}
+_limiters_lock = threading.Lock()
+
+
+def set_rates(rates: RateLimits, share: float = 1.0) -> None:
+    """Set the rates of this process, which are its `share` of what all processes may send."""
+    global _rates, _share
+    with _limiters_lock:
+        _rates, _share = rates, share
+        _limiters.clear()
+
+
+def get_rates() -> RateLimits:
+    """Return the rates of this process."""
+    return _rates
+
+
+def await_turn(agent: AgentConfig, tokens: int, usual: int, stop: StopSignal) -> None:
+    """Wait until the agent's provider may be sent a request of so many tokens.
+
+    `usual` is how many requests a second are allowed where no rate is set; 0 is no limit. Raises
+    Stopped.
+    """
+    name, limits = _find_limits(agent)
+    if not limits and usual:
+        limits = (RateLimit(usual, 1.0),)
+    if not limits:
+        return
+    with _limiters_lock:
+        if (limiter := _limiters.get((name, usual))) is None:
+            shares = (RateLimit(one.amount * _share, one.seconds, one.unit) for one in limits)
+            limiter = _limiters[name, usual] = RateLimiter(shares)
+    limiter.wait(tokens, stop)
+
+
+def _find_limits(agent: AgentConfig) -> tuple[str, tuple[RateLimit, ...]]:
+    """Return the name under which requests are counted together, with its limits."""
+    if is_elsewhere(agent):
+        parts = urlsplit(agent.api_base)
+        place = parts.netloc.rpartition("@")[2]
+        return place, _rates.get(place) or _rates.get(parts.hostname or "", ())
+    name = provider_of(agent) or ""
+    return name, _rates.get(name, ())
+
+
+def count_call_tokens(call: Call) -> int:
+    """Return the tokens that a provider counts for a call: its prompt and the longest reply."""
+    return sum(estimate_tokens(message.text) for message in call.messages) + call.agent.max_tokens

@@ -1,0 +1,262 @@
+"""Benchmarks as records: one result for each row and cell, whatever stops the process meanwhile."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from core.evaluation.benchmarks import (
+    BenchmarkSpec,
+    RowSource,
+    change_caps,
+    create_benchmark,
+    load_decided_cases,
+    load_outcomes,
+    load_progress,
+    load_rows,
+    map_labelled_rows,
+    match_outcomes,
+    plan_cells,
+    read_spec,
+    repeat_benchmark,
+    require_benchmark,
+    run_benchmark,
+)
+from core.evaluation.dataset_files import GoldRow, GoldSpan
+from core.evaluation.engine_runs import EngineRuns, RowTask
+from core.evaluation.evaluate import parse_ways
+from core.evaluation.outcomes import Outcomes, Prediction
+from core.evaluation.protocols import compare_outcomes
+from core.evaluation.runner import RunnerOptions
+from core.exchange.column_mapping import ColumnMapping, read_file_table
+from core.llm.keys import Keys
+from core.review.people import ensure_project
+from core.runtime.concurrency import StopSignal
+from core.runtime.errors import InputError
+from core.store import Store, open_store
+from tests.evaluation.tiny_sets import FACTS
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+NO_KEYS = Keys({})
+TWO = RunnerOptions(workers=2)
+
+
+def facts(count: int = len(FACTS)) -> list[GoldRow]:
+    """Two rows for each fact, which the first claim states and the second contradicts."""
+    rows = []
+    for n in range(count):
+        evidence, right, wrong = FACTS[n % len(FACTS)]
+        row = GoldRow(f"{n} right", f"fact {n}", right, "supported", str(n), documents=(evidence,))
+        rows += [row, replace(row, id=f"{n} wrong", response=wrong, label="hallucinated")]
+    return rows
+
+
+@pytest.fixture
+def opened(home: Path) -> Iterator[Store]:
+    with open_store(home) as store:
+        yield store
+
+
+def created(
+    store: Store, home: Path, rows: list[GoldRow], ways: str = "single,ceda", **caps: int
+) -> str:
+    project = ensure_project(store, "Ida", 0.0)
+    cells, refused = plan_cells(home, ["builtin"], parse_ways(ways), NO_KEYS)
+    assert not refused
+    spec = BenchmarkSpec(RowSource("file", "facts.csv"), tuple(cells), seed=3, **caps)
+    return create_benchmark(store, project.id, spec, rows, name="Facts", author="Ida")
+
+
+def labels(outcomes: Outcomes) -> list[tuple[str, str, float | None]]:
+    pairs = zip(outcomes.rows, outcomes.said, strict=True)
+    return [(row.id, said.label, said.p) for row, said in pairs]
+
+
+def test_each_row_has_one_result_in_each_cell_and_the_card_says_how(
+    opened: Store, home: Path
+) -> None:
+    rows = [replace(facts()[0], spans=(GoldSpan(0, 2, 1.0),)), *facts()[1:]]
+    benchmark_id = created(opened, home, rows)
+    ended = run_benchmark(home, benchmark_id, NO_KEYS, TWO)
+    assert (ended.status, ended.message) == ("finished", "")
+    assert load_rows(opened, benchmark_id) == rows
+    for cell in (0, 1):
+        outcomes = load_outcomes(opened, benchmark_id, cell)
+        assert [row.id for row in outcomes.rows] == [row.id for row in rows]
+        assert sum(outcomes.right) >= 12, "plain claims over plain facts"
+    progress = load_progress(opened, ended, time.time())
+    assert (progress.done, progress.failed, progress.total) == (32, 0, 32)
+    assert set(ended.card) == {
+        "rows", "dataset_sha256", "code", "engines", "prompts", "seed", "workers", "executor",
+        "machine",
+    }  # fmt: skip
+    assert (ended.card["rows"], ended.card["seed"]) == (16, 3)
+    assert ended.card["prompts"]["judge.en"]
+    with pytest.raises(InputError, match="finished or under way"):
+        run_benchmark(home, benchmark_id, NO_KEYS)
+
+
+def test_a_paused_benchmark_goes_on_and_checks_no_row_twice(
+    opened: Store, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked: Counter[tuple[int, int]] = Counter()
+    predict = EngineRuns.predict_row
+
+    def counted(self: EngineRuns, task: RowTask, stop: StopSignal) -> Prediction:
+        checked[task.cell, task.position] += 1
+        if len(checked) == 5:
+            with open_store(home) as store, store.writing():
+                store.benchmarks.request(benchmark_id, "pause")
+            time.sleep(1.5)
+        return predict(self, task, stop)
+
+    monkeypatch.setattr(EngineRuns, "predict_row", counted)
+    benchmark_id = created(opened, home, facts())
+    assert run_benchmark(home, benchmark_id, NO_KEYS).status == "paused"
+    done = load_progress(opened, require_benchmark(opened, benchmark_id), time.time()).done
+    assert 5 <= done < 32
+    assert run_benchmark(home, benchmark_id, NO_KEYS).status == "finished"
+    assert set(checked.values()) == {1}
+    assert len(checked) == 32
+
+
+def test_a_failed_row_says_why_and_is_tried_again(
+    opened: Store, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from core.learning import bench
+
+    check = bench.BenchHome.check
+
+    def faulty(self: bench.BenchHome, material: bench.BenchMaterial, *more: object) -> object:
+        if material.response.startswith("The school has seven"):
+            raise RuntimeError("a fault of ours")
+        return check(self, material, *more)  # type: ignore[arg-type]
+
+    benchmark_id = created(opened, home, facts(), "ceda")
+    with monkeypatch.context() as patched:
+        patched.setattr(bench.BenchHome, "check", faulty)
+        ended = run_benchmark(home, benchmark_id, NO_KEYS, TWO)
+    assert (ended.status, ended.message) == ("finished", "1 rows failed.")
+    (failed,) = [s for s in load_outcomes(opened, benchmark_id, 0).said if s.is_failure]
+    assert failed.cause == "failed: an unexpected error: RuntimeError('a fault of ours')"
+    again: list[RowTask] = []
+    ended = run_benchmark(home, benchmark_id, NO_KEYS, TWO, lambda task, _: again.append(task))
+    assert (ended.message, len(again)) == ("", 1)
+
+
+def test_a_benchmark_killed_three_times_has_the_result_of_one_that_was_not(
+    opened: Store, home: Path
+) -> None:
+    with opened.writing():
+        opened.projects.save_setting("lease_seconds", 3)
+    benchmark_id, whole_id = (created(opened, home, facts(20)) for _ in range(2))
+    run_benchmark(home, whole_id, NO_KEYS, TWO)
+    seen = 0
+    for _ in range(3):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.evaluation.benchmark_process", home, benchmark_id],
+            cwd=ROOT,
+            env=os.environ | {"PAUSE": "0.1"},
+        )
+        try:
+            seen = wait_for_results(opened, benchmark_id, seen + 3)
+        finally:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        assert require_benchmark(opened, benchmark_id).status in ("running", "interrupted")
+        time.sleep(3.2)  # until the lease has run out
+    assert seen < 80
+    assert require_benchmark(opened, benchmark_id).status == "interrupted"
+    again: list[RowTask] = []
+    ended = run_benchmark(home, benchmark_id, NO_KEYS, TWO, lambda task, _: again.append(task))
+    assert ended.status == "finished"
+    assert len(again) <= 80 - seen
+    for cell in (0, 1):
+        one, other = (load_outcomes(opened, i, cell) for i in (benchmark_id, whole_id))
+        assert labels(one) == labels(other)
+        assert len(one.rows) == 40
+
+
+def wait_for_results(store: Store, benchmark_id: str, wanted: int) -> int:
+    end = time.monotonic() + 90
+    while time.monotonic() < end:
+        if (done := len(store.benchmarks.answered(benchmark_id))) >= wanted:
+            return done
+        time.sleep(0.02)
+    raise AssertionError("no rows were done in time")
+
+
+def test_a_benchmark_is_run_again_and_compared_on_the_same_rows(opened: Store, home: Path) -> None:
+    first = created(opened, home, facts(), "ceda")
+    run_benchmark(home, first, NO_KEYS)
+    again = repeat_benchmark(opened, require_benchmark(opened, first), "Ida")
+    ended = run_benchmark(home, again, NO_KEYS)
+    assert (ended.repeats, ended.name) == (first, "Facts")
+    assert ended.card["dataset_sha256"] == require_benchmark(opened, first).card["dataset_sha256"]
+    shorter = created(opened, home, facts()[4:], "ceda")
+    run_benchmark(home, shorter, NO_KEYS)
+    one, other = match_outcomes(*(load_outcomes(opened, i, 0) for i in (first, shorter)))
+    assert [row.id for row in one.rows] == [row.id for row in facts()[4:]]
+    assert compare_outcomes(one, other, 0).words == "the same answer on every row"
+
+
+def test_caps_hold_rows_back_until_they_are_raised(
+    opened: Store, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        EngineRuns,
+        "predict_row",
+        lambda *_: Prediction("supported", 0.1, calls=2, tokens=100, cost=0.01),
+    )
+    benchmark_id = created(opened, home, facts(), "ceda", cent_cap=5)
+    ended = run_benchmark(home, benchmark_id, NO_KEYS, TWO)
+    progress = load_progress(opened, ended, time.time())
+    assert (ended.status, progress.done) == ("paused", 5)
+    assert progress.cost == pytest.approx(0.05)
+    assert (progress.calls, progress.tokens) == (10, 500)
+    assert "cap" in ended.message
+    change_caps(opened, ended, 100, 0)
+    assert run_benchmark(home, benchmark_id, NO_KEYS, TWO).status == "finished"
+
+
+def test_rows_come_from_a_file_with_odd_columns(opened: Store) -> None:
+    table = read_file_table(
+        "odd.csv",
+        b"Answer;Ctx;Verdict\nIt is 3 m.;It is 4 m.;bad\nIt is 4 m.;It is 4 m.;good\n?;;\n",
+    )
+    mapping = ColumnMapping(
+        {"response": "Answer", "document": "Ctx", "label": "Verdict"},
+        {"bad": "hallucinated", "good": "supported"},
+    )
+    rows, problems = map_labelled_rows(table, mapping, "odd.csv")
+    assert [(row.response, row.label, row.documents) for row in rows] == [
+        ("It is 3 m.", "hallucinated", ("It is 4 m.",)),
+        ("It is 4 m.", "supported", ("It is 4 m.",)),
+    ]
+    assert rows[0].group == rows[1].group, "over the same source"
+    assert len(problems) == 1
+
+
+def test_a_roster_that_cannot_argue_so_is_named(home: Path, opened: Store) -> None:
+    cells, refused = plan_cells(home, ["builtin", "titans"], parse_ways("ceda,colmad"), NO_KEYS)
+    assert [cell.name for cell in cells] == ["builtin, ceda"]
+    assert [(one.roster, one.way) for one in refused] == [
+        ("builtin", "colmad"), ("titans", "ceda"), ("titans", "colmad"),
+    ]  # fmt: skip
+    assert all(one.why for one in refused)
+    project = ensure_project(opened, "Ida", 0.0)
+    assert load_decided_cases(opened, project.id) == []
+    spec = BenchmarkSpec(RowSource("file", "x"), tuple(cells))
+    with pytest.raises(InputError, match="rows that all have a label"):
+        create_benchmark(opened, project.id, spec, [], name="", author="Ida")
+    benchmark_id = created(opened, home, facts(1), "ceda")
+    assert read_spec(require_benchmark(opened, benchmark_id)).cells[0].way == "ceda"

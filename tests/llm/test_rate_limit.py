@@ -1,0 +1,118 @@
+"""Rates of providers: never more than is allowed, hardly less, and shared by all threads."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.llm.call import Call, Message
+from core.llm.client import ModelClient
+from core.llm.failures import RetryPolicy
+from core.llm.keys import Keys
+from core.llm.rate_limit import RateLimit, RateLimiter, parse_rates, set_rates
+from core.runtime.concurrency import StopSignal
+from core.runtime.errors import InputError, Stopped
+from core.schema.rosters import AgentConfig
+from tests.llm.loopback import Reply, loopback
+
+
+class WaitedStop(StopSignal):
+    """A stop signal whose waiting moves a clock instead, and always a bit too far."""
+
+    now = 0.0
+    late = 0.0
+
+    def wait(self, seconds: float) -> None:
+        self.now += seconds + self.late
+
+
+def most_in_a_window(times: list[float], seconds: float) -> int:
+    return max(sum(start <= at < start + seconds for at in times) for start in times)
+
+
+@given(
+    amount=st.integers(1, 60),
+    late=st.floats(1e-6, 0.004),
+    busy=st.lists(st.floats(0, 0.3), max_size=5),
+)
+def test_no_window_holds_more_and_hardly_any_room_is_left(
+    amount: int, late: float, busy: list[float]
+) -> None:
+    stop = WaitedStop()
+    stop.late = late
+    limiter = RateLimiter([RateLimit(amount, 1.0)], lambda: stop.now)
+    times = []
+    for number in range(4 * amount + 1):
+        if number < len(busy):
+            stop.now += busy[number]
+        limiter.wait(1, stop)
+        times.append(stop.now)
+    assert most_in_a_window(times, 1.0) <= amount
+    if not sum(busy):
+        assert 4 * amount / (times[-1] - times[0]) >= 0.95 * amount
+
+
+def test_tokens_are_limited_by_the_minute_and_one_too_long_goes_alone() -> None:
+    stop = WaitedStop()
+    limiter = RateLimiter(parse_rates(["x=1000tokens/min"])["x"], lambda: stop.now)
+    times = []
+    for tokens in (600, 300, 300, 5000, 10):
+        limiter.wait(tokens, stop)
+        times.append(stop.now)
+    assert times[:2] == [0.0, 0.0]
+    assert all(60 < after - before < 63 for before, after in pairwise(times[1:]))
+
+
+def test_threads_share_a_rate_and_can_be_stopped_while_they_wait() -> None:
+    limiter, stop, times = RateLimiter([RateLimit(100, 1.0)]), StopSignal(), []
+    with ThreadPoolExecutor(8) as pool:
+
+        def send(_: int) -> None:
+            limiter.wait(1, stop)
+            times.append(time.monotonic())
+
+        list(pool.map(send, range(200)))
+    assert most_in_a_window(sorted(times), 1.0) <= 100
+    threading.Timer(0.1, stop.set).start()
+    slow = RateLimiter([RateLimit(1, 60.0)])
+    slow.wait(1, stop)
+    with pytest.raises(Stopped):
+        slow.wait(1, stop)
+
+
+@pytest.fixture
+def rates() -> Iterator[None]:
+    yield
+    set_rates({})
+
+
+@pytest.mark.usefixtures("rates")
+def test_each_attempt_at_a_server_counts_retries_too() -> None:
+    replies = iter([Reply(status=500)] * 2 + [Reply("Yes.")] * 30)
+    client = ModelClient(Keys({"COUNTERPOINT_API_KEY": "k"}), RetryPolicy(backoff=0.001))
+    with loopback(lambda _: next(replies)) as server:
+        host = server.base.split("/")[2]
+        set_rates(parse_rates([f"{host}=10/s"]))
+        agent = AgentConfig("openai/m", api_base=server.base)
+        call = Call(agent, (Message("user", "Is it so?"),))
+        with ThreadPoolExecutor(8) as pool:
+            jobs = [
+                pool.submit(client.complete, call, lambda _: None, StopSignal()) for _ in range(20)
+            ]
+            assert {job.result().text for job in jobs} == {"Yes."}
+        times = [asked.at for asked in server.asked]
+    assert len(times) == 22
+    assert 1.5 < max(times) - min(times) < 3.5
+
+
+@pytest.mark.parametrize("text", ["openai", "openai=0/s", "openai=5/h", "=5/s", "openai=-5/s"])
+def test_a_rate_that_cannot_be_read_is_shown(text: str) -> None:
+    with pytest.raises(InputError, match="Expected a rate such as openai=50/s"):
+        parse_rates([text])

@@ -1,0 +1,89 @@
+"""Rows on a Ray cluster of two nodes on this computer, one of whose workers is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from core.evaluation.benchmarks import load_outcomes, run_benchmark
+from core.evaluation.engine_runs import RowTask
+from core.evaluation.outcomes import Prediction
+from core.evaluation.runner import RunnerOptions
+from core.store import open_store
+from tests.evaluation.test_benchmarks import NO_KEYS, created, facts, labels
+
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+NODE = {
+    "num_cpus": 1,
+    "object_store_memory": 80 * 2**20,
+    "include_dashboard": False,
+    "node_ip_address": "127.0.0.1",
+}
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A cluster of two nodes on 127.0.0.1, which lend a processor each."""
+    from ray.cluster_utils import Cluster
+
+    # Else Ray would look for 127.0.0.1 at this computer's address in its network.
+    monkeypatch.setattr("ray._private.ray_constants.ENABLE_RAY_CLUSTER", False)
+    cluster = Cluster()
+    try:
+        cluster.add_node(**NODE)
+        cluster.add_node(**NODE)
+        yield cluster
+    finally:
+        cluster.shutdown()
+
+
+def find_actors(cluster: Any) -> list[psutil.Process]:
+    """Return the processes of row actors by the nodes of our cluster alone."""
+    raylets = [
+        psutil.Process(info.process.pid)
+        for node in cluster.list_all_nodes()
+        for info in node.all_processes["raylet"]
+    ]
+    children = [child for raylet in raylets for child in raylet.children(recursive=True)]
+    return [child for child in children if "RowActor" in " ".join(child.cmdline())]
+
+
+def test_two_nodes_give_the_result_of_one_thread_though_a_worker_is_killed(
+    cluster: Any, home: Path
+) -> None:
+    results: Counter[tuple[int, int]] = Counter()
+    killed: list[int] = []
+
+    def kill_once(task: RowTask, _: Prediction) -> None:
+        results[task.cell, task.position] += 1
+        actors = find_actors(cluster)
+        if len(actors) == 2 and not killed:
+            killed.append(actors[0].pid)
+            os.kill(actors[0].pid, signal.SIGKILL)
+
+    with open_store(home) as store:
+        on_ray, on_a_thread = (created(store, home, facts(12), "ceda") for _ in range(2))
+        options = RunnerOptions(2, "ray", cluster.address)
+        ended = run_benchmark(home, on_ray, NO_KEYS, options, kill_once)
+        assert (ended.status, ended.message, ended.card["executor"]) == ("finished", "", "ray")
+        assert killed
+        assert set(results.values()) == {1}
+        run_benchmark(home, on_a_thread, NO_KEYS)
+        one, other = (load_outcomes(store, i, 0) for i in (on_ray, on_a_thread))
+        assert labels(one) == labels(other)
+        assert len(one.rows) == 24
+
+
+def test_a_cluster_that_is_not_there_is_told_at_once(home: Path) -> None:
+    with open_store(home) as store:
+        benchmark_id = created(store, home, facts(1), "ceda")
+        ended = run_benchmark(home, benchmark_id, NO_KEYS, RunnerOptions(1, "ray", "127.0.0.1:1"))
+    assert ended.status == "failed"
+    assert "Expected a Ray cluster at 127.0.0.1:1, found none" in ended.message
