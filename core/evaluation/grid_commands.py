@@ -72,8 +72,7 @@ def run_grids(
 ) -> int:
     """Run the chosen action; return 1 if nothing could be measured or it was stopped."""
     if given.action == "list":
-        grids = load_grids().items()
-        out("".join(f"{name:20} {g.paper}, {g.table}: {g.title}\n" for name, g in grids))
+        out("".join(f"{name:20} {grid.title}\n" for name, grid in load_grids().items()))
         return 0
     grid, kept = get_grid(given.name), home / EVALUATIONS_FOLDER / f"grid-{given.name}.json"
     run = GridRun(given.name, {DEFAULT_ROSTER: BUILT_IN_ROSTER})

@@ -67,10 +67,11 @@ class GridRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Grid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A table of a paper; the row of the system `baseline` is what others are laid beside."""
+    """A table of a paper; the row of the system `baseline` is what others are laid beside.
 
-    paper: str
-    table: str
+    `title` names paper, table and section.
+    """
+
     title: str
     models: str
     differs: tuple[str, ...]
@@ -229,7 +230,7 @@ def _compare_cells(
 def format_grid(grid: Grid, run: GridRun) -> str:
     """Return the table as Markdown: the paper's figures beside ours, then the comparisons."""
     lines = [
-        f"# {grid.paper}, {grid.table}: {grid.title}\n",
+        f"# {grid.title}\n",
         f"The paper: {grid.models}.\n",
         *(f"- {text}" for text in grid.differs),
     ]

@@ -27,6 +27,8 @@ from core.evaluation.metrics import build_measures
 from core.evaluation.outcomes import Outcomes, Prediction
 from core.schema.records import Label
 from tests.evaluation.tiny_sets import write_lines
+from tests.llm.cast import Cast, role_of
+from tests.llm.loopback import Reply, loopback
 
 BUILT_IN = {"": "builtin"}
 GRIDS = [
@@ -84,7 +86,8 @@ def test_colmads_printed_averages_are_the_means_of_its_tasks() -> None:
 
 
 def test_msas_best_figures_are_those_of_the_extractor_that_it_names() -> None:
-    tables = {g.models.split(" ")[0]: g for n in range(1, 5) for g in [load_grids()[f"msa-{n}"]]}
+    numbered = [load_grids()[f"msa-{number}"] for number in range(1, 5)]
+    tables = {grid.models.split(" ")[0]: grid for grid in numbered}
     for row in load_grids()["msa-5"].rows:
         language, extractor = row.system.rstrip(")").split(" (")
         own = next(one for one in tables[extractor].rows if one.system == language)
@@ -198,6 +201,34 @@ def test_what_cannot_run_says_why_and_the_rest_runs(
     code, table, _ = run(capsys, "run", "ceda-1", "--path", str(data))
     assert code == 1, "nothing could be measured"
     assert "not measured" in table
+
+
+def test_a_model_plays_every_way(
+    capsys: pytest.CaptureFixture[str],
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COUNTERPOINT_API_KEY", "test-key-0123456789")
+    monkeypatch.setattr("core.__main__.PROJECT_ROOT", tmp_path)
+    words = ("run", "ceda-4", "--path", str(data), "--limit", "4", "--row", "GPT-4=builtin")
+    with loopback(Cast()) as server:
+        asked = ("--model", "openai/loopback", "--api-base", server.base, "--token-cap", "900000")
+        code, table, _ = run(capsys, *words, *asked)
+        spoken = [role_of(one) for one in server.asked]
+    part = lines_by_system(table, "FEVER")
+    assert code == 0
+    assert part["CEDA"][2] == "ceda (5 turns), openai/loopback"
+    assert part["GPT-4"][2] == "single, builtin"
+    assert not part["CEDA"][4].startswith("not measured")
+    assert spoken.count("debate") >= 8, "two debaters a row"
+    assert "| single:style=thought, openai/loopback | single, builtin |" in table
+    with loopback(Cast({"judge": Reply(status=500)})) as server:
+        asked = ("--model", "openai/other", "--api-base", server.base, "--token-cap", "900000")
+        code, table, _ = run(capsys, *words, *asked)
+    assert code == 0, "the row of the built-in engine was measured"
+    assert lines_by_system(table, "FEVER")["CEDA"][4].startswith("not measured")
+    assert "agent_failed" in table
 
 
 def test_bad_input_takes_one_line(capsys: pytest.CaptureFixture[str], data: Path) -> None:
