@@ -9,7 +9,7 @@ from components.app.frame import draw_frame, list_pages, menu_position, open_lin
 
 st.set_page_config(page_title="Counterpoint", page_icon="components/assets/icon.png", layout="wide")
 page = st.navigation(list_pages(), position=menu_position(), expanded=True)
-with draw_frame():
+with draw_frame(page.url_path):
     if page.url_path == "":
         open_linked_run()
     page.run()

@@ -17,7 +17,7 @@ from streamlit.navigation.page import StreamlitPage
 
 from components.app import login, state
 from components.app.login import remember_in_browser
-from components.app.sample import draw_sample_bar, follow_link
+from components.app.sample import TARGET, draw_sample_bar, follow_link
 from components.widgets.controls import (
     ASSETS,
     LINK_PARAMETERS,
@@ -78,6 +78,16 @@ BEFORE_ANSWER = (
     "ended and you have answered."
 )
 FIGURES_OF_LEADS = "This project is blind: only its leads see figures from everybody's answers."
+# Where one goes on who switches the project on a page about one thing of the last.
+LIST_PAGES = {
+    "run": HISTORY_PAGE,
+    "replay": HISTORY_PAGE,
+    "compare": "pages/check/compare.py",
+    "table": "pages/check/batch.py",
+    "label": "pages/review/pending.py",
+    "adjudicate_case": "pages/review/adjudicate.py",
+}
+LEFT = "project.left"  # what was open in the last project: its name, page and parameters
 CLAIM_CHARACTERS = 60  # of a claim, in the heading and the tab of its page
 # All other addresses are the script's name.
 URL_PATHS = {"pages/review/pending.py": "review"}
@@ -160,22 +170,23 @@ def menu_position() -> Literal["sidebar", "hidden"]:
 
 
 @contextlib.contextmanager
-def draw_frame() -> Iterator[None]:
-    """Draw everything around the page; stop for people who are not logged in or have no role."""
+def draw_frame(address: str) -> Iterator[None]:
+    """Draw all around the page of that address; stop for people without a login or a role."""
     st.html(ASSETS / "app.css")
     st.html(ASSETS / "shortcuts.html", unsafe_allow_javascript=True)
     st.logo(ASSETS / "logo.svg", size="large", icon_image=ASSETS / "icon.png")
-    if not _draw_login_or_sidebar():
+    if not _draw_login_or_sidebar(address):
         st.stop()
     try:
         with show_problems():
             draw_sample_bar()
+            _draw_way_back()
             yield
     finally:  # after the page has written its own parameters
         _remember_in_browser()
 
 
-def _draw_login_or_sidebar() -> bool:
+def _draw_login_or_sidebar(address: str) -> bool:
     """Return True if the person may see pages; else draw the login or say why not."""
     try:
         if login.is_logged_out():
@@ -202,7 +213,7 @@ def _draw_login_or_sidebar() -> bool:
     st.session_state[LINK_PARAMETERS] = {state.PROJECT_PARAMETER: project.id} if is_named else {}
     with st.sidebar:
         if len(projects) > 1:
-            _draw_project_choice(projects, project)
+            _draw_project_choice(projects, project, address)
         name = "no name yet" if person == GUEST else person
         st.caption(escape_markdown(name if len(projects) > 1 else f"{project.name} · {name}"))
         login.draw_logout()
@@ -218,14 +229,37 @@ def _remember_in_browser() -> None:
         remember_in_browser(person if is_own_name else "", project_id)
 
 
-def _draw_project_choice(projects: Sequence[Project], current: Project) -> None:
+def _draw_project_choice(projects: Sequence[Project], current: Project, address: str) -> None:
     names = {project.id: project.name for project in projects}
     st.session_state["project.choice"] = current.id  # it may have been chosen by an address
     st.selectbox(
         "Project", list(names), format_func=names.__getitem__, key="project.choice",
         label_visibility="collapsed",
-        on_change=lambda: state.choose_project(st.session_state["project.choice"]),
+        on_change=_switch_project, args=(current, address),
     )  # fmt: skip
+
+
+def _switch_project(left: Project, address: str) -> None:
+    """Go on in the chosen project; from a page about one thing of the last, to the list of such."""
+    query = dict(st.query_params) | {state.PROJECT_PARAMETER: left.id}
+    state.choose_project(st.session_state["project.choice"])
+    if address in LIST_PAGES and set(query) - {state.PROJECT_PARAMETER}:
+        st.session_state[LEFT] = left.name, address, query
+        st.session_state[TARGET] = {"page": LIST_PAGES[address], "query": dict(st.query_params)}
+
+
+def _draw_way_back() -> None:
+    """Say once what the switch of the project has closed, with a link to it."""
+    if not (left := st.session_state.pop(LEFT, None)):
+        return
+    name, address, query = left
+    words = (
+        f"What you had open belongs to “{name}”, so it was closed; what you typed is kept there."
+    )
+    st.info(escape_markdown(words), icon=":material/info:")
+    pages = [path for entries in MENU.values() for path, _, _ in entries]
+    page = next(path for path in pages if path.endswith(f"/{address}.py"))
+    draw_link(page, "Back to it", "arrow_back", **query)
 
 
 def ask_name() -> bool:

@@ -215,11 +215,10 @@ def _get_builder(folder: str) -> SampleBuilder:
 def _enter_sample() -> tuple[Case, str]:
     """Work in the sample, built if needed; return the tour's case and the id of its run.
 
-    Raises ReviewError: the person has no role here, or the sample cannot be stored.
+    Raises ReviewError: the sample cannot be stored.
     """
     with state.open_store() as store:
-        project = state.get_project(store)
-        person = state.require_role(store, project.id, "annotator", "open the sample project")
+        project, person = state.get_project(store), state.get_person(store)
     own = st.session_state.get(OWN_PROJECT) or project.id
     _save_typed_text()
     folder = _get_sample_folder()

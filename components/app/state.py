@@ -32,6 +32,8 @@ from core.store.sqlite import ChangeMark
 
 KEY_FIELD_PREFIX = "keys.typed."
 SAMPLE_KEY = "sample.folder"
+# Of the session's values, those that another project takes over: files on their way in among them.
+KEPT_FIELDS = ("person", KEY_FIELD_PREFIX, "sample.", "settings.", "exchange.")
 PROJECT_PARAMETER = "project"  # of every address, where there are several or in the sample
 HEAVY_MODULES = (
     "litellm numpy pandas pyarrow onnxruntime tokenizers plotly PIL rapidfuzz mapie".split()
@@ -156,7 +158,7 @@ def get_project(store: Store) -> Project:
     wanted = str(st.session_state.get("project", ""))
     if named != wanted and store.projects.get(named) and can_see_project(store, named):
         if wanted:  # the browser went back to another project: fields of this one go
-            _forget_fields("person", KEY_FIELD_PREFIX, "sample.", "settings.")
+            _forget_fields(*KEPT_FIELDS)
         wanted = named
     if login.is_login_required():
         current = find_project(store, name, wanted)
@@ -170,7 +172,7 @@ def get_project(store: Store) -> Project:
 
 def choose_project(project_id: str) -> None:
     """Go on in another project, in this session and its address."""
-    _forget_fields("person", KEY_FIELD_PREFIX, "sample.", "settings.")
+    _forget_fields(*KEPT_FIELDS)
     st.session_state["project"] = project_id
     st.query_params.from_dict({PROJECT_PARAMETER: project_id})
 

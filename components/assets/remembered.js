@@ -1,4 +1,21 @@
+// The menu's own links name no project: a new tab that one of them opens would be in another one.
+// Streamlit also takes a click with Ctrl, Shift or Cmd for a plain one.
+if (window.counterpointProject === undefined) {
+  const findLink = (event) => event.target.closest?.('[data-testid="stSidebarNav"] a, [data-testid="stPageLink"] a');
+  const addProject = (event) => {
+    const link = event.target.closest?.('[data-testid="stSidebarNav"] a'), project = window.counterpointProject;
+    if (link && project) link.href = `${link.href.split("?")[0]}?project=${project}`;
+    const choice = event.target.closest?.(".st-key-project-choice");
+    if (choice) choice.title = choice.querySelector("input").value;
+  };
+  for (const kind of ["pointerover", "focusin"]) window.addEventListener(kind, addProject, true);
+  window.addEventListener("click", (event) => {
+    if ((event.ctrlKey || event.shiftKey || event.metaKey) && findLink(event)) event.stopImmediatePropagation();
+  }, true);
+}
+
 export default function({ data }) {
+  window.counterpointProject = data.project;
   const wanted = `${data.cookie}=${data.value}`;
   if (data.value && !document.cookie.split("; ").includes(wanted))
     document.cookie = `${wanted}; path=/; max-age=31536000; samesite=strict`;

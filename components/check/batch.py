@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from components.app import state
+from components.app.frame import has_role
 from components.check.new_check import (
     draw_language_gaps,
     draw_library_choice,
@@ -130,7 +131,7 @@ def draw_batch(batch_id: str) -> None:
         unfinished = sum(
             bool(row.case_id) and (run is None or can_resume(run)) for row, run in rows
         )
-        if unfinished:
+        if unfinished and has_role("annotator", project_id=batch.project_id):
             draw_plan_keys(batch.plan, "many")
             words = f"Check the {unfinished} that are open"
             draw_button(words, "many.resume", _resume, batch.id, icon="resume")
@@ -183,7 +184,8 @@ def _follow(batch: Batch) -> None:
         return
     # Rows that cannot be checked are no progress.
     st.progress(1 - len(alive) / len(runs), text=_count_rows(rows))
-    draw_button("Stop all", "many.stop", stop_runs, alive, batch.project_id, icon="stop")
+    if has_role("annotator", project_id=batch.project_id):
+        draw_button("Stop all", "many.stop", stop_runs, alive, batch.project_id, icon="stop")
     _draw_results(batch, rows, findings, finished=False)
 
 

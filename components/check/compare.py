@@ -10,6 +10,7 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
+from components.app.frame import has_role
 from components.check.new_check import (
     draw_source_fields,
     get_project_roster,
@@ -467,7 +468,8 @@ def _follow(case: Case) -> None:
     if st.session_state.get(STOPPING_KEY) == case.id:
         words += ", being stopped"
     st.progress(1 - len(alive) / len(named), text=words)
-    draw_button("Stop all", "compare.stop", _stop_runs, alive, case, icon="stop")
+    if has_role("annotator", project_id=case.project_id):
+        draw_button("Stop all", "compare.stop", _stop_runs, alive, case, icon="stop")
     _draw_rows(case, named, left, finished=False)
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from components.app import state
+from components.app.frame import has_role
 from components.check.roster_choice import (
     build_plan,
     describe_expectation,
@@ -282,6 +283,8 @@ def draw_check_again(run: Run, case: Case) -> None:
     for words, before, after in pairs:
         draw_link(page, f"Compare with {words}", "compare_arrows", before=before, after=after)
     draw_link(page, "Compare ways to check it", "compare", case=case.id)
+    if not has_role("annotator", "check again", project_id=case.project_id):
+        return
     key = f"run.{run.id}.again"
     _draw_source_choice(names, available, key)
     draw_button(

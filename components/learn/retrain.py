@@ -30,6 +30,7 @@ from components.widgets.wording import (
     escape_markdown,
     format_count,
     format_duration,
+    format_language,
     format_percent,
     format_time,
 )
@@ -236,10 +237,11 @@ def _advise(data: training.CorrectionOverview) -> str:
 
 
 def _draw_origins(data: training.CorrectionOverview) -> None:
+    by_language = {format_language(n): count for n, count in data.counts.by_language.items()}
     by_basis = {BASIS_WORDS[name]: count for name, count in data.counts.by_basis.items()}
     tables: tuple[tuple[str, str, Mapping[str, Mapping[Label, int]]], ...] = (
         ("Person", "people", _name_people(data.counts.by_person)),
-        ("Language", "languages", data.counts.by_language),
+        ("Language", "languages", by_language),
         ("Source", "origins", by_basis),
     )
     for column, (name, key, counts) in zip(st.columns([6, 6, 7]), tables, strict=True):

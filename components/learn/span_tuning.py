@@ -19,7 +19,7 @@ from components.widgets.charts import threshold_figure
 from components.widgets.controls import draw_button, draw_table, show_problem, store_problem
 from components.widgets.html import HtmlMark as TextMark
 from components.widgets.html import draw_html, render_marked_text
-from components.widgets.wording import escape_markdown, format_count, format_time
+from components.widgets.wording import escape_markdown, format_count, format_language, format_time
 from core.learning import span_tuning as tuning
 from core.learning.metrics import MetricEstimate
 from core.learning.span_threshold import (
@@ -211,7 +211,7 @@ def _load_material(home: str, project_id: str, mark: ChangeMark) -> SpanMaterial
 
 
 def _format_language(name: str) -> str:
-    return {"": "all together", "und": "not known"}.get(name, name)
+    return format_language(name) if name else "all together"
 
 
 def _draw_next_step(data: SpanMaterial) -> None:

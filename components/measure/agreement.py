@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -369,16 +369,22 @@ def _count_confusion(judged: Sequence[Correction]) -> TableRows:
 def _compare_agents(
     corrections: Sequence[Correction], stances: Mapping[str, Sequence[tuple[str, Label]]]
 ) -> TableRows:
-    """Compare each agent with people; each answer on a case that the agent spoke on counts once."""
+    """Compare each agent with people; each answer on a case that the agent spoke on counts once.
+
+    Answers of several people on one case are no further cases: a figure is thin by its cases.
+    """
     pairs: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    cases: dict[str, set[str]] = defaultdict(set)
     for correction in corrections:
         for agent, stance in stances.get(correction.case_id, ()):
             pairs[agent].append((correction.label, stance))
+            cases[agent].add(correction.case_id)
     rows: list[tuple[stats.AgreementFigure, dict[str, Any]]] = []
     for agent, labels in sorted(pairs.items()):
-        kappa = stats.measure_cohen_kappa(labels)
+        kappa = replace(stats.measure_cohen_kappa(labels), n=len(cases[agent]))
         cells = {
             "Agent": agent,
+            "Cases": kappa.n,
             "Labels differ": f"{sum(a != b for a, b in labels)} of {len(labels)}",
             "Left unclear": sum(said == "unclear" for _, said in labels),
             "Cohen's kappa": _format_figure(kappa),

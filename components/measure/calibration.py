@@ -14,6 +14,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from components.app import state
+from components.app.frame import has_role
 from components.measure.summary import REVIEW_PAGE, draw_counts, draw_next_step
 from components.run.verdict import NO_PAST_VERDICTS, PastVerdicts
 from components.widgets.charts import (
@@ -333,26 +334,23 @@ def _draw_rates(
     project: Project,
     policy: AutomationPolicy | None,
     limits: Sequence[tuple[float, ConfidenceLimit]],
-    *,
-    is_lead: bool,
 ) -> None:
     st.subheader("What this project answers by itself", anchor=False)
-    key = f"confidence.{project.id}.rate"
-    left, right = st.columns([2, 3], vertical_alignment="bottom")
-    with left:
-        draw_error_rate(project, key)
-    with right:
-        draw_button(
-            "Save and fit the limit",
-            "confidence.fit",
-            _save_rate,
-            project.id,
-            key,
-            icon="tune",
-            type="primary",
-            disabled=not is_lead,
-            help=None if is_lead else "Only leads of this project may do that.",
-        )
+    if has_role("lead", "set the target error rate"):
+        key = f"confidence.{project.id}.rate"
+        left, right = st.columns([2, 3], vertical_alignment="bottom")
+        with left:
+            draw_error_rate(project, key)
+        with right:
+            draw_button(
+                "Save and fit the limit",
+                "confidence.fit",
+                _save_rate,
+                project.id,
+                key,
+                icon="tune",
+                type="primary",
+            )
     show_problem("confidence.problem")
     if policy is not None and policy.problem:
         st.error(escape_markdown(policy.problem), icon=":material/error:")
@@ -431,7 +429,6 @@ def draw_calibration() -> None:
     """Draw all figures for the current project."""
     with state.open_store() as store:
         project = state.get_project(store)
-        role = store.projects.role_of(project.id, state.get_person(store))
         with st.spinner("Counting over all answers"):
             record = _load_record(store, project.id)
         policy = load_policy(store, project)
@@ -441,7 +438,7 @@ def draw_calibration() -> None:
         st.info(NOTHING_ANSWERED)
         draw_next_step("answer cases.", REVIEW_PAGE, "Review")
         draw_counts("Here counts none of them yet.")
-        _draw_rates(project, policy, [], is_lead=role in ("lead", "admin"))
+        _draw_rates(project, policy, [])
         return
     group = _draw_choice(record, (active, project.roster))
     marks = (record.corrections, record.golds, record.ended, record.runs, record.scores)
@@ -459,7 +456,7 @@ def draw_calibration() -> None:
     )
     _draw_past(figures)
     _draw_plots(figures, project.error_rate, limit)
-    _draw_rates(project, policy, figures.limits, is_lead=role in ("lead", "admin"))
+    _draw_rates(project, policy, figures.limits)
     if policy is not None:
         since = f"{format_time(chosen[0].at)} by {chosen[0].by}" if chosen else ""
         _draw_in_use(policy.wanted, limit, figures.limits[0][1].n, since)

@@ -35,6 +35,7 @@ from components.widgets.wording import (
     escape_markdown,
     format_count,
     format_duration,
+    format_language,
     format_protocol,
     format_time,
 )
@@ -490,7 +491,8 @@ def _draw_kinds(data: ReliabilityFigures) -> None:
         st.caption("The agent has decided no case of which this is known.")
         return
     is_error = dimension == "category"
-    names = [format_category(r.kind) if is_error else r.kind for r in kinds]
+    formats = {"category": format_category, "language": format_language}
+    names = [formats.get(dimension, str)(r.kind) for r in kinds]
     lines = [
         _build_interval(_name_with_unclear(name, record.unclear), record.accuracy, record.always)
         for name, record in zip(names, kinds, strict=True)

@@ -12,6 +12,7 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
+from components.app.frame import has_role
 from components.measure.agreement import format_interval
 from components.widgets.charts import (
     AgentPairCell,
@@ -151,7 +152,6 @@ def _draw_use(
     )
     st.markdown(f"**{status}**")
     if not is_lead:
-        st.caption("A lead puts weights in use.")
         return
     st.text_input("Reason", key="reliability.reason", max_chars=400)
     with st.container(horizontal=True):
@@ -251,7 +251,7 @@ def _name_agents(agents: Sequence[SpeakingAgent]) -> dict[str, str]:
 
 
 def _draw_learning(
-    project_id: str, data: ReliabilityFigures, newest: LearnedArtefact | None, *, is_lead: bool
+    project_id: str, data: ReliabilityFigures, newest: LearnedArtefact | None
 ) -> None:
     """Draw the buttons that learn weights, train a policy, or continue a policy."""
     if lacking := consensus.describe_missing_cases(data.rows):
@@ -263,18 +263,15 @@ def _draw_learning(
         "Learn weights",
         key="reliability.learn",
         icon=":material/balance:",
-        disabled=not is_lead,
         help=LEARN_HELP,
     )
-    with_policy = row.checkbox(
-        "Train a policy too", key="reliability.policy", disabled=bool(words) or not is_lead
-    )
+    with_policy = row.checkbox("Train a policy too", key="reliability.policy", disabled=bool(words))
     has_policy = newest is not None and bool((newest.body.get("answers") or {}).get("policy"))
     adapts = has_policy and row.button(
         "Continue with new answers",
         key="reliability.adapt",
         icon=":material/update:",
-        disabled=bool(words) or not is_lead,
+        disabled=bool(words),
         help=ADAPT_HELP,
     )
     if words:
@@ -376,10 +373,11 @@ def draw_consensus(project_id: str, data: ReliabilityFigures) -> None:
     """Draw what was learned last, how it compares, and what is in use."""
     st.subheader("Consensus of agents", anchor=False)
     st.caption(CONSENSUS_HINT)
-    with state.open_store() as store:
-        is_lead = store.projects.role_of(project_id, state.get_person(store)) in ("lead", "admin")
-        before = _load_learned(store.learned.newest, project_id, is_told=False)
-    _draw_learning(project_id, data, before, is_lead=is_lead)
+    is_lead = has_role("lead", "learn weights and put them in use", project_id=project_id)
+    if is_lead:
+        with state.open_store() as store:
+            before = _load_learned(store.learned.newest, project_id, is_told=False)
+        _draw_learning(project_id, data, before)
     with state.open_store() as store:
         newest = _load_learned(store.learned.newest, project_id)
         in_use = _load_learned(store.learned.in_use, project_id)

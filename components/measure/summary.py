@@ -7,6 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from components.app import state
+from components.app.frame import has_role
 from components.widgets.controls import draw_link
 from components.widgets.wording import format_count
 from core.store import open_store
@@ -44,7 +45,14 @@ def describe_counts(counts: AnswerCounts) -> str:
 
 
 def draw_next_step(words: str, page: str = "", label: str = "") -> None:
-    """Draw what to do next, in one line; without a page it is done further down."""
+    """Draw what to do next, in one line; without a page it is done further down.
+
+    All but answering is for leads: others are told to answer, and what a lead can do.
+    """
+    if not has_role("annotator", "answer cases"):
+        return
+    if page != REVIEW_PAGE and not has_role("lead"):
+        words, page, label = f"answer more cases. Left to a lead: {words}", REVIEW_PAGE, "Review"
     with st.container(horizontal=True, vertical_alignment="center", key="cp-next-step"):
         st.markdown(f":material/arrow_forward: **Next:** {words}", width="content")
         if page:

@@ -43,11 +43,11 @@ def draw_assignment(store: Store, project: Project, wanted: ItemFilter) -> None:
         person = left.selectbox(
             "To",
             [*people, EVERYBODY],
-            format_func=lambda name: (
-                f"{name} ({counts.get(name, 0)} assigned)" if name else "nobody: release them"
-            ),
+            format_func=lambda name: name or "nobody: release them",
             key="assign.person",
         )
+        if person:  # in the list itself a count would stay as it was when the person was chosen
+            left.caption(f"{format_count(counts.get(person, 0), 'item')} assigned to them")
         which = right.segmented_control(
             "Which", list(CHOICES), default="filter", required=True,
             format_func=CHOICES.__getitem__, key="assign.which",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from components.app import state
+from components.app.frame import has_role
 from components.check.new_check import read_plan
 from components.check.roster_choice import (
     describe_expectation,
@@ -31,7 +32,7 @@ def draw_unchecked() -> None:
     if (batch := st.session_state.get(STARTED)) and not project.is_blind:
         draw_link("pages/check/table.py", "The checks that you started", "table_rows", batch=batch)
     show_problem("review.unchecked.problem")
-    if not cases:
+    if not cases or not has_role("annotator"):
         return
     with st.expander(
         f"{format_count(len(cases), 'item')} nobody has checked", icon=":material/gavel:"

@@ -90,9 +90,8 @@ def _draw_field(project: Project, versions: Sequence[Guideline]) -> None:
         words = f"{who}, after you had begun. What you save replaces that version."
         st.warning(escape_markdown(words))
     with st.container(horizontal=True, vertical_alignment="center"):
-        draw_button(
-            "Save guidelines", f"{key}.save", _save, project.id, newest, disabled=not is_changed
-        )
+        # Never disabled: the click that leaves the field, whose text then comes, must save too.
+        draw_button("Save guidelines", f"{key}.save", _save, project.id, newest, texts[newest])
         if is_changed:
             draw_button("Discard changes", f"{key}.discard", _discard, key)
             st.markdown(":material/edit: Changed, not saved")
@@ -134,10 +133,12 @@ def _discard(key: str) -> None:
         st.session_state.pop(f"{key}.{name}", None)
 
 
-def _save(project_id: str, seen: int) -> None:
+def _save(project_id: str, seen: int, before: str) -> None:
     key = f"guidelines.{project_id}"
     text = str(st.session_state.get(f"{key}.text") or "").rstrip()
-    if _append(project_id, text, seen):
+    if text == before:
+        st.toast("Nothing has changed since they were saved.")
+    elif _append(project_id, text, seen):
         _discard(key)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
-from components.app.frame import ask_name
+from components.app.frame import ask_name, has_role
 from components.review.answer_filters import (
     ANSWER_CHOICES,
     WORDS_FIELD,
@@ -30,6 +30,7 @@ from components.widgets.wording import (
     format_count,
     format_duration,
     format_label,
+    format_language,
     format_protocol,
 )
 from core.review.adjudication import find_difference
@@ -115,7 +116,7 @@ def _draw_filters() -> ItemFilter:
         sources = {entry.id: entry.name for entry in store.library.all(project.id)}
     choices: dict[str, dict[str, str]] = {
         "age": {"": "any age"} | {name: name for name in AGE_LIMITS if name},
-        "language": {"": "any"} | {name: name for name in languages},
+        "language": {"": "any"} | {name: format_language(name) for name in languages},
         "source": {"": "any source"} | sources,
         WORDS_FIELD: {},
         "show": {name: name for name in LIST_STATES},
@@ -324,7 +325,7 @@ def draw_filters_and_next() -> ItemFilter:
         rules = build_queue_rules(project)
         has_next = store.queue.has_next(project.id, person, rules, time.time(), wanted)
     with top:
-        if not ask_name():
+        if not ask_name() or not has_role("annotator", "review"):
             pass
         elif st.button(
             "Next item",

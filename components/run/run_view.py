@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from components.app import state
+from components.app.frame import has_role
 from components.measure.calibration import load_past_verdicts
 from components.report import REPORT_FORMATS, write_report
 from components.review.correction import draw_corrections
@@ -254,17 +255,18 @@ def follow_run(run_id: str) -> None:
         _draw_stage(progress, live, run.started_at, waiting=run.status == "queued")
         if live is not None:
             draw_html(join_html(map(render_call, list(live.under_way))))
-    with right:
-        draw_button(
-            "Stop",
-            "run.stop",
-            stop_runs,
-            [run_id],
-            run.project_id,
-            icon="stop",
-            shortcut="Ctrl+Shift+S",
-            width="stretch",
-        )
+    if has_role("annotator", project_id=run.project_id):
+        with right:
+            draw_button(
+                "Stop",
+                "run.stop",
+                stop_runs,
+                [run_id],
+                run.project_id,
+                icon="stop",
+                shortcut="Ctrl+Shift+S",
+                width="stretch",
+            )
     more = "…" if len(case.response) > MAX_SHOWN_CHARS else ""
     shown = case.response[:MAX_SHOWN_CHARS]
     draw_html(render_marked_text(shown + more, [], list_link_targets(progress)))
@@ -417,7 +419,8 @@ def draw_run(run: Run, case: Case, progress: RunState, corrections: list[Correct
 def draw_withheld_run(run: Run, progress: RunState) -> None:
     """Draw what somebody may know of a run who has not answered its case in a blind project."""
     if run.status in ACTIVE_STATUSES:
-        draw_button("Stop", "run.stop", stop_runs, [run.id], run.project_id, icon="stop")
+        if has_role("annotator", project_id=run.project_id):
+            draw_button("Stop", "run.stop", stop_runs, [run.id], run.project_id, icon="stop")
         watch_status(run.id, run.status)
     else:
         _draw_ending(run, progress)
@@ -451,7 +454,8 @@ def _draw_ending(run: Run, progress: RunState) -> None:
             f"Resume goes on from "
         )
         st.warning(f"{words}there and pays for nothing twice.", icon=":material/error:")
-    if can_resume(run) and run.origin == "here":
+    is_resumable = can_resume(run) and run.origin == "here"
+    if is_resumable and has_role("annotator", "resume a check", project_id=run.project_id):
         draw_plan_keys(run.plan, "run")
         draw_button(
             "Resume", "run.resume", _resume, run.id, run.project_id, icon="resume", type="primary"

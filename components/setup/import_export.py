@@ -31,7 +31,7 @@ from components.widgets.controls import (
     show_problem,
     store_problem,
 )
-from components.widgets.wording import LABEL_WORDS, clip_text, escape_markdown
+from components.widgets.wording import LABEL_WORDS, clip_text, escape_markdown, format_count
 from core.documents.segmentation import extract_terms
 from core.exchange.annotation_tools import build_labeling_config
 from core.exchange.archive import import_archive, write_archive
@@ -78,6 +78,8 @@ ABOUT_IMPORT = (
 
 def draw_trace_import() -> None:
     """Open a trace file that was exported here or elsewhere."""
+    if not has_role("annotator", "open a trace file"):
+        return
     with st.expander("Open a trace file", icon=":material/movie:"):
         upload = st.file_uploader(
             "A run that was exported as a trace",
@@ -285,9 +287,11 @@ def _draw_archive(upload: UploadedFile, person: str, key: str) -> None:
 
 
 def _draw_files(uploads: list[UploadedFile], project: Project, last: tuple[int, bool]) -> None:
-    """Draw what is in each file, what its labels are, and the button that imports all."""
+    """Draw what is in each file, what its labels are, and the button that imports what is read."""
     columns = ColumnChoice()
     reads: list[tuple[str, ParsedFile]] = []
+    waiting: list[str] = []
+    broken: list[str] = []
     for upload in uploads:
         with st.container(border=len(uploads) > 1):
             if len(uploads) > 1:
@@ -296,8 +300,11 @@ def _draw_files(uploads: list[UploadedFile], project: Project, last: tuple[int, 
                 read = _draw_file(upload, columns)
             except InputError as error:
                 st.error(escape_markdown(str(error)), icon=":material/error:")
+                broken.append(upload.name)
                 continue
-            if read is not None:
+            if read is None:
+                waiting.append(upload.name)
+            else:
                 _draw_rows(read, project, (upload.file_id, *last))
                 reads.append((upload.name, read))
     what = st.segmented_control(
@@ -308,11 +315,15 @@ def _draw_files(uploads: list[UploadedFile], project: Project, last: tuple[int, 
         words = "Whose answers" if what == "answers" else "Whose suggestions"
         key = f"exchange.{'person' if what == 'answers' else 'agent'}"
         name = st.text_input(words, key=key, max_chars=80).strip()
-    is_whole = len(reads) == len(uploads) and any(read.rows for _, read in reads)
+    is_ready = not waiting and any(read.rows for _, read in reads)
     draw_button(
         "Import", "exchange.import", _begin_rows, reads, project, what or "gold", name,
-        icon="input", type="primary", disabled=not is_whole or what is None,
+        icon="input", type="primary", disabled=not is_ready or what is None,
     )  # fmt: skip
+    if waiting:
+        st.caption(escape_markdown(f"Waits until the columns of {', '.join(waiting)} are chosen."))
+    if broken and is_ready:
+        st.caption(escape_markdown(f"Without {', '.join(broken)}, which cannot be read."))
     show_problem(PROBLEM)
 
 
@@ -410,7 +421,8 @@ def _draw_counts(read: ParsedFile, project: Project, seen: tuple[object, ...]) -
     new, known, problems = kept[1]
     bad = len(read.problems) + len(problems)
     left = f", {bad} cannot be read" if bad else ""
-    st.markdown(f"**{len(read.rows) + len(read.problems)} rows**: {new} new, {known} known{left}.")
+    rows = format_count(len(read.rows) + len(read.problems), "row")
+    st.markdown(f"**{rows}**: {new} new, {known} known{left}.")
     return list(problems)
 
 

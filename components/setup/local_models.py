@@ -145,6 +145,8 @@ def _draw_standing(standing: ModelStanding) -> None:
         escape_markdown(standing.waiver) or "It may speak, but its verdicts are shown as Unclear."
     )
     left.warning(f"{words} {rest}")
+    if not has_role("lead"):
+        return
     with right:
         draw_button(
             "Do not count its verdicts" if counts else "Count its verdicts here",

@@ -76,18 +76,19 @@ def draw_library() -> None:
         return
     with st.container(horizontal=True):
         ids, first = [entry.id for entry in chosen], chosen[0]
-        draw_button(
-            f"Delete {len(ids)}",
-            "library.delete",
-            ask_confirmation,
-            "library.asked",
-            ids,
-            icon="delete",
-        )
-        about = "Reads and indexes the file again, for instance after a limit was changed"
-        draw_button(
-            "Read again", "library.reindex", _read_again, chosen, icon="refresh", help=about
-        )
+        if has_role("annotator"):
+            draw_button(
+                f"Delete {len(ids)}",
+                "library.delete",
+                ask_confirmation,
+                "library.asked",
+                ids,
+                icon="delete",
+            )
+            about = "Reads and indexes the file again, for instance after a limit was changed"
+            draw_button(
+                "Read again", "library.reindex", _read_again, chosen, icon="refresh", help=about
+            )
         if len(chosen) == 1:
             load = partial(load_file_bytes, state.home_folder(), first.id)
             draw_download("Download", load, first.name, "library.download")

@@ -108,7 +108,7 @@ def _draw_test_button(roster: RosterConfig) -> None:
     test = _get_test(roster.name)
     if test is not None and not test.is_done:
         draw_button("Stop the test", "rosters.untest", test.stop.set, icon="stop")
-    elif not roster.is_built_in:
+    elif not roster.is_built_in and has_role("annotator"):
         draw_button(
             "Test every role", "rosters.test", _start_test, roster.name,
             icon="network_check", type="primary",

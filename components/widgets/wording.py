@@ -134,6 +134,11 @@ def format_probability(p: float | None) -> str:
     return "" if p is None else f"{p:.2f}"
 
 
+def format_language(code: str) -> str:
+    """Return the code of a language; of a text too short or mixed to tell, in words."""
+    return "not known" if code in ("", "und") else code
+
+
 def format_protocol(name: str, *, short: bool = False) -> str:
     """Return a protocol's display name with its description; its id if it is unknown."""
     words = PROTOCOL_WORDS.get(name, name)

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from components.app import state
-from components.app.frame import draw_page_title, stop_before_answer
+from components.app.frame import draw_page_title, has_role, stop_before_answer
 from components.check.compare import (
     draw_case_comparison,
     draw_earlier_comparisons,
@@ -46,8 +46,10 @@ elif case is not None:
         st.caption(escape_markdown(clip_text(case.question, 300)))
     stop_before_answer(case)
     draw_case_comparison(case)
-    with st.expander("Check it another way", icon=":material/add:"):
-        draw_new_comparison(case)
+    if has_role("annotator", "compare ways to check"):
+        with st.expander("Check it another way", icon=":material/add:"):
+            draw_new_comparison(case)
     st.stop()
-draw_new_comparison(None)
+if has_role("annotator", "compare ways to check"):
+    draw_new_comparison(None)
 draw_earlier_comparisons()

@@ -23,6 +23,8 @@ if started:
     st.switch_page("pages/check/run.py", query_params={"run": started})
 restore_draft()
 draw_page_title("New check", describe_roster("new.roster", get_project_roster()))
+if not has_role("annotator", "check a claim"):
+    st.stop()
 
 left, right = st.columns([3, 2], gap="large")
 with left:
@@ -44,16 +46,15 @@ roster, protocol = draw_way_to_check(get_project_roster())
 # Columns stack on a phone: the cost then comes before the button.
 expected, start = st.columns([12, 4], vertical_alignment="center")
 with start:
-    if has_role("annotator", "check a claim"):
-        draw_button(
-            "Check",
-            "new.check",
-            start_check,
-            icon="gavel",
-            type="primary",
-            shortcut="Ctrl+Enter",
-            width="stretch",
-        )
+    draw_button(
+        "Check",
+        "new.check",
+        start_check,
+        icon="gavel",
+        type="primary",
+        shortcut="Ctrl+Enter",
+        width="stretch",
+    )
 with expected:
     st.caption(describe_expected_cost(roster, sources))
 draw_roster_keys([roster], "new")

@@ -6,6 +6,7 @@ from components.app.frame import (
     HISTORY_PAGE,
     draw_not_found,
     draw_page_title,
+    has_role,
     is_withheld,
     stop_before_answer,
 )
@@ -39,13 +40,15 @@ if batch_id := st.query_params.get("batch", ""):
     draw_neighbours(batch_id, run_id)
 with st.container(horizontal=True):
     draw_header(run, progress)
-    draw_rename(run, case)
+    if is_member := has_role("annotator", project_id=run.project_id):
+        draw_rename(run, case)
 if is_withheld(case):
     draw_withheld_run(run, progress)
 stop_before_answer(case)
 if run.status in ACTIVE_STATUSES:
     follow_run(run.id)
-    draw_remark_box(run)
+    if is_member:
+        draw_remark_box(run)
 else:
     if run.status != "finished" and run.origin == "here":
         watch_status(run.id, run.status)

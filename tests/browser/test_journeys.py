@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from core.review.people import ensure_project
+from core.schema.records import Member, Project
 from core.store import open_store
 from tests.browser.conftest import check_prepared, settle, verdict
 from tests.browser.serving import Server, free_port
@@ -167,6 +169,28 @@ def test_addresses_lead_where_they_say_or_say_what_was_not_found(
     page.get_by_role("heading", name="New check").wait_for()
     page.goto(f"{server.url}/?run=nobody")
     page.get_by_text("There is no run “nobody” here.").wait_for()
+
+
+def test_a_new_tab_that_the_menu_opens_is_in_the_same_project(
+    make_server: MakeServer, open_page: OpenPage
+) -> None:
+    server = make_server()
+    with open_store(server.home) as store, store.writing():
+        ensure_project(store, "Mira", 1.0)
+        store.projects.save_note("person", "Mira")
+        store.projects.save(Project("t" * 32, "Towers of the northern river valley", 5.0))
+        store.projects.set_member(Member("t" * 32, "Mira", "admin", 5.0))
+    page = open_page(server, f"/history?project={'t' * 32}")
+    page.get_by_role("heading", name="History").wait_for()
+    settle(page)
+    for how in ({"button": "middle"}, {"modifiers": ["Control"]}):
+        with page.context.expect_page() as opened:
+            page.get_by_role("link", name="Library").click(**how)
+        opened.value.get_by_role("heading", name="Library").wait_for()
+        choice = opened.value.get_by_role("combobox", name="Project")
+        expect(choice).to_have_value("Towers of the northern river valley")
+        opened.value.close()
+    expect(page.get_by_role("heading", name="History")).to_be_visible()
 
 
 def test_evidence_replay_and_report_of_a_pdf(make_server: MakeServer, open_page: OpenPage) -> None:

@@ -46,6 +46,11 @@ def test_guidelines_are_kept_with_author_and_shown_safely_on_label(
     (case_id,) = queue_cases(site, 1)
     assert "Guidelines" not in {box.label for box in label_page(site, case_id).expander}
     field = f"guidelines.{project_id}"
+    save = site.open(PROJECT_PAGE).button(key=f"{field}.save")
+    assert not save.disabled, "the click that leaves the field must save what was typed"
+    assert "Nothing has changed" in told(save.click().run())
+    with open_store(site.home) as store:
+        assert not store.guidelines.history(project_id)
     press(put(site.open(PROJECT_PAGE), f"{field}.text", "First"), f"{field}.save")
     late = put(site.open(PROJECT_PAGE), f"{field}.text", "Third")
     with open_store(site.home) as store:
@@ -93,6 +98,8 @@ def test_items_that_a_lead_assigned_go_to_that_person_alone(site: Site, project_
     at = put(site.open(REVIEW_PAGE), "assign.person", "Ben")
     press(put(at, "assign.many.3", 2), "assign.do")
     assert "Assigned 2 items to Ben." in told(at)
+    assert "2 items assigned to them" in told(at)
+    assert "Ben" in at.selectbox(key="assign.person").options, "a count in it would grow old"
     assert list(at.dataframe[0].value["Assigned to"]) == ["Ben", "Ben", ""]
     act_as(site, "Cem")
     at = site.open(REVIEW_PAGE)

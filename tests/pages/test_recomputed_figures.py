@@ -203,6 +203,8 @@ PAGES = (
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_page_of_figures_says_what_to_do_next(site: Site, page: str) -> None:
+    with open_store(site.home) as store:
+        store.projects.save_note("person", "Mira")
     at = site.open(f"pages/{page}.py")
     assert "**Next:**" in words_on(at)
     assert "Review" in [link.proto.label for link in at.get("page_link")]
@@ -212,6 +214,31 @@ def test_every_page_of_figures_says_what_to_do_next(site: Site, page: str) -> No
     assert not at.exception
     assert words_on(at).count("**Next:**") == 1
     assert "This project has 1 answer on 1 case: 1 checked here, 1 with" in words_on(at)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_next_step_is_one_that_its_reader_can_take(site: Site, page: str) -> None:
+    """An annotator is sent to Review, whatever is left to a lead; who is nobody here is told so."""
+    with open_store(site.home) as store:
+        tell(store, [Told(JUDGE_WORDS, "hallucinated", "hallucinated", claim=f"{n}.")
+                     for n in range(9)])  # fmt: skip
+        project = store.projects.all()[0]
+        with store.writing():
+            store.projects.set_member(Member(project.id, "Ida", "annotator", 1.0))
+            for case in store.cases.all(project.id):
+                said = Correction(new_id(), None, case.id, "Ida", 5e5, "supported", reason="So.")
+                store.corrections.add(said, case.response)
+        store.projects.save_note("person", "Ida")
+    at = site.open(f"pages/{page}.py")
+    assert "**Next:**" in words_on(at)
+    links = {link.proto.page for link in at.get("page_link")}
+    assert "review" in links
+    assert not links & {"project", "adjudicate", "exchange"}
+    with open_store(site.home) as store:
+        store.projects.save_note("person", "Otto")
+    at = site.open(f"pages/{page}.py")
+    assert "**Next:**" not in words_on(at)
+    assert any("Only people of this project can answer cases" in own.value for own in at.caption)
 
 
 def test_items_behind_a_figure_are_for_leads_and_for_who_answered_them(site: Site) -> None:

@@ -177,6 +177,23 @@ def test_agreement_knows_agents_of_a_run_that_was_judged_outside_the_queue(
     assert told["Entailment reader"] == "0 of 1"
 
 
+def test_many_answers_on_few_cases_say_little_of_an_agent(site: Site) -> None:
+    for n in range(16):
+        case = stored_case(site.home, f"Cats sleep {n} hours a day.")
+        item = build_imported_item(case, 2.0, None, 0.5)
+        with open_store(site.home) as store, store.writing():
+            label: Label = "hallucinated" if n % 2 else "supported"
+            store.queue.add(replace(item, stances=(("Reader", label),)))
+            for who in ("Ida", "Karl"):
+                said = Correction(f"{who}{n}", None, case.id, who, 5.0, label)
+                store.corrections.add(said, case.response)
+    at = site.open("pages/review/agreement.py")
+    (table,) = (table.value for table in at.dataframe if "Agent" in table.value)
+    assert list(table["Labels differ"]) == ["0 of 32"]
+    assert list(table["Cases"]) == [16]
+    assert "too few to say" in table["Cohen's kappa"][0]
+
+
 def test_agreement_does_not_count_verdicts_that_nobody_answered(site: Site, run_id: str) -> None:
     with open_store(site.home) as store, store.writing():
         case = case_of(store, run_id)
@@ -465,9 +482,10 @@ def test_an_unread_document_is_read_when_its_item_is_opened(site: Site) -> None:
     assert [source.text for source in pane] == [CATS]
 
 
-def test_all_items_that_nobody_checked_are_checked_in_one_batch(site: Site) -> None:
+@pytest.mark.parametrize("page", ["review/pending", "setup/exchange"])
+def test_all_items_that_nobody_checked_are_checked_in_one_batch(site: Site, page: str) -> None:
     case_id = imported(site.home)
-    at = site.open("pages/review/pending.py")
+    at = site.open(f"pages/{page}.py")
     assert at.button(key="review.unchecked").label == "Check it"
     press(at, "review.unchecked")
     with open_store(site.home) as store:
@@ -476,8 +494,17 @@ def test_all_items_that_nobody_checked_are_checked_in_one_batch(site: Site) -> N
     assert (row.case_id, row.sources) == (case_id, ("cats.txt",))
     assert row.run_id is not None
     assert state.get_jobs().wait(row.run_id, 60)
-    assert "review.unchecked" not in keys(site.open("pages/review/pending.py"))
+    assert "review.unchecked" not in keys(site.open(f"pages/{page}.py"))
     assert item_of(site.home, case_id).run_id == row.run_id
+
+
+def test_a_language_that_is_not_known_is_called_so(site: Site, run_id: str) -> None:
+    case = stored_case(site.home, "Zzz.")
+    with open_store(site.home) as store:
+        enqueue_run(store, run_id, 9.0)
+        store.queue.add(replace(build_imported_item(case, 2.0, None, 0.5), language="und"))
+    at = site.open("pages/review/pending.py")
+    assert at.selectbox(key="review.language").options == ["any", "en", "not known"]
 
 
 def test_a_blind_project_shows_nobody_elses_answer(site: Site, run_id: str) -> None:
