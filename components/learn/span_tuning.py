@@ -32,6 +32,7 @@ from core.learning.span_threshold import (
     propose_thresholds,
 )
 from core.review.agreement import MIN_CASES
+from core.runtime.concurrency import pause_collector
 from core.runtime.errors import ConfigError
 from core.schema.records import (
     EXAMPLES_KIND,
@@ -172,6 +173,7 @@ def load_span_material() -> SpanMaterial:
 @st.cache_resource(
     max_entries=MAX_CACHED_PROJECTS, show_spinner="Comparing people's marks with the machine's"
 )
+@pause_collector()
 def _load_material(home: str, project_id: str, mark: ChangeMark) -> SpanMaterial:
     with open_store(Path(home)) as store:
         answers = tuning.load_span_answers(store, project_id)

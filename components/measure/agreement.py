@@ -23,7 +23,8 @@ from components.widgets.wording import LABEL_WORDS, clip_text, format_count, for
 from core.review import agreement as stats
 from core.review.adjudication import rate_difference
 from core.review.people import can_see_answers
-from core.review.work_time import PAUSE_SECONDS, measure_work_times
+from core.review.work_time import PAUSE_SECONDS, WorkTime, measure_work_times
+from core.runtime.concurrency import pause_collector
 from core.schema.records import Label
 from core.schema.reviews import Correction
 from core.store import open_store
@@ -200,6 +201,7 @@ def _open_item(item: DifferingItem, *, is_lead: bool) -> None:
 
 
 @st.cache_resource(max_entries=MAX_CACHED_PROJECTS, show_spinner="Counting over all answers")
+@pause_collector()
 def _build_tables(
     home: str, project_id: str, mark: ChangeMark, only: str
 ) -> AgreementTables | None:
@@ -416,13 +418,22 @@ def _draw_table(rows: TableRows, key: str, title: str = "") -> None:
         draw_table(rows, key, height=_choose_height(rows), column_config=columns)
 
 
+@st.cache_resource(max_entries=MAX_CACHED_PROJECTS, show_spinner=False)
+def _measure_times(home: str, project_id: str, mark: ChangeMark) -> list[WorkTime]:
+    """Return each person's times, cached until a new answer."""
+    with open_store(Path(home)) as store:
+        return measure_work_times(store.queue.submitted(project_id))
+
+
 def draw_work_times() -> None:
     """Draw each person's items, median time and throughput; nothing for annotators."""
     with state.open_store() as store:
         project = state.get_project(store)
         role = store.projects.role_of(project.id, state.get_person(store))
-        times = measure_work_times(store.queue.submitted(project.id))
-    if role not in ("lead", "admin") or not any(time.seconds for time in times):
+    if role not in ("lead", "admin"):
+        return
+    times = _measure_times(str(state.home_folder()), project.id, state.get_answers_mark())
+    if not any(time.seconds for time in times):
         return
     st.subheader("Time per person", anchor=False)
     rows = [

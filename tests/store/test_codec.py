@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 
+import pytest
+
+from core.runtime.concurrency import pause_collector
 from tests.test_architecture import ROOT
 
 FIRST_USE = """
@@ -46,3 +50,10 @@ def test_the_first_use_may_come_from_several_threads_at_once() -> None:
             check=False,
         )
         assert (done.returncode, done.stdout.strip()) == (0, "whole"), done.stderr[-500:]
+
+
+def test_the_collector_goes_on_after_a_pause_that_fails() -> None:
+    with pytest.raises(ValueError, match="broken"), pause_collector(), pause_collector():
+        assert not gc.isenabled()
+        raise ValueError("broken")
+    assert gc.isenabled()

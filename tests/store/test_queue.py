@@ -50,7 +50,7 @@ def put(store: Store, case: Case, n: int, count: int) -> None:
     store.cases.add(case, ())
     p = 0.5 + 0.5 * n / count
     item = QueueItem(
-        case.id, PROJECT, None, float(n), "hallucinated", p, 0.0, "en", 1.0 - n / count
+        case.id, case.project_id, None, float(n), "hallucinated", p, 0.0, "en", 1.0 - n / count
     )
     store.queue.add(item, lot=((n * 7919) % 1000) / 1000)
 
@@ -214,9 +214,18 @@ def test_an_item_that_is_chosen_is_given_unless_enough_others_have_it(store: Sto
     assert store.queue.counts(PROJECT, TWO, 0.0) == {
         "flagged": 0, "adjudicated": 0, "done": 0, "pending": 2, "in_hand": 2
     }  # fmt: skip
-    assert store.queue.counts_of(PROJECT, "Mira") == {
-        "claimed": 1, "submitted": 1, "skipped": 0, "flagged": 0
-    }  # fmt: skip
+    expected = {"claimed": 1, "submitted": 1, "skipped": 0, "flagged": 0}
+    assert store.queue.counts_of(PROJECT, "Mira") == expected
+    for place, other in enumerate(("a" * 32, "z" * 32)):
+        with store.writing():
+            store.projects.save(Project(other, f"House {other[0]}", 1.0))
+            case = make_case("Another claim.", id=f"o{place}", project_id=other)
+            put(store, case, place, 2)
+            store.queue.end(case.id, "Mira", "submitted", 1.0)
+        assert store.queue.counts_of(PROJECT, "Mira") == expected, (
+            "another project's are not counted"
+        )
+        assert store.queue.counts_of(other, "Mira")["submitted"] == 1
 
 
 @pytest.mark.parametrize(
