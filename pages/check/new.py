@@ -24,6 +24,7 @@ if started:
 restore_draft()
 draw_page_title("New check", describe_roster("new.roster", get_project_roster()))
 if not has_role("annotator", "check a claim"):
+    draw_sample_button("pages/review/pending.py")
     st.stop()
 
 left, right = st.columns([3, 2], gap="large")

@@ -18,7 +18,7 @@ from core.pipeline.batch_check import RunFindings
 from core.pipeline.single_check import CaseDraft, store_case
 from core.review.people import ensure_project
 from core.schema.events import RunFailed, RunStopped
-from core.schema.records import Plan, Project, Run
+from core.schema.records import Member, Plan, Project, Run
 from core.schema.reviews import Correction
 from core.store import Store, open_store
 from core.store.cases import Batch, BatchRow
@@ -198,6 +198,8 @@ def test_each_project_has_a_draft_of_its_own(app: OpenApp, home: Path) -> None:
     with open_store(home) as store:
         (first,) = store.projects.all()
         store.projects.save(Project("p" * 32, "Towers", time.time(), role="A mason"))
+        (who,) = (one.person for one in store.projects.members(first.id))
+        store.projects.set_member(Member("p" * 32, who, "annotator", 1.0))
     at.session_state["project"] = "p" * 32
     at.run()
     assert at.text_area(key="new.response").value == ""

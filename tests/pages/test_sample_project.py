@@ -110,6 +110,21 @@ def test_an_empty_page_opens_in_the_sample_by_one_click(
 
 
 @pytest.mark.usefixtures("few")
+def test_who_may_check_nothing_yet_may_try_the_sample(
+    app: OpenApp, home: Path, project_id: str
+) -> None:
+    with open_store(home) as store:
+        store.projects.save_note("person", "Otto")
+    at = app("pages/check/new.py")
+    assert said(at.caption, "Only people of this project can check a claim: Mira.")
+    assert "new.check" not in keys(at)
+    press(at, "sample.open")
+    until_built(home)
+    at.switch_page("pages/check/new.py").run()
+    assert "new.check" in keys(at)
+
+
+@pytest.mark.usefixtures("few")
 def test_the_sample_is_removed_whole_and_can_be_opened_again(app: OpenApp, home: Path) -> None:
     at = press(app(PAGES[1]), "sample.open")
     folder = until_built(home)
