@@ -5,11 +5,12 @@ PORT ?= 8501
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
+PEERS_PIP := $(VENV)/peers/bin/python -m pip install --quiet --disable-pip-version-check
 # A package index with another build of torch (for instance a CPU build), when yours has none.
 TORCH_INDEX ?=
 TORCH := $(shell sed -n 's/^\(torch==[0-9.]*\).*/\1/p' requirements.txt)
 
-.PHONY: help run test test-newest lint soak bench doctor local-model setup clean
+.PHONY: help run test test-newest lint soak bench peers doctor local-model setup clean
 
 help:
 	@echo "make run [PORT=8501]   serve Counterpoint on this computer"
@@ -17,6 +18,7 @@ help:
 	@echo "make lint              ruff and mypy"
 	@echo "make soak              100 kills during saves, and 20 annotators, for minutes"
 	@echo "make bench [SETS=dir]  measure, and print what was measured"
+	@echo "make peers SETS=dir    lay UQLM and SelfCheck-NLI beside the app, on the same rows"
 	@echo "make doctor            say what works here"
 	@echo "make local-model       add a small language model that runs on this computer (200 MB)"
 
@@ -45,6 +47,9 @@ soak: setup $(VENV)/.dev
 bench: setup $(VENV)/.dev
 	@$(PY) -m tests.bench $(if $(SETS),--path $(SETS))
 
+peers: setup $(VENV)/.local $(VENV)/.peers
+	@$(PY) -m tests.bench.peers $(if $(SETS),--path $(SETS)) $(if $(ROWS),--rows $(ROWS))
+
 doctor: setup
 	@$(PY) -m core doctor
 
@@ -65,6 +70,13 @@ $(VENV)/.packages: requirements.txt
 
 $(VENV)/.local: $(VENV)/.packages requirements-local.txt
 	@$(PIP) --no-deps -r requirements-local.txt
+	@touch $@
+
+$(VENV)/.peers: $(VENV)/.packages requirements-peers.txt
+	@test -x $(VENV)/peers/bin/python || $(PYTHON) -m venv $(VENV)/peers
+	@echo "Installing UQLM, in an environment of its own ..."
+	@$(PEERS_PIP) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) $(TORCH)
+	@$(PEERS_PIP) -r requirements-peers.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.packages $(VENV)/.local requirements-dev.txt requirements-ray.txt
