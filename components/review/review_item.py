@@ -371,8 +371,9 @@ def _claim_item(case_id: str) -> Assignment | None:
                 store.projects.require(project.id, person, "annotator", "review")
                 return store.queue.take(case_id, person, build_queue_rules(project), now)
     except ReviewError as error:
-        if case := store.cases.get(case_id):
-            draw_alternatives(case, str(error))
+        with state.open_store() as store:
+            (case,) = store.cases.several([case_id])
+        draw_alternatives(case, str(error))
         return None
 
 

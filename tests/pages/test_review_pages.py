@@ -398,7 +398,8 @@ def test_words_label_and_save_are_one_message_of_the_browser(
         store.projects.save(replace(project, is_blind=True))
     form = label_page(site.open, case_id)
     assert "0 of 1" in told(form.at)
-    assert form.at.session_state[f"{form.key}.began"] > 0, "the clock runs from the first second"
+    drawn, _ = form.at.session_state["review.clock"]
+    assert drawn == form.key, "the clock runs from the first second"
     mark = {"id": "a", "start": 23, "end": 27, "category": "contradicted"}
     assert [label["id"] for label in browser[-1]["labels"]] == list(LABEL_WORDS)
     assert browser[-1]["likely"] is None, "each of its words is in the source"
