@@ -331,8 +331,11 @@ def stop_before_answer(*cases: Case) -> None:
         return
     st.info(BEFORE_ANSWER, icon=":material/visibility_off:")
     with state.open_store() as store:
+        project, person = store.projects.get(hidden[0].project_id), state.get_person(store)
+        people = project.people_each if project else 1
+        is_full = store.queue.is_full(hidden[0].id, person, people, time.time())
         is_queued = store.queue.get(hidden[0].id) is not None
-    if is_queued:
+    if is_queued and not is_full:
         draw_link("pages/review/label.py", "Answer it", "rate_review", case=hidden[0].id)
     else:
         draw_link("pages/review/pending.py", "Review", "checklist")

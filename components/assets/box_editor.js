@@ -57,7 +57,7 @@ class BoxEditor extends Editor {
     this.address = data.address;
     this.revision = -1;
     this.state = { boxes: [] };
-    this.untold = null;
+    this.unsent = null;
     [this.done, this.undone] = [[], []];
     this.active = this.drag = this.typing = null;
     this.brush ??= 0;

@@ -39,10 +39,14 @@ export default function({ data, parentElement, setStateValue }) {
       const fields = Object.values(mine.data.fields);
       if (!fields.some((key) => field(key) === event.target)) return;
       clearTimeout(mine.timer);
-      mine.timer = setTimeout(tell, mine.data.pause);
+      mine.timer = setTimeout(() => { mine.timer = 0; tell(); }, mine.data.pause);
     };
     mine.sending = (event) => {  // With Ctrl+Enter the field itself tells the server.
-      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) clearTimeout(mine.timer);
+      if (!mine.timer || !(event.ctrlKey || event.metaKey || event.altKey)) return;
+      clearTimeout(mine.timer);
+      mine.timer = 0;
+      // Another shortcut may lead away, with the field and what was typed last.
+      if (event.key !== "Enter") tell();
     };
     mine.leaving = (event) => {  // A field that is left tells the server itself. Telling it twice,
       // just as a link opens another page, would leave that page empty.

@@ -32,8 +32,12 @@ class Editor {
   /** The page's editor: letters count as soon as it is there, unless a field or a button has them. */
   attend() {
     if (this.elsewhere) return;
+    // What a press elsewhere does, it does after what was done here.
+    this.pressed = () => this.flush(true);
+    window.addEventListener("pointerdown", this.pressed, true);
     this.elsewhere = (event) => {
       const isSubmit = this.isSubmit(event);
+      if (isSubmit && !this.root.contains(event.target)) this.flush(true);
       const isLetter = event.key.length === 1 && !event.ctrlKey && !event.metaKey && event.key !== "?";
       const isOurs = event.target === document.body ? isLetter || isSubmit : isSubmit && this.root.contains(event.target);
       if (!isOurs || window.counterpointKeys?.isSaving) return;
@@ -81,7 +85,10 @@ class Editor {
   }
 
   leave() {
-    if (this.elsewhere) window.removeEventListener("keydown", this.elsewhere, true);
+    if (this.elsewhere) {
+      window.removeEventListener("keydown", this.elsewhere, true);
+      window.removeEventListener("pointerdown", this.pressed, true);
+    }
     this.elsewhere = null;
     if (window.counterpointKeys?.taker === this) window.counterpointKeys.taker = null;
     this.flush(!this.root.isConnected); // Streamlit calls this before each redrawing too
@@ -132,22 +139,22 @@ class Editor {
   /** Sends everything, after a while where more is likely to follow. */
   tell(did, wait) {
     clearTimeout(this.timer);
-    this.untoldAt = this.untold ? this.untoldAt : performance.now();
-    this.untold = did;
+    this.unsentAt = this.unsent ? this.unsentAt : performance.now();
+    this.unsent = did;
     if (wait) this.timer = setTimeout(() => this.flush(), wait);
     else this.flush();
   }
 
-  flush(isLeaving = false) {
+  flush(isUrgent = false) {
     clearTimeout(this.timer);
-    if (!this.untold) return;
+    if (!this.unsent) return;
     // What is told while the page is still being drawn may find its place in it gone.
-    if (!isLeaving && this.elsewhere && isDrawing() && performance.now() - this.untoldAt < MOST_WAITING) {
+    if (!isUrgent && this.elsewhere && isDrawing() && performance.now() - this.unsentAt < MOST_WAITING) {
       this.timer = setTimeout(() => this.flush(), 50);
       return;
     }
-    const did = this.untold;
-    this.untold = null;
+    const did = this.unsent;
+    this.unsent = null;
     this.send({ revision: this.revision, ...this.forPython(), did });
   }
 
@@ -210,7 +217,7 @@ class Editor {
     if (isCommand || altKey) return false;
     if (/^[1-9]$/.test(key)) return this.label(Number(key) - 1);
     if (key === "Backspace" || key === "Delete") return this.active ? this.remove() : false;
-    if (key === "?") return this.toggleKeys();
+    if (key === "?" || (key === "Escape" && !this.keys.hidden)) return this.toggleKeys();
     return this.plain[key] ? this.plain[key]() : false;
   }
 
@@ -262,7 +269,7 @@ class Editor {
   }
 }
 
-const HELD = ["state", "revision", "active", "saving", "saves", "isSaving", "untold", "untoldAt", "done", "undone", "text", "places"];
+const HELD = ["state", "revision", "active", "saving", "saves", "isSaving", "unsent", "unsentAt", "done", "undone", "text", "places"];
 const LEFT = new Map(); // editors that were taken off the page, by their keys, and when
 
 function mount(Kind, name, { data, parentElement, setStateValue }) {
@@ -278,7 +285,7 @@ function mount(Kind, name, { data, parentElement, setStateValue }) {
     }
   }
   editor.take(data, (edit) => setStateValue("edit", edit));
-  if (editor.untold) editor.tell(editor.untold);
+  if (editor.unsent) editor.tell(editor.unsent);
   return () => {
     LEFT.set(data.key, [editor, performance.now()]);
     editor.leave();

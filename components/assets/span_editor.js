@@ -85,8 +85,8 @@ class SpanEditor extends Editor {
   forPython() {
     const { toPoint } = this.places;
     const { marks, none, label } = this.state;
-    const told = (mark) => ({ ...mark, start: toPoint(mark.start), end: toPoint(mark.end) });
-    return { marks: marks.map(told), none, label };
+    const inPoints = (mark) => ({ ...mark, start: toPoint(mark.start), end: toPoint(mark.end) });
+    return { marks: marks.map(inPoints), none, label };
   }
 
   // -- the answer on the whole -----------------------------------------------------------------
@@ -529,7 +529,9 @@ class SpanEditor extends Editor {
     this.drawText();
     this.drawBar();
     this.drawList();
-    if (this.selected && this.root.contains(document.activeElement)) this.paintSelection();
+    // A selection painted while somebody types in a field would take the next keys away from it.
+    const focused = document.activeElement;
+    if (this.selected && this.root.contains(focused) && !focused.dataset.of) this.paintSelection();
   }
 
   /** The text in pieces, cut wherever a mark begins or ends. */

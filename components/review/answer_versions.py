@@ -68,7 +68,7 @@ def draw_difference(answers: Sequence[Correction]) -> None:
     """Draw in what people differ, and the words that they call different kinds of error."""
     difference = find_difference(answers)
     if words := format_difference(difference):
-        st.markdown(f"**Differences:** {escape_markdown(words)}")
+        st.markdown(f"**Differences:** {escape_markdown(words)}", help=ABOUT_SIGNS)
     lead = "" if difference.kind == "kinds" else "Only the kind differs: "
     for line in _describe_kinds(answers) if difference.kinds else ():
         st.caption(escape_markdown(lead + line))
@@ -90,33 +90,37 @@ def _describe_kinds(answers: Sequence[Correction]) -> Iterator[str]:
 
 
 def draw_versions(target: CorrectionTarget, versions: Sequence[AnswerVersion]) -> None:
-    """Draw all versions in rows of cards, with what the signs of their marks mean."""
+    """Draw all versions in rows of cards."""
     for first in range(0, len(versions), VERSIONS_PER_ROW):
         row = versions[first : first + VERSIONS_PER_ROW]
         columns = st.columns(VERSIONS_PER_ROW if first else len(row))
         for place, column in zip(range(first, first + len(row)), columns, strict=False):
-            with column, st.container(border=True):
+            with column, st.container(border=True, gap="xsmall", key=f"settle-version-{place}"):
                 _draw_version(target, versions, place)
-    if any(version.spans for version in versions):
-        st.caption(ABOUT_SIGNS)
 
 
 def _draw_version(target: CorrectionTarget, versions: Sequence[AnswerVersion], place: int) -> None:
     version, label = versions[place], versions[place].label
     others = [each for each in versions if each.is_persons and each is not version]
     verdict = f"{LABEL_SIGNS[label]} {LABEL_WORDS[label]}" if label else "marks words only"
-    st.markdown(f"**{escape_markdown(version.who)}**: {verdict}")
-    kinds = list(target.words)
-    draw_html(render_marked_text(target.case.response, list_marks(version, others, kinds)))
-    draw_html(_render_kinds(version, others, kinds))
-    if version.reason:
-        st.caption(escape_markdown(version.reason))
-    if version.corrected_answer:
-        st.caption(f"Right: {escape_markdown(version.corrected_answer)}")
     number = FIRST_VERSION_KEY + place
     shortcut = f"Alt+{number}" if number <= LAST_VERSION_KEY else None
-    draw_button(
-        "Use this", f"settle.take.{place}", _use_version, target, version, shortcut=shortcut
+    with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
+        st.markdown(f"**{escape_markdown(version.who)}**: {verdict}", width="content")
+        key = f"settle.take.{place}"
+        draw_button("Use this", key, _use_version, target, version, shortcut=shortcut)
+    kinds = list(target.category_words)
+    right = f"Right: {version.corrected_answer}" if version.corrected_answer else ""
+    notes = [div("cp-quiet", note) for note in (version.reason, right) if note]
+    marks = list_marks(version, others, kinds)
+    # app.css gives all of them one low height, in which they scroll.
+    draw_html(
+        div(
+            "cp-version",
+            _render_kinds(version, others, kinds),
+            render_marked_text(target.case.response, marks),
+            *notes,
+        )
     )
 
 

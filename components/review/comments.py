@@ -44,12 +44,19 @@ def draw_comments(case: Case, *, is_settling: bool = False) -> None:
             persist_state="session",
             help=None if is_open else "Others see it once they have answered, leads at once.",
         )
+        drafts.watch_fields(f"{key}.watch", {"words": key}, lambda texts: _save_typed(key, texts))
         draw_button("Add comment", f"{key}.add", _add_comment, case, key, icon="send")
 
 
 def _save_draft(key: str) -> None:
     words = str(st.session_state.get(key) or "")
     drafts.save_draft_values(key, {"words": words} if words else {})
+
+
+def _save_typed(key: str, texts: dict[str, str]) -> None:
+    """Keep a comment that is being typed, unless a button has just added it."""
+    if (words := texts.get("words", "")) != st.session_state.get(f"{key}.added"):
+        drafts.save_draft_values(key, {"words": words} if words else {})
 
 
 def send_typed_comment(case: Case) -> bool:
@@ -70,5 +77,5 @@ def _add_comment(case: Case, key: str) -> None:
             person = state.get_person(store)
             store.projects.require(case.project_id, person, "annotator", "comment on a case")
             store.queue_events.add(QueueEvent(case.id, person, time.time(), "commented", words))
-        st.session_state[key] = ""
+        st.session_state[f"{key}.added"], st.session_state[key] = st.session_state[key], ""
         _save_draft(key)

@@ -9,7 +9,6 @@ import functools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import streamlit as st
 
@@ -18,15 +17,16 @@ from components.app.frame import ask_name, has_role
 from components.check.history import draw_earlier_decisions
 from components.review import correction_draft as form
 from components.review.comments import send_typed_comment
-from components.review.review_queue import build_queue_rules
+from components.review.review_queue import QUEUE_PAGE, SETTLE_PAGE, build_queue_rules
 from components.widgets import drafts
 from components.widgets.annotation_editors import (
     SpanEditorState,
     draw_box_fields,
     draw_span_editor,
     list_drawn_boxes,
+    take_unread_edits,
 )
-from components.widgets.controls import draw_button, show_problem, store_problem
+from components.widgets.controls import draw_button, draw_link, show_problem, store_problem
 from components.widgets.wording import LABEL_WORDS, clip_text, escape_markdown, format_time
 from core.documents.quotes import find_absent_words
 from core.review.adjudication import record_correction
@@ -68,7 +68,7 @@ USUAL_REASONS: dict[Label, tuple[str, str, str]] = {
 REASON_KEYS = ("Alt+7", "Alt+8", "Alt+9")
 ENTRY_SEPARATOR = "|"  # separates the newest right answer and correction on Adjudicate
 SUPPORTING_CATEGORY = "supports"  # the category of a box that confirms the response
-ITEM_OVER = "review.go"  # the item on Label was answered or passed on: the next one follows
+ANSWER_SAVED = "review.go"  # or the item was passed on: the page shows it, or the next one
 ANSWER_LABELS: tuple[Label, ...] = ("supported", "hallucinated", "unclear")
 
 
@@ -105,49 +105,49 @@ def withdraw_answer(correction: Correction, asked_id: str) -> None:
         drafts.save_draft_values(key, opened | {"newest_seen": undo.id})
 
 
-@st.fragment
-def _draw_editor(target: form.CorrectionTarget, agrees: bool) -> None:
-    """Draw the span editor; its changes are kept in the draft."""
-    _draw_words(target)
-    marked = form.get_marked(form.make_form_key(target.id), target.offered)
-    if agrees and any(mark.status == "suggested" for mark in marked.marks):
-        st.caption("Saving accepts the suggestions that are still open.")
-
-
-def _draw_words(target: form.CorrectionTarget, likely: tuple[int, int] | None = None) -> None:
-    """Draw the response to mark; where it is alone on the page, it takes the answer's keys too."""
+def _draw_words(target: form.CorrectionTarget) -> None:
+    """Draw the response to mark; as the page's form it takes the answer's keys too."""
     key = form.make_form_key(target.id)
-
-    def changed(marked: SpanEditorState) -> None:
-        if st.session_state.get(f"{key}.taken") == marked:
-            return  # Streamlit may report one edit twice when a fragment reruns the page
-        st.session_state[f"{key}.taken"] = st.session_state[f"{key}.marked"] = marked
-        if marked.did == "accept_all":
-            st.session_state[f"{key}.accepted_all"] = True
-        if target.is_alone and marked.label:
-            choose_label(target, marked.label)
-        elif target.is_alone:
-            st.session_state[f"{key}.label"] = None
-        form.save_draft(target.id)
-        if marked.did == "save" and marked.label:
-            save_correction(target, marked.label)
-
-    marked = form.get_marked(key, target.offered)
+    marked = form.get_marked(key, target.suggested_spans)
     chosen: Label | None = st.session_state.get(f"{key}.label")
-    categories = target.words | {m.category: format_category(m.category) for m in marked.marks}
+    categories = target.category_words | {
+        mark.category: format_category(mark.category) for mark in marked.marks
+    }
+    likely = None
+    if target.is_page:
+        texts = [source.text for source in form.load_case_sources(target.case)]
+        likely = find_absent_words(target.case.response, texts)
     draw_span_editor(
         target.case.response,
         replace(marked, label=chosen or ""),
         categories,
-        changed,
+        functools.partial(_take_edit, target),
         key=f"{key}.editor",
         language=target.case.language,
         none_words="No single word is wrong",
         instead_words="should say, if you know it",
-        labels=ANSWER_LABELS if target.is_alone else (),
+        labels=ANSWER_LABELS if target.is_page else (),
         likely=likely,
-        seconds=time.time() - st.session_state.get(f"{key}.began", time.time()),
+        seconds=form.count_seconds(key),
     )
+    has_open = any(mark.status == "suggested" for mark in marked.marks)
+    if has_open and chosen == "hallucinated" == target.shown_label:
+        st.caption("Saving accepts the suggestions that are still open.")
+
+
+def _take_edit(target: form.CorrectionTarget, marked: SpanEditorState) -> None:
+    """Keep what was done to the words; as the page's form they bring the label, and may save."""
+    key = form.make_form_key(target.id)
+    st.session_state[f"{key}.marked"] = marked
+    if marked.did == "accept_all":
+        st.session_state[f"{key}.accepted_all"] = True
+    if target.is_page and marked.label:
+        choose_label(target, marked.label)
+    elif target.is_page:
+        st.session_state[f"{key}.label"] = None
+    form.save_draft(target.id)
+    if marked.did == "save":
+        save_answer(target)
 
 
 def _draw_quote(target: form.CorrectionTarget) -> None:
@@ -165,7 +165,7 @@ def _draw_quote(target: form.CorrectionTarget) -> None:
         disabled=many < 2,
         **form.draft_field_options(target.id),
     )
-    categories = target.words
+    categories = target.category_words
     category.selectbox(
         "What is wrong",
         tuple(categories),
@@ -185,7 +185,7 @@ def _add_mark(target: form.CorrectionTarget) -> None:
         target.case.response, str(st.session_state.get(f"{key}.quote") or "")
     ):
         return  # a caption below the field explains it
-    marked = form.get_marked(key, target.offered)
+    marked = form.get_marked(key, target.suggested_spans)
     st.session_state[f"{key}.marked"] = form.add_own_mark(marked, *form.find_typed_place(target))
     st.session_state[f"{key}.quote"] = ""
     form.save_draft(target.id, "quote")
@@ -203,11 +203,17 @@ def get_newest_entry(store: Store, target: form.CorrectionTarget) -> str:
     return store.corrections.newest_id(target.case.id, author)
 
 
-def save_correction(target: form.CorrectionTarget, chosen: Label) -> None:
-    """Append the correction; on a problem or conflict the form keeps what was typed."""
+def save_answer(target: form.CorrectionTarget) -> None:
+    """Append the answer; on a problem or conflict the form keeps what was typed."""
     key = form.make_form_key(target.id)
-    if f"{key}.label" not in st.session_state:
-        return  # a second click: the first one has saved it
+    take_unread_edits(key)
+    # Who saves from within the page's field for a comment meant that too.
+    is_sent = target.is_page and send_typed_comment(target.case)
+    chosen: Label | None = st.session_state.get(f"{key}.label")
+    if chosen not in ANSWER_LABELS:
+        if target.is_page and not is_sent and not st.session_state.get(ANSWER_SAVED):
+            st.session_state[f"{key}.problem"] = "Expected an answer, found none; choose one first."
+        return
 
     def build(store: Store, person: str) -> Correction:
         correction = _build_correction(target, chosen, person)
@@ -223,6 +229,7 @@ def save_correction(target: form.CorrectionTarget, chosen: Label) -> None:
         form.save_draft(target.id)
         st.session_state[f"{key}.saved"] = correction.id, drafts.load_draft_values(key)
         form.discard_draft(target.id)
+        st.session_state[ANSWER_SAVED] = True
         st.toast(f"Saved. {_describe_use(correction, target)}", icon=":material/check:")
 
 
@@ -315,8 +322,7 @@ def _save_after(target: form.CorrectionTarget, newest: str) -> None:
     key = form.make_form_key(target.id)
     st.session_state[f"{key}.newest_seen"] = newest
     st.session_state.pop(f"{key}.conflict", None)
-    chosen: Label = st.session_state[f"{key}.label"]
-    save_correction(target, chosen)
+    save_answer(target)
 
 
 def _build_correction(target: form.CorrectionTarget, chosen: Label, person: str) -> Correction:
@@ -332,8 +338,8 @@ def _build_correction(target: form.CorrectionTarget, chosen: Label, person: str)
         label=chosen,
         reason=_read_field(key, "reason"),
         corrected_answer=_read_field(key, "answer"),
-        seconds=round(now - st.session_state.get(f"{key}.began", now), 1),
-        machine_label=target.machine,
+        seconds=round(form.count_seconds(key), 1),
+        machine_label=target.machine_label,
         is_blind=target.is_blind,
         evidence=form.list_evidence(key),
         boxes=list_drawn_boxes(key),
@@ -349,30 +355,27 @@ def _build_correction(target: form.CorrectionTarget, chosen: Label, person: str)
             f"“{clip_text(words, 60)}” does not appear in the response like this. Give the words "
             "exactly as written, or empty that field."
         )
-    marked = form.get_marked(key, target.offered)
+    marked = form.get_marked(key, target.suggested_spans)
     if words.strip():  # words still in the field count too
         marked = form.add_own_mark(marked, *form.find_typed_place(target))
-    if target.told == "hallucinated":  # agreeing accepts open suggestions
+    if target.shown_label == "hallucinated":  # agreeing accepts open suggestions
         marked = form.accept_suggestions(marked)
     in_one_go = st.session_state.get(f"{key}.accepted_all") or marked.did == "accept_all"
-    accepted = form.list_accepted_spans(marked, target.case, target.offered, person)
-    reason = correction.reason
-    if not reason and needs_reason(target, chosen):
-        reason = _describe_marks(accepted)
+    accepted = form.list_accepted_spans(marked, target.case, target.suggested_spans, person)
+    reason = _describe_marks(accepted) if needs_reason(target, chosen) else ""
     return replace(
         correction,
         spans=tuple(dict.fromkeys(accepted)),
-        reason=correction.reason
-        or (_describe_marks(accepted) if needs_reason(target, chosen) else ""),
-        rejected=tuple(form.list_rejected_spans(marked, target.offered)),
+        reason=correction.reason or reason,
+        rejected=tuple(form.list_rejected_spans(marked, target.suggested_spans)),
         is_unmarked=marked.none,
-        accepted_all=bool(in_one_go) and form.has_accepted_all(marked, target.offered),
+        accepted_all=bool(in_one_go) and form.has_accepted_all(marked, target.suggested_spans),
     )
 
 
 def needs_reason(target: form.CorrectionTarget, chosen: Label) -> bool:
     """Return True if the answer overturns the verdict that the person was shown."""
-    return target.told not in (None, chosen)
+    return target.shown_label not in (None, chosen)
 
 
 def _describe_marks(spans: Sequence[Span]) -> str:
@@ -427,7 +430,7 @@ def _draw_more(target: form.CorrectionTarget) -> None:
     form.draw_evidence_marks(key, sources, lambda: form.save_draft(target.id))
     if images := [source for source in sources if source.is_image]:
         st.markdown("Regions of the images that show it wrong, or right")
-        categories = {**target.words, SUPPORTING_CATEGORY: "supports it"}
+        categories = {**target.category_words, SUPPORTING_CATEGORY: "supports it"}
         draw_box_fields(key, images, categories, lambda: form.save_draft(target.id))
 
 
@@ -435,6 +438,7 @@ def draw_corrections(
     run: Run, case: Case, progress: RunState, corrections: Sequence[Correction]
 ) -> None:
     """Draw people's answers and the form for another one."""
+    st.session_state.pop(ANSWER_SAVED, None)  # it is drawn now
     st.subheader("Your judgement", anchor="your-judgement")  # to which the tour leads
     with state.open_store() as store:
         person, project = state.get_person(store), store.projects.get(case.project_id)
@@ -485,108 +489,108 @@ def draw_answers(corrections: Sequence[Correction], person: str, asked_id: str) 
 
 
 def draw_judgement(target: form.CorrectionTarget) -> None:
-    """Draw the label buttons and, once one is chosen, the form."""
-    key = form.make_form_key(target.id)
-    role: PersonRole = "lead" if target.settles else "annotator"
-    project_id = target.case.project_id
-    if not (ask_name() and has_role(role, "answer", project_id=project_id)):
+    """Draw the form for whoever may answer, with what people decided on cases like it."""
+    if not (ask_name() and has_role("annotator", "answer", project_id=target.case.project_id)):
         return
-    if not target.settles and _is_full(target):
-        st.caption(":material/group: " + FULL_WORDS)
+    if _is_full(target):
+        draw_alternatives(target.case, FULL_WORDS)
         return
-    form.restore_draft(target)
     if not target.is_blind:
         draw_earlier_decisions(target.case)
-    if (newer := _find_newer_answer(target)) is not None:
-        _draw_outdated_draft(target, newer)
-        return
+    draw_form(target)
+
+
+def draw_alternatives(case: Case, words: str) -> None:
+    """Say why the person cannot answer the case, with links to what they can do instead."""
+    st.info(escape_markdown(words), icon=":material/group:")
+    with state.open_store() as store:
+        role = store.projects.role_of(case.project_id, state.get_person(store))
     with st.container(horizontal=True):
-        _draw_choices(target)
-    chosen = st.session_state.get(f"{key}.label")
-    _watch_fields(target, focus=f"{key}.reason" if chosen in ANSWER_LABELS else "")
-    if chosen in ANSWER_LABELS:
-        _draw_form(target, chosen)
-    elif problem := st.session_state.pop(f"{key}.problem", ""):
-        st.error(escape_markdown(problem))
+        draw_link(QUEUE_PAGE, "Take another item from the queue", "checklist")
+        if role in ("lead", "admin"):
+            draw_link(SETTLE_PAGE, "Adjudicate it", "gavel", case=case.id)
+
+
+@st.fragment
+def draw_form(target: form.CorrectionTarget, own: Sequence[Correction] = ()) -> None:
+    """Draw the words to mark, the answer's fields and its buttons.
+
+    As the page's form it is open from the start, with the answer that stands of the person's `own`
+    ones; else it opens once a label is chosen.
+    """
+    key = form.make_form_key(target.id)
+    if st.session_state.get(ANSWER_SAVED):
+        st.rerun()
+    form.restore_draft(target)
+    _notice_newer_answer(target)
+    if own and f"{key}.label" not in st.session_state:
+        form.fill_from_correction(target, own[-1], own[-1].id, is_draft=False)
+    chosen: Label | None = st.session_state.get(f"{key}.label")
+    is_chosen = chosen in ANSWER_LABELS
+    if is_chosen or target.is_page:
+        form.count_seconds(key)
+    focus = f"{key}.reason" if is_chosen and not target.is_page else ""
+    _watch_fields(target, focus)
+    if not target.is_page:
+        with st.container(horizontal=True):
+            _draw_choices(target)
+    with st.container(border=is_chosen and not target.is_page):
+        if target.is_page or chosen == "hallucinated":
+            _draw_words(target)
+        show_problem(f"{key}.problem")
+        draw_conflict(
+            target.case.id,
+            key,
+            functools.partial(_save_after, target),
+            functools.partial(_start_over, target),
+        )
+        if chosen in ANSWER_LABELS:
+            _draw_fields(target, chosen)
+        if not (is_chosen or target.is_page):
+            return
+        # app.css keeps the page's buttons in view.
+        with st.container(horizontal=True, key="label-answer" if target.is_page else None):
+            if target.is_page:
+                _draw_choices(target)
+            keys = {"type": "primary", "shortcut": "Ctrl+Enter"}
+            draw_button("Save", f"{key}.save", save_answer, target, **keys)
+            if is_chosen:
+                draw_button("Discard", f"{key}.discard", _start_over, target, type="tertiary")
 
 
 def _draw_choices(target: form.CorrectionTarget) -> None:
     """Draw a button for each label, the chosen one strong."""
     key = form.make_form_key(target.id)
     for number, label in enumerate(ANSWER_LABELS, start=1):
-        words = ("Agree: " if label == target.told else "It is ") + LABEL_WORDS[label].lower()
-        strong: dict[str, Any] = {}
-        if target.is_alone:  # its keys are letters too
-            words = f"{'Agree' if label == target.told else LABEL_WORDS[label]} ({label[0]})"
-            is_chosen = st.session_state.get(f"{key}.label") == label
-            strong = {"type": "primary" if is_chosen else "secondary"}
-        keys, shortcut = f"{key}.choose.{label}", f"Alt+{number}"
-        draw_button(words, keys, choose_label, target, label, shortcut=shortcut, **strong)
+        agrees = label == target.shown_label
+        words = ("Agree: " if agrees else "It is ") + LABEL_WORDS[label].lower()
+        if target.is_page:  # its keys are letters too
+            words = f"{'Agree' if agrees else LABEL_WORDS[label]} ({label[0]})"
+        is_chosen = st.session_state.get(f"{key}.label") == label
+        options = {"shortcut": f"Alt+{number}", "type": "primary" if is_chosen else "secondary"}
+        draw_button(words, f"{key}.choose.{label}", choose_label, target, label, **options)
 
 
-def _watch_fields(target: form.CorrectionTarget, focus: str = "") -> None:
+def _watch_fields(target: form.CorrectionTarget, focus: str) -> None:
     """Keep what is being typed; `focus` is the field that a chosen label leads to."""
     key = form.make_form_key(target.id)
     drafts.watch_fields(
-        f"{key}.watch",
+        f"{key}.{form.WATCH}",
         {name: f"{key}.{name}" for name in form.TEXT_FIELDS},
         lambda texts: form.save_typed_texts(target.id, texts),
         focus=focus,
         stamp=float(st.session_state.get(f"{key}.stamp") or 0.0),
-        shortcuts="" if target.is_alone else "123",
+        shortcuts="" if target.is_page else "123",
     )
-
-
-@st.fragment
-def draw_label_form(target: form.CorrectionTarget, own: Sequence[Correction]) -> None:
-    """Draw the response to mark, open from the start, the answer's fields, and Save in view."""
-    key = form.make_form_key(target.id)
-    if st.session_state.get(ITEM_OVER):
-        st.rerun()  # on to the next item
-    st.session_state.pop(f"{key}.taken", None)
-    form.restore_draft(target)
-    if (newer := _find_newer_answer(target)) is not None:
-        _draw_outdated_draft(target, newer)
-        return
-    if own and f"{key}.label" not in st.session_state:
-        form.fill_from_correction(target, own[-1], own[-1].id, is_draft=False)
-    st.session_state.setdefault(f"{key}.began", time.time())
-    texts = [source.text for source in form.load_case_sources(target.case)]
-    _draw_words(target, find_absent_words(target.case.response, texts))
-    show_problem(f"{key}.problem")
-    _draw_case_conflict(target)
-    chosen = st.session_state.get(f"{key}.label")
-    if chosen in ANSWER_LABELS:
-        _draw_reason(target, chosen)
-        if chosen == "hallucinated":
-            _draw_paste(target)
-        _draw_rest(target)
-    _watch_fields(target)
-    with st.container(horizontal=True, key="label-answer"):  # app.css keeps it in view
-        _draw_choices(target)
-        save = functools.partial(_save_chosen, target)
-        draw_button("Save", f"{key}.save", save, type="primary", shortcut="Ctrl+Enter")
-        if chosen in ANSWER_LABELS:
-            draw_button("Discard", f"{key}.discard", _start_over, target, type="tertiary")
-
-
-def _save_chosen(target: form.CorrectionTarget) -> None:
-    """Save the answer, or say that there is none yet."""
-    key = form.make_form_key(target.id)
-    sent = send_typed_comment(target.case)  # who saves from within its field meant it too
-    if (chosen := st.session_state.get(f"{key}.label")) in ANSWER_LABELS:
-        save_correction(target, chosen)
-    elif not sent:
-        st.session_state[f"{key}.problem"] = "Expected an answer, found none; choose one first."
 
 
 def _start_over(target: form.CorrectionTarget) -> None:
     """Empty the form; where its editor stays on the page, the browser is told so."""
     key = form.make_form_key(target.id)
-    revision = form.get_marked(key, target.offered).revision
+    revision = form.get_marked(key, target.suggested_spans).revision
     form.discard_draft(target.id)
-    if target.is_alone:  # the browser takes over only what is newer than its own
-        suggestions = form.make_suggestions(target.offered)
+    if target.is_page:  # the browser takes over only what is newer than its own
+        suggestions = form.make_suggestions(target.suggested_spans)
         st.session_state[f"{key}.marked"] = SpanEditorState(revision + 1, suggestions)
 
 
@@ -599,42 +603,20 @@ def _is_full(target: form.CorrectionTarget) -> bool:
         return store.queue.is_full(target.case.id, person, people, time.time())
 
 
-def _find_newer_answer(target: form.CorrectionTarget) -> Correction | None:
-    """Return the person's own answer that they saved elsewhere after beginning this draft."""
+def _notice_newer_answer(target: form.CorrectionTarget) -> None:
+    """Make an answer that the person saved elsewhere after beginning this draft a conflict."""
     key = form.make_form_key(target.id)
     has_draft = st.session_state.get(f"{key}.label") in ANSWER_LABELS
     if not has_draft or target.settles or st.session_state.get(f"{key}.conflict"):
-        return None
+        return
     with state.open_store() as store:
         person, entries = state.get_person(store), store.corrections.history(target.case.id)
     # In the order in which they were stored: imported answers keep their dates.
     seen = st.session_state.get(f"{key}.newest_seen")
     known = next((place for place, entry in enumerate(entries) if entry.id == seen), -1)
     own = [entry for entry in entries[known + 1 :] if entry.author == person]
-    newest = own[-1] if own else None
-    return None if newest is None or newest.withdraws else newest
-
-
-def _draw_outdated_draft(target: form.CorrectionTarget, newer: Correction) -> None:
-    """Draw in place of the form that a newer answer was saved; the draft can be taken up again."""
-    key = form.make_form_key(target.id)
-    draft = LABEL_WORDS[st.session_state[f"{key}.label"]].lower()
-    st.info(
-        f"You saved “{LABEL_WORDS[newer.label].lower()}” on {format_time(newer.at)}, after you had "
-        f"begun another answer here (“{draft}”). That draft is kept and was not saved.",
-        icon=":material/edit_note:",
-    )
-    with st.container(horizontal=True):
-        draw_button("Take up the draft", f"{key}.outdated.resume", _resume_draft, target)
-        draw_button("Discard the draft", f"{key}.outdated.drop", _start_over, target)
-
-
-def _resume_draft(target: form.CorrectionTarget) -> None:
-    """Open the form on the draft again; saving it then follows the answers known now."""
-    key = form.make_form_key(target.id)
-    with state.open_store() as store:
-        st.session_state[f"{key}.newest_seen"] = get_newest_entry(store, target)
-    form.save_draft(target.id)  # what another tab saved has deleted the stored one
+    if own and not own[-1].withdraws:
+        st.session_state[f"{key}.conflict"] = own[-1].id
 
 
 def choose_label(target: form.CorrectionTarget, label: Label) -> None:
@@ -653,27 +635,23 @@ def choose_label(target: form.CorrectionTarget, label: Label) -> None:
             form.fill_from_correction(target, own[0], newest)
     st.session_state[f"{key}.label"] = label
     st.session_state[f"{key}.stamp"] = time.time()
-    st.session_state.setdefault(f"{key}.began", time.time())
     form.save_draft(target.id)
 
 
-def _draw_form(target: form.CorrectionTarget, chosen: Label) -> None:
-    """Draw the fields; until saved they outlive leaving or reloading the page."""
-    key = form.make_form_key(target.id)
-    with st.container(border=True):
-        intro = "The right answer is" if target.settles else "You say"
-        st.markdown(f"{intro}: **{LABEL_WORDS[chosen].lower()}**")
-        show_problem(f"{key}.problem")
-        _draw_reason(target, chosen)
-        if chosen == "hallucinated":
-            _draw_editor(target, target.told == chosen)
-            _draw_paste(target)
-        _draw_rest(target)
-        _draw_case_conflict(target)
-        keys = {"type": "primary", "shortcut": "Ctrl+Enter"}
-        with st.container(horizontal=True):
-            draw_button("Save", f"{key}.save", save_correction, target, chosen, **keys)
-            draw_button("Discard", f"{key}.discard", _start_over, target)
+def _draw_fields(target: form.CorrectionTarget, chosen: Label) -> None:
+    """Draw the answer's fields; until saved they outlive leaving or reloading the page."""
+    _draw_reason(target, chosen)
+    if chosen == "hallucinated":
+        with st.expander("Mark words by pasting them", icon=":material/content_paste:"):
+            _draw_quote(target)
+    st.text_area(
+        "The right answer, if you know it",
+        key=f"{form.make_form_key(target.id)}.answer",
+        height=68,
+        **form.draft_field_options(target.id, "answer"),
+    )
+    if not target.settles:
+        _draw_more(target)
 
 
 def _draw_reason(target: form.CorrectionTarget, chosen: Label) -> None:
@@ -700,29 +678,3 @@ def _take_reason(target: form.CorrectionTarget, words: str) -> None:
     """Put a usual reason into the field, where it can be changed."""
     st.session_state[f"{form.make_form_key(target.id)}.reason"] = words
     form.save_draft(target.id, "reason")
-
-
-def _draw_paste(target: form.CorrectionTarget) -> None:
-    with st.expander("Mark words by pasting them", icon=":material/content_paste:"):
-        _draw_quote(target)
-
-
-def _draw_rest(target: form.CorrectionTarget) -> None:
-    """Draw the right answer and the switch for more fields."""
-    st.text_area(
-        "The right answer, if you know it",
-        key=f"{form.make_form_key(target.id)}.answer",
-        height=68,
-        **form.draft_field_options(target.id, "answer"),
-    )
-    if not target.settles:
-        _draw_more(target)
-
-
-def _draw_case_conflict(target: form.CorrectionTarget) -> None:
-    draw_conflict(
-        target.case.id,
-        form.make_form_key(target.id),
-        functools.partial(_save_after, target),
-        functools.partial(_start_over, target),
-    )

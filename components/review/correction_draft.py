@@ -47,12 +47,15 @@ TEXT_FIELDS = ("reason", "answer", "quote", "comment")
 RATING_FIELDS = ("accuracy", "coherence", "consistency")
 SURE_WORDS = {0.5: "a guess", 0.75: "fairly sure", 1.0: "certain"}
 DRAFT_FIELDS = (
-    "label", "occurrence", "category", "newest_seen", "accepted_all", "sure", *RATING_FIELDS,
-    *TEXT_FIELDS,
+    "label", "occurrence", "category", "newest_seen", "accepted_all", "sure", "seconds",
+    *RATING_FIELDS, *TEXT_FIELDS,
 )  # fmt: skip
 """The fields of a form that its draft keeps. `occurrence`: which of the places where the pasted
 words stand; `newest_seen`: the newest answer known when the draft was begun, as a later one is a
-conflict; `accepted_all`: the suggestions were accepted in one go."""
+conflict; `accepted_all`: the suggestions were accepted in one go; `seconds`: for how long it was on
+screen."""
+WATCH = "watch"  # the key's end of what is on the page for as long as a form is
+CLOCK = "review.clock"  # the form that was drawn last, and when
 OLD_DRAFT_FIELDS = {
     "which": "occurrence", "seen": "newest_seen", "all": "accepted_all", "from": "withdrawn",
 }  # fmt: skip
@@ -65,8 +68,8 @@ class CorrectionTarget:
     `run` is None if nobody has checked the case here; `suggestions` are those of outside agents.
     `is_blind`: the form shows neither label nor words that machines found. `is_alone`: answers that
     others save meanwhile are no conflict. `settles`: the answer becomes the case's right answer,
-    stored by `record`; then `marked_by` holds the spans of all versions, and `corrects` says that
-    there is a right answer already.
+    stored by `record`; then `version_spans` holds the spans of all versions, and `corrects` says
+    that there is a right answer already.
     """
 
     run: Run | None
@@ -80,7 +83,7 @@ class CorrectionTarget:
     settles: bool = False
     corrects: bool = False
     record: Callable[[Store, Correction, Case], None] = record_correction
-    marked_by: tuple[Span, ...] | None = None
+    version_spans: tuple[Span, ...] | None = None
 
     @property
     def id(self) -> str:
@@ -91,22 +94,27 @@ class CorrectionTarget:
         return self.case.id if self.is_alone or self.run is None else self.run.id
 
     @property
-    def machine(self) -> Label | None:
+    def machine_label(self) -> Label | None:
         """The verdict's label, even if the run was stopped after it; None without a run."""
         if self.run is None:
             return None
         return self.progress.verdict.label if self.progress.verdict else "unclear"
 
     @property
-    def told(self) -> Label | None:
+    def shown_label(self) -> Label | None:
         """The label shown to the person; None on Adjudicate, where it is one version of several."""
-        return None if self.is_blind or self.settles else self.machine
+        return None if self.is_blind or self.settles else self.machine_label
 
     @property
-    def offered(self) -> tuple[Span, ...]:
+    def is_page(self) -> bool:
+        """True where the form is what the page is for: the words stand open and take the keys."""
+        return self.is_alone or self.settles
+
+    @property
+    def suggested_spans(self) -> tuple[Span, ...]:
         """The machines' spans that the person is shown."""
-        if self.marked_by is not None:
-            return self.marked_by
+        if self.version_spans is not None:
+            return self.version_spans
         if self.is_blind:
             return ()
         outside = (
@@ -117,9 +125,9 @@ class CorrectionTarget:
         return (*self.progress.spans, *outside)
 
     @property
-    def words(self) -> dict[str, str]:
-        """The names of the project's categories and of those of offered spans, by id."""
-        used = [*self.categories, *(span.category for span in self.offered)]
+    def category_words(self) -> dict[str, str]:
+        """The names of the project's categories and of those of suggested spans, by id."""
+        used = [*self.categories, *(span.category for span in self.suggested_spans)]
         return {name: format_category(name) for name in used}
 
 
@@ -454,6 +462,21 @@ def make_form_key(asked_id: str) -> str:
     return f"run.{asked_id}.correct"
 
 
+def count_seconds(key: str) -> float:
+    """Return for how long a form has been on screen; call it whenever it is drawn or saved.
+
+    Another one that stood on the page until now, in place of this one, stops counting.
+    """
+    now = time.time()
+    drawn, at = st.session_state.get(CLOCK, (key, now))
+    if f"{drawn}.{WATCH}" in st.session_state:  # no other page came between
+        st.session_state[f"{drawn}.seconds"] = (
+            st.session_state.get(f"{drawn}.seconds", 0.0) + now - at
+        )
+    st.session_state[CLOCK] = key, now
+    return float(st.session_state.get(f"{key}.seconds", 0.0))
+
+
 def save_draft(asked_id: str, left: str = "") -> None:
     """Keep the fields as they are; `left` is a text field that has just sent its text."""
     key = make_form_key(asked_id)
@@ -476,7 +499,9 @@ def draft_field_options(asked_id: str, name: str = "") -> dict[str, Any]:
 
 
 def save_typed_texts(asked_id: str, texts: dict[str, str]) -> None:
-    """Keep texts that are still being typed."""
+    """Keep texts that are still being typed, unless a button has just saved the answer."""
+    if f"{make_form_key(asked_id)}.label" not in st.session_state:
+        return
     st.session_state[f"{make_form_key(asked_id)}.typed"] = texts
     save_draft(asked_id)
 
@@ -497,22 +522,24 @@ def restore_draft(target: CorrectionTarget) -> None:
         return
     if draft.get("label") not in LABEL_WORDS:
         return
-    values: dict[str, Any] = {"label": draft["label"], "began": time.time()}
+    values: dict[str, Any] = {"label": draft["label"]}
     values |= {
         name: draft[name]
         for name in (*TEXT_FIELDS, "newest_seen")
         if isinstance(draft.get(name), str)
     }
     values |= {name: draft[name] for name in RATING_FIELDS if draft.get(name) in range(1, 6)}
+    if isinstance(seconds := draft.get("seconds"), int | float):
+        values["seconds"] = seconds
     if draft.get("sure") in SURE_WORDS:
         values["sure"] = draft["sure"]
-    if draft.get("category") in target.words:  # the field offers only these
+    if draft.get("category") in target.category_words:  # the field offers only these
         values["category"] = draft["category"]
     places = find_exact_places(target.case.response, values.get("quote", ""))
     if draft.get("occurrence") in range(len(places)):
         values["occurrence"] = draft["occurrence"]
     values["accepted_all"] = draft.get("accepted_all") is True
-    values["marked"] = _restore_marks(draft, target.case.response, target.offered)
+    values["marked"] = _restore_marks(draft, target.case.response, target.suggested_spans)
     values["evidence"] = parse_evidence_draft(draft.get("evidence"))
     values["boxes"] = decode_boxes(draft.get("boxes"))
     _set_fields(key, values)
@@ -523,12 +550,11 @@ def fill_from_correction(
 ) -> None:
     """Fill the form as it was when the correction was saved; it is a draft then, or only shown."""
     key = make_form_key(target.id)
-    marked = restore_correction_marks(correction, target.offered)
+    marked = restore_correction_marks(correction, target.suggested_spans)
     # An editor that is on the page takes over only what is newer than its own.
-    revision = get_marked(key, target.offered).revision + 1
+    revision = get_marked(key, target.suggested_spans).revision + 1
     values = {
         "label": correction.label,
-        "began": time.time(),
         "newest_seen": newest_seen,
         "reason": correction.reason,
         "answer": correction.corrected_answer,
@@ -562,13 +588,13 @@ def discard_draft(asked_id: str) -> None:
         "marked",
         "evidence",
         "boxes",
-        "began",
         "typed",
         "stamp",
         "conflict",
         "more",
     ):
         st.session_state.pop(f"{key}.{name}", None)
+    st.session_state.pop(CLOCK, None)
     _set_fields(key, {})
     drafts.save_draft_values(key, {})
 
@@ -589,5 +615,5 @@ def find_typed_place(target: CorrectionTarget) -> tuple[int, int, str]:
     quote = str(st.session_state.get(f"{key}.quote") or "")
     places = find_exact_places(target.case.response, quote)
     start = places[min(int(st.session_state.get(f"{key}.occurrence") or 0), len(places) - 1)]
-    category = str(st.session_state.get(f"{key}.category") or next(iter(target.words)))
+    category = str(st.session_state.get(f"{key}.category") or next(iter(target.category_words)))
     return start, start + len(quote), category

@@ -21,9 +21,10 @@ from core.store.projects import ROLE_RANKS, Guideline
 
 ABOUT_GUIDELINES = (
     "What annotators need to know: what counts as wrong, what to mark, what to leave. Markdown; "
-    "they are shown folded above the form on Label. Images become links."
+    "they are shown beside the form on Label. Images become links."
 )
 FIELD_HEIGHT = 300
+GUIDELINES_HEIGHT = 150  # pixels, on Label
 IMAGE_START = re.compile(r"!+\[(\s*\])?")
 DOLLAR_SIGN = re.compile(r"(?<!\\)\$")  # a price is no formula
 
@@ -34,13 +35,17 @@ def disarm_markdown(text: str) -> str:
     return DOLLAR_SIGN.sub(r"\\$", linked)
 
 
-def draw_guidelines(project_id: str) -> None:
-    """Draw the project's guidelines in a folded panel; nothing where there are none."""
+def draw_guidelines(project_id: str, page: str, *, is_open: bool) -> None:
+    """Draw the project's guidelines, if it has any, until a person closes them on this page."""
     with state.open_store() as store:
         newest = store.guidelines.newest(project_id)
     if newest is not None and newest.text:
-        with st.expander("Guidelines", icon=":material/menu_book:"):
-            _draw_version(newest)
+        is_shown = st.toggle(
+            "Guidelines", value=is_open, key=f"{page}.guidelines", persist_state="session"
+        )
+        if is_shown:  # app.css gives it room beside the sources
+            with st.container(height=GUIDELINES_HEIGHT, key="label-guidelines"):
+                _draw_version(newest)
 
 
 def _draw_version(version: Guideline) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Literal
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from components.app import state
 from components.app.frame import draw_page_title, draw_shortcut_list
@@ -16,10 +17,10 @@ from components.measure.calibration import load_past_verdicts
 from components.review.answer_versions import draw_difference, draw_versions, list_versions
 from components.review.comments import draw_comments
 from components.review.correction import (
-    ITEM_OVER,
+    ANSWER_SAVED,
+    draw_alternatives,
     draw_answers,
-    draw_judgement,
-    draw_label_form,
+    draw_form,
     get_newest_entry,
     withdraw_answer,
 )
@@ -27,6 +28,7 @@ from components.review.correction_draft import (
     CorrectionTarget,
     draw_right_answer,
     format_correction_markdown,
+    get_marked,
     make_form_key,
     make_mark_id,
     make_suggestions,
@@ -48,7 +50,6 @@ from components.run.debate import draw_debate
 from components.run.evidence import draw_evidence
 from components.run.run_view import load_classifier_card, load_run
 from components.run.verdict import draw_verdict
-from components.widgets.annotation_editors import SpanEditorState
 from components.widgets.controls import draw_button, draw_link, show_problem, store_problem
 from components.widgets.html import draw_html, render_marked_text
 from components.widgets.wording import (
@@ -66,7 +67,7 @@ from core.review.adjudication import (
 )
 from core.review.people import can_see_answers
 from core.runtime.errors import ReviewError
-from core.schema.records import Case, Project, Run, Span, new_id
+from core.schema.records import Case, Project, Quote, Run, Span, new_id
 from core.schema.reviews import (
     Assignment,
     Correction,
@@ -101,7 +102,9 @@ REVIEW_KEYS: dict[str, str] = {
 }
 ADJUDICATION_KEYS: dict[str, str] = {
     "Alt+4 to Alt+9": "take the first to the sixth version",
-    "Alt+1, Alt+2, Alt+3": "say that it is supported, hallucinated, unclear",
+    "s, h, u": "supported, hallucinated, unclear; Alt+1, Alt+2, Alt+3 from within a field",
+    "n, arrows, 1 to 9": "the next number, other words; mark them (it is hallucinated then)",
+    "a, x": "accept or reject a mark on which not everybody agrees",
     "Ctrl+Enter": "save the right answer and go on to the next case",
     "Ctrl+Space": "leave this case, go on to the next",
     "Alt+Z": "back to the case that was settled last",
@@ -114,6 +117,7 @@ FLAG_FIELD = "review.{}.flag"  # by case
 MAX_REASON_CHARS = 300  # of why an item is flagged
 MAX_WAITING_CASES = 500  # waiting cases searched for the next one
 ADJUDICATION_PAGE = "pages/review/adjudicate.py"
+WAITING_VIEWS = ("people differ", "flagged")  # of Adjudicate's list
 
 
 def _list_history(store: Store, case_id: str, only: str = "") -> list[HistoryEntry]:
@@ -196,7 +200,8 @@ def _draw_saved() -> None:
         case = store.cases.get(last.get("case", ""))
     if case is None:
         return
-    did = f"Saved: {LABEL_WORDS[said.label].lower()}" if said else last["did"].capitalize()
+    did = f"saved: {LABEL_WORDS[said.label].lower()}" if said else last["did"]
+    did = escape_markdown(did[:1].upper() + did[1:])
     st.caption(f"{did}, “{escape_markdown(clip_text(case.response, 60))}”", width="content")
     draw_button("Undo", "review.undo", _undo, case.id, said, icon="undo", shortcut="Alt+Z")
 
@@ -219,7 +224,7 @@ def draw_item(case_id: str) -> None:
     """Draw the item, claiming it first if it is open; one that cannot be claimed is read-only."""
     if reopened := st.session_state.pop("review.back", ""):
         st.switch_page(LABEL_PAGE, query_params={"case": reopened})
-    is_over = st.session_state.pop(ITEM_OVER, False)
+    is_over = st.session_state.pop(ANSWER_SAVED, False)
     if is_over:
         open_next_item(st.session_state.get("review.wanted", NO_ITEM_FILTER))
     with state.open_store() as store:
@@ -263,10 +268,7 @@ def _draw_open(item: QueueItem, case: Case, project: Project, mine: Assignment |
     shown = replace(progress, turns=[], judgement=None, verdict=None) if is_blind else progress
     if case.question:
         st.caption(f"Question: {escape_markdown(case.question)}")
-    draw_guidelines(project.id)
-    words, sources = st.columns([11, 9])
-    with sources:
-        draw_source_pane(case, () if is_blind else list_verdict_quotes(progress))
+    words = _draw_sources(case, () if is_blind else list_verdict_quotes(progress), "review")
     target = CorrectionTarget(run, case, progress, is_blind, is_alone=True)
     with words:
         if mine is None:
@@ -295,6 +297,15 @@ def _draw_open(item: QueueItem, case: Case, project: Project, mine: Assignment |
         draw_debate(progress, f"review.{case.id}.debate")
 
 
+def _draw_sources(case: Case, quotes: Sequence[Quote], page: str) -> DeltaGenerator:
+    """Draw the guidelines and the sources on the right; return the place beside them."""
+    words, sources = st.columns([11, 9])
+    with sources:
+        draw_guidelines(case.project_id, page, is_open=page == "review")
+        draw_source_pane(case, quotes)
+    return words
+
+
 def _draw_protocol_labels(run: Run) -> None:
     """Draw the newest label by each protocol that checked the case."""
     with state.open_store() as store:
@@ -317,7 +328,7 @@ def _draw_answer(
     target = replace(
         target, after=_finish_item, suggestions=suggestions, categories=project.categories
     )
-    draw_label_form(target, own)
+    draw_form(target, own)
 
 
 def _draw_others(
@@ -360,7 +371,9 @@ def _claim_item(case_id: str) -> Assignment | None:
                 store.projects.require(project.id, person, "annotator", "review")
                 return store.queue.take(case_id, person, build_queue_rules(project), now)
     except ReviewError as error:
-        st.warning(escape_markdown(str(error)), icon=":material/group:")
+        with state.open_store() as store:
+            (case,) = store.cases.several([case_id])
+        draw_alternatives(case, str(error))
         return None
 
 
@@ -378,13 +391,19 @@ def _draw_ways_out(mine: Assignment) -> None:
 
 
 def _draw_reasoned_flag(case_id: str) -> None:
-    with st.popover("Flag with a reason", icon=":material/flag:"):
-        st.text_input(
-            "Why a lead should look at it",
-            key=FLAG_FIELD.format(case_id),
-            max_chars=MAX_REASON_CHARS,
+    key = FLAG_FIELD.format(case_id)
+    with (
+        st.popover("Flag with a reason", key=f"{key}.open", icon=":material/flag:"),
+        st.form(f"{key}.form", border=False),
+    ):
+        st.text_input("Why a lead should look at it", key=key, max_chars=MAX_REASON_CHARS)
+        st.form_submit_button(
+            "Flag it",
+            key="review.flagged.why",
+            icon=":material/flag:",
+            on_click=_pass_on,
+            args=(case_id, "flagged"),
         )
-        draw_button("Flag it", "review.flagged.why", _pass_on, case_id, "flagged", icon="flag")
 
 
 def _pass_on(case_id: str, became: Literal["skipped", "flagged"]) -> None:
@@ -396,37 +415,66 @@ def _pass_on(case_id: str, became: Literal["skipped", "flagged"]) -> None:
             store.projects.require(project.id, person, "annotator", "review")
             store.queue.end(case_id, person, became, now)
             store.queue_events.add(QueueEvent(case_id, person, now, became, reason))
-        st.session_state["review.last"] = {"case": case_id, "did": became}
-        st.session_state[ITEM_OVER] = True
+        did = f"{became} for a lead ({reason})" if reason else became
+        st.session_state["review.last"] = {"case": case_id, "did": did}
+        st.session_state[ANSWER_SAVED] = True
 
 
 def _finish_item(store: Store, correction: Correction) -> None:
-    """End the assignment in the transaction that saves the answer; the next item follows."""
+    """End the assignment in the transaction that saves the answer."""
     store.queue.end(correction.case_id, correction.author, "submitted", correction.at)
     st.session_state["review.last"] = {"case": correction.case_id, "correction": correction.id}
-    st.session_state[ITEM_OVER] = True
 
 
 def draw_adjudication(case_id: str) -> None:
     """Draw everything needed to adjudicate one case."""
-    if after := st.session_state.pop("settle.go", ""):
-        _open_next(after)
-    draw_link(ADJUDICATION_PAGE, "All cases to settle", "arrow_back")
-    _draw_last()
+    if st.session_state.pop(ANSWER_SAVED, False):
+        _open_next()
     with state.open_store() as store:
         project, item = state.get_project(store), store.queue.get(case_id)
-        case = store.cases.get(case_id)
-    if item is None or case is None or case.project_id != project.id:
+        case = store.cases.get(case_id) if item and item.project_id == project.id else None
+    with st.container(horizontal=True, vertical_alignment="center", key="label-head"):
+        draw_link(ADJUDICATION_PAGE, "All cases to settle", "arrow_back")
+        if item is not None and case is not None:
+            _draw_settled_count(project)
+            shortcut = "Ctrl+Space"
+            draw_button(
+                "Next case", "settle.next", _skip_case, case_id, icon="skip_next", shortcut=shortcut
+            )
+            if item.state != "open":
+                words = "Give it back to the queue"
+                draw_button(words, "settle.open", _open_again, case_id, icon="undo")
+            draw_shortcut_list(ADJUDICATION_KEYS, "settle.keys", case_id)
+        _draw_last()
+    if item is None or case is None:
         st.info("There is no case at this link in the queue of this project.")
         return
+    show_problem("settle.problem")
+    _draw_case(item, case, project)
+
+
+def _draw_settled_count(project: Project) -> None:
+    """Draw how many of the cases that the list's filters leave are settled."""
+    wanted: ItemFilter = st.session_state.get("settling.wanted", NO_ITEM_FILTER)
+    with state.open_store() as store:
+        settled, *waiting = (
+            store.queue.count(
+                project.id, *narrow_view(ADJUDICATION_VIEWS[name], wanted), time.time()
+            )
+            for name in ("settled", *WAITING_VIEWS)
+        )
+    st.caption(f"**{settled} of {settled + sum(waiting)}** settled", width="content")
+
+
+def _draw_case(item: QueueItem, case: Case, project: Project) -> None:
     loaded = load_run(item.run_id) if item.run_id else None
     progress = loaded[2] if loaded else RunState()
     with state.open_store() as store:
         versions = list_versions(store, case, progress)
-        answers = store.corrections.newest_of_case(case_id)
-        entries = _list_history(store, case_id)
-        flaggers = {e.person for e in store.queue.people_of(case_id) if e.state == "flagged"}
-        events = store.queue_events.of_case(case_id)
+        answers = store.corrections.newest_of_case(case.id)
+        entries = _list_history(store, case.id)
+        flaggers = {e.person for e in store.queue.people_of(case.id) if e.state == "flagged"}
+        events = store.queue_events.of_case(case.id)
     if case.question:
         st.caption(f"Question: {escape_markdown(case.question)}")
     target = _build_target(case, progress, versions, project)
@@ -437,19 +485,10 @@ def draw_adjudication(case_id: str) -> None:
         st.info(f"Flagged by **{escape_markdown(flag.person)}** on {format_time(flag.at)}{why}")
     draw_difference(answers)
     draw_versions(target, versions)
-    draw_shortcut_list(ADJUDICATION_KEYS, "settle.keys", case.id)
-    with st.container(horizontal=True):
-        draw_button(
-            "Next case", "settle.next", _skip_case, case_id, icon="skip_next", shortcut="Ctrl+Space"
-        )
-        if item.state != "open":
-            draw_button(
-                "Give it back to the queue", "settle.open", _open_again, case_id, icon="undo"
-            )
-    show_problem("settle.problem")
+    with _draw_sources(case, list_verdict_quotes(progress), "settle"):
+        draw_form(target)
     with st.expander("Evidence"):
-        draw_evidence(progress, f"settle.{case_id}.evidence")
-    draw_judgement(target)
+        draw_evidence(progress, f"settle.{case.id}.evidence")
     draw_comments(case, is_settling=True)
     _draw_history(entries)
 
@@ -477,7 +516,7 @@ def _build_target(
             took=adopted,
         )
         record_gold(store, gold, case)
-        st.session_state["settle.go"] = st.session_state["settle.last"] = case.id
+        st.session_state["settle.last"] = case.id
 
     return CorrectionTarget(
         None,
@@ -487,7 +526,7 @@ def _build_target(
         corrects=any(version.is_right for version in versions),
         record=record,
         categories=project.categories,
-        marked_by=(*whole.agreed, *whole.open),
+        version_spans=(*whole.agreed, *whole.open),
     )
 
 
@@ -495,19 +534,19 @@ def _open_form(target: CorrectionTarget, versions: Sequence[AnswerVersion]) -> N
     """Open the form with what people agree on, unless there is a draft."""
     key = make_form_key(target.id)
     restore_draft(target)
-    if f"{key}.marked" in st.session_state:
+    current = get_marked(key, target.suggested_spans)
+    if current.did or f"{key}.label" in st.session_state:
         return
     whole = merge_answers(versions)
     agreed = {make_mark_id(span) for span in whole.agreed}
     marks = tuple(
         replace(mark, status="marked") if mark.id in agreed else mark
-        for mark in make_suggestions(target.offered)
+        for mark in make_suggestions(target.suggested_spans)
     )
-    st.session_state[f"{key}.marked"] = SpanEditorState(marks=marks)
-    label = whole.label or find_majority_label(
+    st.session_state[f"{key}.marked"] = replace(current, marks=marks)
+    if label := whole.label or find_majority_label(
         v.label for v in versions if v.is_persons and v.label
-    )
-    if label and f"{key}.label" not in st.session_state:
+    ):
         st.session_state[f"{key}.label"] = label
         with state.open_store() as store:
             st.session_state[f"{key}.newest_seen"] = get_newest_entry(store, target)
@@ -521,7 +560,7 @@ def _open_again(case_id: str) -> None:
 
 def _skip_case(case_id: str) -> None:
     """Skip a case: it is not offered again in this browser session."""
-    st.session_state["settle.go"] = case_id
+    st.session_state[ANSWER_SAVED] = True
     st.session_state["settle.passed"] = [*st.session_state.get("settle.passed", []), case_id]
 
 
@@ -531,29 +570,27 @@ def _draw_last() -> None:
         last = store.cases.get(str(st.session_state.get("settle.last", "")))
     if last is None:
         return
-    left, right = st.columns([4, 1], vertical_alignment="center")
-    left.caption(f"Settled: “{escape_markdown(clip_text(last.response, 80))}”")
-    if right.button("Back to it", key="settle.back", icon=":material/undo:", shortcut="Alt+Z"):
+    st.caption(f"Settled: “{escape_markdown(clip_text(last.response, 60))}”", width="content")
+    if st.button("Back to it", key="settle.back", icon=":material/undo:", shortcut="Alt+Z"):
         st.session_state.pop("settle.last", None)
         st.switch_page(SETTLE_PAGE, query_params={"case": last.id})
 
 
-def _open_next(after: str) -> None:
+def _open_next() -> None:
     """Open the next case that the filters leave and that was not skipped, else the list."""
-    filtered: ItemFilter = st.session_state.get("settling.wanted", NO_ITEM_FILTER)
-    waiting: list[str] = []
+    wanted: ItemFilter = st.session_state.get("settling.wanted", NO_ITEM_FILTER)
+    skipped = set(st.session_state.get("settle.passed", []))
     with state.open_store() as store:
         project = state.get_project(store)
-        for name in ("people differ", "flagged"):
+        for name in WAITING_VIEWS:
             items, _ = store.queue.page(
                 project.id,
-                *narrow_view(ADJUDICATION_VIEWS[name], filtered),
+                *narrow_view(ADJUDICATION_VIEWS[name], wanted),
                 limit=MAX_WAITING_CASES,
                 offset=0,
                 now=time.time(),
             )
-            waiting += [item.case_id for item in items]
-    skipped = {after, *st.session_state.get("settle.passed", [])}
-    if remaining := [case_id for case_id in waiting if case_id not in skipped]:
-        st.switch_page(SETTLE_PAGE, query_params={"case": remaining[0]})
+            for item in items:
+                if item.case_id not in skipped:
+                    st.switch_page(SETTLE_PAGE, query_params={"case": item.case_id})
     st.switch_page(ADJUDICATION_PAGE)

@@ -536,7 +536,7 @@ def build_statement_correction(
         )
     wrong = [row for row in rows if labels.get(row.id) == "hallucinated"]
     right = [row for row in rows if labels.get(row.id) == "supported"]
-    offered = target.offered
+    offered = target.suggested_spans
     base = own or Correction(
         "", target.run.id if target.run else None, target.case.id, "", 0, label
     )
@@ -567,7 +567,7 @@ def build_statement_correction(
         spans=tuple(spans),
         rejected=tuple(rejected),
         reason=base.reason if is_own_reason else describe_corrected_statements(rows, labels),
-        machine_label=target.machine,
+        machine_label=target.machine_label,
         is_blind=False,
         is_unmarked=base.is_unmarked and label == "hallucinated" and not spans,
         accepted_all=bool(offered) and all(span in spans for span in offered),

@@ -29,6 +29,7 @@ MAX_CACHED_PICTURES = 8  # pictures, of some megabytes each
 MIN_BOX_SIDE = 0.004  # of a side; anything smaller is a click
 ROUNDING_TOLERANCE = 1e-9
 MAX_BOXES = 500
+EDIT_HANDLERS = "editors"  # by key of an editor on the page, what handles its newest edit
 CategoryWords = Mapping[str, str]
 EditorState = TypeVar("EditorState")
 MarkStatus = Literal["marked", "suggested", "rejected"]
@@ -116,9 +117,17 @@ def _mount(
 
     def handle_edit() -> None:
         value = st.session_state[key].get("edit")
-        if value is not None and not is_locked:
-            with store_problem(f"{key}.problem"):
-                on_edit(read(value, categories))
+        if value is None or is_locked or value == st.session_state.get(f"{key}.handled"):
+            return
+        st.session_state[f"{key}.handled"] = value
+        with store_problem(f"{key}.problem"):
+            on_edit(read(value, categories))
+
+    if key not in st.session_state:  # it was not on the page until now
+        st.session_state.pop(f"{key}.handled", None)
+    known: dict[str, Callable[[], None]] = st.session_state.get(EDIT_HANDLERS, {})
+    drawn = {name: handle for name, handle in known.items() if name in st.session_state}
+    st.session_state[EDIT_HANDLERS] = drawn | {key: handle_edit}
 
     choices = [{"id": name, "words": words} for name, words in categories.items()]
     get_component(name)(
@@ -128,6 +137,17 @@ def _mount(
         on_edit_change=handle_edit,
     )
     show_problem(f"{key}.problem")
+
+
+def take_unread_edits(prefix: str) -> None:
+    """Handle edits in editors whose keys begin so, before what a button does.
+
+    Where the browser sends both at once, Streamlit calls the button first.
+    """
+    handlers: dict[str, Callable[[], None]] = st.session_state.get(EDIT_HANDLERS, {})
+    for key, handle_edit in handlers.items():
+        if key.startswith(prefix) and st.session_state.get(key):
+            handle_edit()
 
 
 def draw_span_editor(

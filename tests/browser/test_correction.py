@@ -90,7 +90,9 @@ def test_what_is_typed_outlives_a_reload_until_it_is_saved(
     until_kept(page, server, "412 m")
     page.reload()
     verdict(page)
-    expect(page.get_by_text("You say: hallucinated")).to_be_visible()
+    expect(
+        page.get_by_test_id("stBaseButton-primary").filter(has_text="hallucinated")
+    ).to_be_visible()
     expect(page.get_by_label(REASON)).to_have_value("it is longer")
     expect(page.get_by_label(ANSWER)).to_have_value("412 m")
     expect(marks).to_contain_text("“1932”")

@@ -123,7 +123,7 @@ def test_two_people_work_under_their_identities_and_a_third_is_told_whom_to_ask(
     page.get_by_role("button", name="Agree: hallucinated").wait_for()
     settle(page)
     page.keyboard.press("Alt+2")
-    page.get_by_text("You say: hallucinated").wait_for()
+    page.get_by_test_id("stBaseButton-primary").filter(has_text="hallucinated").wait_for()
     settle(page)
     page.keyboard.press("Control+Enter")
     page.get_by_text("Saved.").wait_for()

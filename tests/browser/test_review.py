@@ -11,10 +11,12 @@ from playwright.sync_api import Page, expect
 from core.documents.library import store_file
 from core.pipeline.jobs import JobRunner
 from core.pipeline.single_check import CaseDraft, store_case
+from core.review.adjudication import record_correction
 from core.review.people import ensure_project
 from core.review.queue_ranking import fill_queue
 from core.runtime.config import Settings
-from core.schema.records import Plan
+from core.schema.records import Plan, Span
+from core.schema.reviews import Correction
 from core.store import Store, open_store
 from core.store.review_queue import NO_ITEM_FILTER
 from tests.browser.conftest import settle
@@ -199,6 +201,92 @@ def test_keys_of_a_quick_hand_wait_for_the_next_item(
         saved = sorted(store.corrections.newest_by_person(project.id), key=lambda one: one.at)
         assert sum(len(store.corrections.history(one.case_id)) for one in saved) == len(said)
     assert "".join(one.label[0] for one in saved) == said
+
+
+def test_a_disagreement_is_settled_by_two_keys_with_all_of_it_in_view(
+    make_server: MakeServer, open_page: OpenPage
+) -> None:
+    """What people said, the words, their source and Save; then the next case is there."""
+    server = make_server()
+    claims = [f"The bridge over the sound number {n} is 512 m long." for n in (1, 2)]
+    checked(server, claims, CATS)
+    first, second = (item_with(server, f"number {n}") for n in (1, 2))
+    for case_id in (first, second):
+        differ(server, case_id)
+    view = {"width": 1366, "height": 768}
+    page = open_page(server, f"/adjudicate_case?case={first}", viewport=view)
+    words = page.locator(".cp-se-text")
+    words.wait_for()
+    settle(page)
+    expect(words).to_be_focused()
+    expect(page.get_by_text("0 of 2 settled")).to_be_visible()
+    save = page.get_by_role("button", name=re.compile("^Save"))
+    versions = page.get_by_role("button", name=re.compile("^Use this")).all()
+    assert len(versions) == 3
+    for part in (words, page.locator(".cp-sr-source"), save, *versions):
+        box = part.bounding_box()
+        assert box is not None
+        assert box["y"] >= 0
+        assert box["y"] + box["height"] <= view["height"]
+    page.keyboard.press("?")
+    keys = page.locator(".cp-se-keys")
+    expect(keys).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(keys).to_be_hidden()
+    for key in ("s", "Control+Enter"):
+        page.keyboard.press(key)
+    page.get_by_text("1 of 2 settled").wait_for()
+    settle(page)
+    expect(page).to_have_url(re.compile(second))
+    expect(words).to_be_focused()
+    page.keyboard.press("Alt+5")  # Karl's
+    expect(page.locator(".cp-se-suggested")).to_have_count(0)
+    settle(page)
+    page.keyboard.press("Control+Enter")
+    page.get_by_text("settled (2)").wait_for()
+    with open_store(server.home) as store:
+        settled = [store.golds.that_counts(case_id) for case_id in (first, second)]
+    assert [(gold.label, [s.text for s in gold.spans]) for gold in settled if gold] == [
+        ("supported", []), ("hallucinated", ["512"]),
+    ]  # fmt: skip
+
+
+def differ(server: Server, case_id: str) -> None:
+    """Ida and Karl answer the case, each otherwise."""
+    with open_store(server.home) as store, store.writing():
+        (case,) = store.cases.several([case_id])
+        at = case.response.index("512")
+        span = Span(at, at + 3, "512", 1.0, "number_or_date", "Karl")
+        for person, label, spans in (("Ida", "supported", ()), ("Karl", "hallucinated", (span,))):
+            said = Correction(person + case_id, None, case_id, person, 5.0, label, spans)  # type: ignore[arg-type]
+            record_correction(store, said, case)
+            store.queue.end(case_id, person, "submitted", 6.0)
+
+
+def test_a_flag_with_a_reason_is_typed_sent_and_closed_from_the_keyboard(
+    make_server: MakeServer, open_page: OpenPage
+) -> None:
+    server = make_server()
+    checked(server, ["One cat is asleep.", "Two cats are awake."])
+    page = open_page(server, f"/label?case={item_with(server, 'One')}")
+    page.locator(".cp-se-text").wait_for()
+    settle(page)
+    opener = page.get_by_role("button", name="Flag with a reason")
+    field = page.get_by_label("Why a lead should look at it")
+    for number, (submit, reason) in enumerate((("Enter", "asleep?"), ("Control+Enter", "both"))):
+        opener.press("Enter")
+        expect(field).to_be_focused()
+        page.keyboard.type(reason)
+        page.keyboard.press(submit)
+        page.get_by_text(f"Flagged for a lead ({reason}), “").wait_for()
+        expect(field).to_have_count(0)
+        if not number:
+            page.get_by_text("Why this one").wait_for()
+            settle(page)
+    with open_store(server.home) as store:
+        project = ensure_project(store, "Mira", 1.0)
+        assert store.queue.counts_of(project.id, "Mira")["flagged"] == 2
+        assert not store.corrections.newest_by_person(project.id), "the flag saved no answer"
 
 
 def test_words_of_the_response_and_a_search_move_the_source(

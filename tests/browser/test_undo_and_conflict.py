@@ -106,7 +106,9 @@ def test_marks_come_back_with_an_answer_that_is_taken_back(
     page.get_by_text("said hallucinated").wait_for()
     settle(page)
     page.get_by_role("button", name="Undo").click()
-    expect(page.get_by_text("You say: hallucinated")).to_be_visible()
+    expect(
+        page.get_by_test_id("stBaseButton-primary").filter(has_text="hallucinated")
+    ).to_be_visible()
     expect(page.get_by_text("said hallucinated")).to_have_count(0)
     expect(page.locator(".cp-se-list")).to_contain_text("512 m")
     settle(page)

@@ -415,7 +415,8 @@ def test_words_label_and_save_are_one_message_of_the_browser(
         store.projects.save(replace(project, is_blind=True))
     form = label_page(site.open, case_id)
     assert "0 of 1" in told(form.at)
-    assert form.at.session_state[f"{form.key}.began"] > 0, "the clock runs from the first second"
+    drawn, _ = form.at.session_state["review.clock"]
+    assert drawn == form.key, "the clock runs from the first second"
     mark = {"id": "a", "start": 23, "end": 27, "category": "contradicted"}
     assert [label["id"] for label in browser[-1]["labels"]] == list(LABEL_WORDS)
     assert browser[-1]["likely"] is None, "each of its words is in the source"
@@ -427,6 +428,53 @@ def test_words_label_and_save_are_one_message_of_the_browser(
         (saved,) = store.corrections.of_case(case_id)
     assert (saved.label, [span.text for span in saved.spans]) == ("hallucinated", ["left"])
     assert "Nothing else is waiting for you" in told(form.at)
+
+
+def test_what_was_typed_last_is_saved_though_the_button_is_called_first(
+    site: Site, run_id: str, browser: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a key and a click come in one message, Streamlit calls the button, then the editor."""
+    form = run_page(site.open, run_id).do("choose.hallucinated")
+    mark = {"id": "a", "start": 23, "end": 27, "category": "contradicted", "instead": "right"}
+    edit = {"revision": 9, "marks": [mark], "none": False, "did": "instead", "label": ""}
+    form.at.session_state[f"{form.key}.editor"] = {"edit": edit}
+    form.do("save")
+    with open_store(site.home) as store:
+        (saved,) = store.corrections.of_run(run_id)
+        assert load_draft(store, "Mira", form.key) == "", "no ghost of the draft is left"
+    assert [(span.text, span.instead) for span in saved.spans] == [("left", "right")]
+
+
+def test_a_clock_runs_only_while_its_item_is_on_screen(
+    site: Site, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Undo brings the item before back, and its clock goes on where it was."""
+    now = time.time()
+    monkeypatch.setattr("components.review.correction_draft.time.time", lambda: now)
+    first = queued(site.home, run_id).case_id
+    with open_store(site.home) as store, store.writing():
+        project = ensure_project(store, "Mira", 1.0)
+        case = store_case(store, project, CaseDraft("Bees make honey."), "Mira", 1.0)
+        store.queue.add(build_imported_item(case, 1.0, None, None))
+    form = label_page(site.open, first)
+    now += 10
+    form.do("choose.hallucinated", "save")
+    now += 20
+    press(form.at, "review.undo")
+    now += 5
+    form.do("save")
+    now += 7
+    other = Form(form.at, case.id).do("choose.unclear")
+    other.at.switch_page("pages/check/history.py").run()
+    now += 1000
+    other.at.switch_page("pages/review/label.py")
+    other.at.query_params["case"] = case.id
+    other.at.run()
+    now += 2
+    other.do("save")
+    with open_store(site.home) as store:
+        seconds = [store.corrections.of_case(case_id)[-1].seconds for case_id in (first, case.id)]
+    assert seconds == [15.0, 29.0]
 
 
 def test_a_save_without_an_answer_says_so(site: Site, run_id: str) -> None:
@@ -556,7 +604,8 @@ def test_an_item_in_other_hands_is_shown_and_not_given(site: Site, run_id: str) 
     with open_store(site.home) as store, store.writing():
         store.queue.take(run.case_id, "Karl", QueueRules(seconds=9e9), 1.0)
     at = site.open("pages/review/label.py", case=run.case_id)
-    assert "Others are on this case already" in at.warning[0].value
+    assert "Others are on this case already" in told(at)
+    assert "Take another item from the queue" in told(at)
     assert not any(str(button.key).endswith("choose.supported") for button in at.button)
     nowhere = site.open("pages/review/label.py", case="0" * 32)
     assert "no item at this link" in nowhere.info[0].value
@@ -600,7 +649,7 @@ def test_a_lead_settles_what_people_differ_about(site: Site, run_id: str) -> Non
     assert all(f"**{who}**" in told(form.at) for who in ("Ida", "Karl", "the machine"))
     assert "**Differences:** label: 1 hallucinated, 1 supported" in told(form.at)
     press(form.at, "settle.take.1")
-    assert "The right answer is: **hallucinated**" in told(form.at)
+    assert form.at.button(key=f"{form.key}.choose.hallucinated").proto.type == "primary"
     form.do("save")
     with open_store(site.home) as store:
         (gold,) = store.golds.of_case(case_id)
@@ -775,11 +824,11 @@ def test_a_draft_yields_to_an_answer_saved_on_the_run_page_and_is_offered_back(
     label = label_page(site.open, case).do("choose.hallucinated").write("reason", "Begun here.")
     run_page(site.open, run_id).do("choose.unclear").write("reason", "Said there.").do("save")
     label = label_page(site.open, case)
-    assert "You saved “unclear”" in told(label.at)
-    assert f"{label.key}.reason" not in keys(label.at), "the old draft is not the form any more"
-    label.do("outdated.resume")
+    assert "You, in another window, said unclear" in told(label.at)
     assert label.holds("reason") == "Begun here."
     label.do("save")
+    assert "Nothing of yours was saved yet" in told(label.at), "the newer one is not overwritten"
+    label.do("conflict.save")
     with open_store(site.home) as store:
         newest = store.corrections.of_case(case)[-1]
     assert (newest.label, newest.reason) == ("hallucinated", "Begun here.")
@@ -789,7 +838,7 @@ def test_a_draft_older_than_an_answer_can_be_discarded(site: Site, run_id: str) 
     case = queued(site.home, run_id).case_id
     run = run_page(site.open, run_id).do("choose.unclear").write("reason", "Begun here.")
     label_page(site.open, case).do("choose.hallucinated").write("reason", "So.").do("save")
-    run = run_page(site.open, run_id).do("outdated.drop")
+    run = run_page(site.open, run_id).do("conflict.drop")
     assert "choose.unclear" in " ".join(keys(run.at))
     run.do("choose.unclear")
     assert run.holds("reason") == "So."  # answering again begins with the answer that stands
@@ -799,10 +848,9 @@ def test_a_draft_outlives_what_another_tab_saved_on_the_same_form(site: Site, ru
     one = run_page(site.open, run_id).do("choose.hallucinated").write("reason", "Typed here.")
     run_page(site.open, run_id).do("choose.unclear").write("reason", "Quick.").do("save")
     one.at.run()
-    assert "You saved “unclear”" in told(one.at)
-    one.do("outdated.resume")
+    assert "You, in another window, said unclear" in told(one.at)
     assert one.holds("reason") == "Typed here."
-    one.do("save")
+    one.do("conflict.save")
     with open_store(site.home) as store:
         assert store.corrections.of_run(run_id)[-1].reason == "Typed here."
 
@@ -949,8 +997,9 @@ def test_a_flag_tells_the_lead_why_and_comments_go_both_ways(site: Site, run_id:
     assert at.text_area(key=f"comment.{case_id}").value == "Which cats?", "a reload lost it"
     press(at, f"comment.{case_id}.add")
     assert "**Mira**: Which cats?" in told(at)
-    put(at, f"review.{case_id}.flag", "two readings")
+    at.text_input(key=f"review.{case_id}.flag").set_value("two readings")
     press(at, "review.flagged.why")
+    assert "Flagged for a lead (two readings), “" in told(at)
     table = site.open("pages/review/adjudicate.py").dataframe[0].value
     assert list(table["Flagged"]) == ["Mira: two readings"]
     at = settle_page(site.open, case_id).at
