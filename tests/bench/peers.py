@@ -32,7 +32,7 @@ from core.baseline.entailment import load_reader
 from core.documents.segmentation import split_sentences
 from core.evaluation.dataset_files import GoldRow
 from core.evaluation.datasets import get_task_rule
-from core.evaluation.engine_runs import build_engine, open_engine_runs
+from core.evaluation.engine_runs import build_engine
 from core.evaluation.evaluate import (
     EvaluationRequest,
     compute_figures,
@@ -47,9 +47,9 @@ from core.evaluation.outcomes import (
     UNREADABLE_CAUSE,
     Outcomes,
     Prediction,
-    compute_row_digest,
     predict_constant,
 )
+from core.evaluation.runner import DEFAULT_RUNNER, open_row_runner
 from core.llm.export import wheel_folder
 from core.llm.keys import Keys
 from core.llm.local_server import MODEL, SERVER, WINDOW
@@ -259,17 +259,15 @@ def _measure_engine(
 
 
 def _measure_way(way: EngineWay) -> Measured:
-    with open_engine_runs(build_engine(way.home, way.plan, Keys({})), way.set_name, _tell) as runs:
-        said = runs.predictions(way.rows, way.name)
-        calls = [
-            call for row in way.rows for call in runs.store.ledger.of_run(compute_row_digest(row))
-        ]
+    engine = build_engine(way.home, way.plan, Keys({}))
+    with open_row_runner(engine, way.set_name, _tell, DEFAULT_RUNNER) as runner:
+        said = runner.predictions(way.rows, way.name)
     return Measured(
         way.name,
         said,
         mean(one.seconds for one in said),
-        len(calls) / len(said),
-        sum(call.tokens_in + call.tokens_out for call in calls) / len(said),
+        mean(one.calls for one in said),
+        mean(one.tokens for one in said),
     )
 
 
