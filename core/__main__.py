@@ -99,11 +99,13 @@ def build_parser(about: str | None, arguments: Sequence[str]) -> OneLineParser:
         return parser
     from core.evaluation.command_line import add_commands as add_readers
     from core.evaluation.engine_runs import add_commands as add_evaluation
+    from core.evaluation.grid_commands import add_commands as add_grids
     from core.exchange.command_line import add_commands
     from core.learning.command_line import add_commands as add_learning
     from core.tools.registry import add_commands as add_tools
 
     add_evaluation(commands, _add_home, _add_who, _whole)
+    add_grids(commands, _add_home, _add_engine, _whole)
     add_tools(commands, _add_home)
     add_commands(commands, _add_home)
     add_learning(commands, _add_home, _whole)
@@ -162,6 +164,11 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_who(parser: argparse.ArgumentParser) -> None:
+    _add_engine(parser)
+    _add_protocol(parser)
+
+
+def _add_engine(parser: argparse.ArgumentParser) -> None:
     who = parser.add_mutually_exclusive_group()
     who.add_argument(
         "--roster", metavar="NAME_OR_FILE",
@@ -196,6 +203,9 @@ def _add_who(parser: argparse.ArgumentParser) -> None:
         help="what built-in agents read evidence with: “shipped”, one of `reader list`, or a model "
         "of the Hugging Face Hub or a folder, imported once (default: as Settings say)",
     )  # fmt: skip
+
+
+def _add_protocol(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--protocol", default="ceda",
         help="how they argue: " + ", ".join(PROTOCOL_NAMES) + "; or audit: statement by statement "
@@ -410,6 +420,12 @@ def _evaluate(given: argparse.Namespace, home: Path) -> int:
     return run_evaluate(given, home, _request(given), _keys, _complain, _print)
 
 
+def _grid(given: argparse.Namespace, home: Path) -> int:
+    from core.evaluation.grid_commands import run_grids
+
+    return run_grids(given, home, _request, _keys, _complain, _print)
+
+
 def _request(given: argparse.Namespace, **more: Any) -> CheckRequest:
     """What is asked for, with whoever is to check it. Raises InputError: two parts are left out."""
     from core.pipeline.single_check import CheckRequest
@@ -492,6 +508,7 @@ def _plainly(result: dict[str, Any]) -> str:
 COMMANDS = {
     "check": _check,
     "evaluate": _evaluate,
+    "grid": _grid,
     "tools": _tools,
     "import": _exchange,
     "export": _exchange,

@@ -183,13 +183,15 @@ def evaluate_engine(
     engine: Engine,
     tell: ProgressWriter,
     clock: Callable[[], float] = time.time,
+    keep: Callable[[Outcomes], None] = lambda outcomes: None,
 ) -> dict[str, Any]:
     """Return the object that `python -m core evaluate --json` prints.
 
-    `seconds` is the time that checking the rows took, now or in an earlier call; `failed` counts
-    failed rows, `trivial_failed` those without or with other evidence. Raises InputError if the set
-    is unknown, missing, invalid or without labels, and ModelError if a budget is spent or a service
-    fails; finished rows are kept.
+    `keep` is handed the outcomes, to be compared with those of others. `seconds` is the time that
+    checking the rows took, now or in an earlier call; `failed` counts failed rows, `trivial_failed`
+    those without or with other evidence. Raises InputError if the set is unknown, missing, invalid
+    or without labels, and ModelError if a budget is spent or a service fails; finished rows are
+    kept.
     """
     rule = get_task_rule(order.dataset, order.task)
     all_rows = load_labelled_rows(order)
@@ -199,6 +201,7 @@ def evaluate_engine(
         measured = Measurement(build_recorded_outcomes(rows), build_trivial_outcomes(rows))
     else:
         measured = _run_engine(rows, all_rows, order, engine, tell)
+    keep(measured.found)
     by: dict[str, Any] = {
         "roster": RECORDED_ROSTER,
         "protocol": None,

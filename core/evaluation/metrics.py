@@ -47,7 +47,6 @@ from core.evaluation.engine_runs import compute_agent_figures, count_first_answe
 from core.evaluation.outcomes import PRIOR_P, Outcomes, Prediction
 from core.learning.metrics import (
     BOOTSTRAP_RESAMPLES,
-    ECE_BINS,
     BoolArray,
     FloatArray,
     IndexArray,
@@ -55,6 +54,7 @@ from core.learning.metrics import (
     bootstrap_measures,
     estimate_chance_ece,
     make_auroc,
+    make_ece,
     make_mean,
 )
 
@@ -136,7 +136,7 @@ def build_measures(found: Outcomes) -> dict[str, Measure]:
     wrong, answered, p = found.wrong, found.answered, found.p
     by_name = _build_label_measures(found) | {
         "brier": make_mean((p - wrong) ** 2),
-        "ece": _measure_ece(p, wrong, answered),
+        "ece": make_ece(wrong, p, answered),
         "coverage": make_mean(answered),
         "selective_accuracy": make_mean(found.right, answered),
     }
@@ -190,7 +190,7 @@ def _build_forced_measures(outcomes: Outcomes) -> dict[str, Measure]:
     right = ((outcomes.p >= PRIOR_P) == wrong) & has_p
     by_name = {
         "forced_accuracy": make_mean(right, has_evidence),
-        "forced_ece": _measure_ece(outcomes.p, wrong, has_evidence & has_p),
+        "forced_ece": make_ece(wrong, outcomes.p, has_evidence & has_p),
         "aurc": _measure_aurc(outcomes.p, right, has_evidence),
     }
     if (wrong & has_evidence).any() and (~wrong & has_evidence).any():
@@ -239,15 +239,6 @@ def _compute_mcc(
     # If all answers are equal, rounding errors remain instead of zero.
     constant = np.isclose(variance_product, 0.0)
     return np.where(constant, 0.0, covariance / np.sqrt(np.where(constant, 1.0, variance_product)))
-
-
-def _measure_ece(p: FloatArray, wrong: BoolArray, answered: BoolArray) -> Measure:
-    bins = np.minimum((p * ECE_BINS).astype(np.int64), ECE_BINS - 1)
-    gaps = ((bins[:, None] == np.arange(ECE_BINS)) & answered[:, None]) * (p - wrong)[:, None]
-    answered_count = answered.astype(np.float64)
-    return lambda weights: _divide_safely(
-        np.abs(weights @ gaps).sum(axis=1), weights @ answered_count
-    )
 
 
 def _build_span_measures(outcomes: Outcomes) -> dict[str, Measure]:

@@ -178,10 +178,19 @@ def make_f_score(truth: BoolArray, said: BoolArray, beta: float = 1.0) -> Measur
     return measure
 
 
-def make_ece(truth: BoolArray | FloatArray, p: FloatArray) -> Measure:
-    """Return ECE: mean p against the share of positives in ten bins of equal width."""
-    gaps = _assign_bins(p) * (p - truth)[:, None]
-    return lambda weights: np.asarray(np.abs(weights @ gaps).sum(axis=1) / weights.sum(axis=1))
+def make_ece(
+    truth: BoolArray | FloatArray, p: FloatArray, inside: BoolArray | None = None
+) -> Measure:
+    """Return ECE over those `inside`: mean p against the share of positives, ten equal bins."""
+    is_counted = np.ones(len(p)) if inside is None else inside.astype(np.float64)
+    gaps = _assign_bins(p) * ((p - truth) * is_counted)[:, None]
+
+    def measure(weights: FloatArray) -> FloatArray:
+        total = weights @ is_counted
+        gap = np.abs(weights @ gaps).sum(axis=1)
+        return np.where(total > 0, gap / np.maximum(total, 1e-9), np.nan)
+
+    return measure
 
 
 def _assign_bins(p: FloatArray) -> FloatArray:

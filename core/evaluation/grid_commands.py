@@ -1,0 +1,129 @@
+"""The command `grid`: list the papers' tables, show one, run one on sets that lie in a folder."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from core.evaluation.command_line import KeyLoader, MessageWriter, OutputWriter
+from core.evaluation.engine_runs import build_engine
+from core.evaluation.evaluate import EvaluationRequest, evaluate_engine
+from core.evaluation.grids import (
+    DEFAULT_ROSTER,
+    Grid,
+    GridCell,
+    GridRun,
+    OutcomesKeeper,
+    format_grid,
+    get_grid,
+    load_grids,
+    run_grid,
+)
+from core.evaluation.outcomes import EVALUATIONS_FOLDER
+from core.pipeline.single_check import CheckRequest, plan_check
+from core.runtime.errors import InputError
+from core.schema.rosters import BUILT_IN_ROSTER
+
+DESCRIPTION = """\
+The papers' tables, measured with your models. `run` measures what its rows declare, prints the
+paper's figures beside ours and keeps ours in the home; `show` prints them again. A run that was
+stopped goes on where it was. Rows that differ in the paper's models alone share a figure unless
+--row gives one a roster; --roster paper takes the shipped rosters that hold the paper's models."""
+
+
+def add_commands(
+    commands: Any, add_home: Any, add_engine: Any, whole: Callable[[str, int, int], int]
+) -> None:
+    """Add the command `grid` with its actions."""
+    parser = commands.add_parser("grid", help="the papers' tables", description=DESCRIPTION)
+    actions = parser.add_subparsers(dest="action", required=True, parser_class=type(parser))
+    listed = actions.add_parser("list", help="all tables")
+    show = actions.add_parser("show", help="a table, with what was measured here")
+    run = actions.add_parser("run", help="measure a table")
+    for action in (show, run):
+        action.add_argument("name", metavar="NAME")
+    run.add_argument("--path", required=True, metavar="DIR", help="holds the sets' folders")
+    count, seed = (lambda text, least=least: whole(text, least, 10**9) for least in (1, 0))
+    run.add_argument("--limit", metavar="N", type=count, help="a sample of each set")
+    run.add_argument("--seed", metavar="S", type=seed, default=0, help="of the samples")
+    run.add_argument(
+        "--row", action="append", default=[], metavar="SYSTEM=ROSTER", help="who plays a row"
+    )
+    add_engine(run)
+    run.set_defaults(
+        protocol="ceda", rounds=0, samples=0, style="", swap=False, then="", without=[]
+    )
+    for action in (listed, show, run):
+        add_home(action)
+
+
+def run_grids(
+    given: argparse.Namespace,
+    home: Path,
+    request_of: Callable[[argparse.Namespace], CheckRequest],
+    keys_of: KeyLoader,
+    say: MessageWriter,
+    out: OutputWriter,
+) -> int:
+    """Run the chosen action; return 1 if nothing could be measured or it was stopped."""
+    if given.action == "list":
+        out("".join(f"{name:20} {grid.title}\n" for name, grid in load_grids().items()))
+        return 0
+    grid, kept = get_grid(given.name), home / EVALUATIONS_FOLDER / f"grid-{given.name}.json"
+    run = GridRun(given.name, {DEFAULT_ROSTER: BUILT_IN_ROSTER})
+    if given.action == "run":
+        request = request_of(given)
+        rosters = _parse_rosters(grid, given.row, request)
+        order = EvaluationRequest("", Path(given.path), limit=given.limit, seed=given.seed)
+        order = replace(order, trivial_limit=0)  # evidence is neither removed nor exchanged
+        runner = GridCellRunner(home, request, order, keys_of, say)
+        try:
+            run = run_grid(given.name, rosters, runner.measure, say, given.seed)
+        except KeyboardInterrupt:
+            say("Stopped. What is done is kept; the same command goes on from there.")
+            return 1
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_bytes(msgspec.json.encode(run))
+    elif kept.exists():
+        run = msgspec.json.decode(kept.read_bytes(), type=GridRun)
+    out(format_grid(grid, run))
+    return int(given.action == "run" and not any(one.result for one in run.cells))
+
+
+def _parse_rosters(grid: Grid, texts: Sequence[str], request: CheckRequest) -> dict[str, str]:
+    """Return who plays each system. Raises InputError if a text is no SYSTEM=ROSTER."""
+    pairs = [text.rpartition("=")[::2] for text in texts]
+    for system, roster in pairs:
+        if system not in {row.system for row in grid.rows} or not roster:
+            raise InputError(f"Expected a row of the grid in --row, found “{system}={roster}”.")
+    return {DEFAULT_ROSTER: request.model or request.roster, **dict(pairs)}
+
+
+@dataclass(frozen=True)
+class GridCellRunner:
+    """Measures cells as `evaluate` does; `request` says who checks and `order` on which rows."""
+
+    home: Path
+    request: CheckRequest
+    order: EvaluationRequest
+    keys_of: KeyLoader
+    say: MessageWriter
+
+    def measure(self, cell: GridCell, keep: OutcomesKeeper) -> dict[str, Any]:
+        """Return the result of `evaluate`. Raises ReviewError if the cell cannot be measured."""
+        way = cell.measured_way
+        request = replace(self.request, protocol=way.protocol, options=way.options)
+        if cell.roster != request.model:
+            request = replace(request, roster=cell.roster, model="", api_base="")
+        keys = self.keys_of(request)
+        engine = build_engine(self.home, plan_check(self.home, request, keys)[0], keys)
+        if cell.turns:
+            engine = replace(engine, plan=replace(engine.plan, max_turns=cell.turns))
+        task, split = cell.task or None, cell.part or None
+        order = replace(self.order, dataset=cell.dataset, task=task, split=split)
+        return evaluate_engine(order, engine, self.say, keep=keep)

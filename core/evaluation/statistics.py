@@ -1,0 +1,210 @@
+"""Compare systems on the same rows: folds, significance tests, effect sizes (SC-MAKS 4.7 to 4.9).
+
+Rows are dealt to five folds under each of three seeds; a group stays in one fold, and labels are
+shared out evenly. Over the folds go the paired t-test and Wilcoxon's signed-rank test, as in the
+paper, and the t-test with the variance of Nadeau and Bengio (2003): folds of several seeds share
+rows, so the plain test calls too much significant. McNemar's test compares right and wrong row by
+row, exactly below 25 rows on which the two differ. Effect sizes: Cohen's d_z and the matched-pairs
+rank-biserial correlation over folds, Cohen's h of the shares of right rows, and Cohen's g of
+McNemar's table. The difference has a bootstrap interval over groups. Holm's method adjusts each
+test over the comparisons of one call. What is not defined has a reason in place of a figure.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from core.evaluation.metrics import build_measures
+from core.evaluation.outcomes import Outcomes
+from core.learning.metrics import (
+    FOLD_COUNT,
+    BoolArray,
+    FloatArray,
+    Measure,
+    MetricEstimate,
+    bootstrap_measures,
+    iter_grouped_folds,
+    number_names,
+)
+
+FOLD_SEEDS = (0, 1, 2)
+TEST_TO_TRAIN = 1 / (FOLD_COUNT - 1)  # rows of a fold to the other rows (Nadeau and Bengio)
+EXACT_BELOW = 25  # rows that differ
+ROUNDING_DIGITS = 12  # to which folds are told apart
+SAME_EVERYWHERE = "no fold differs"
+CONSTANT = "the same difference in every fold"
+SAME_ROWS_RIGHT = "both are right on the same rows"
+TOO_FEW_FOLDS = f"too few folds: takes {FOLD_COUNT} groups and rows of each label"
+
+
+@dataclass(frozen=True)
+class PairedStatistic:
+    """A test's statistic with its two-sided p, or an effect size, which has no p.
+
+    Where it is not defined `value` is None and `why` says why.
+    """
+
+    value: float | None
+    p: float | None = None
+    p_holm: float | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class SystemComparison:
+    """One system against another on the same rows, by one figure.
+
+    `scores` are both systems' means and standard deviations (n - 1) over `folds`, the folds in
+    which both have the figure; `difference` is None if the rows do not give it.
+    """
+
+    system: str
+    other: str
+    figure: str
+    rows: int
+    groups: int
+    folds: int
+    scores: tuple[tuple[float, float], ...]
+    difference: MetricEstimate | None
+    statistics: dict[str, PairedStatistic]
+
+
+def deal_repeated_folds(
+    wrong: BoolArray, groups: Sequence[str], seeds: Sequence[int] = FOLD_SEEDS
+) -> FloatArray:
+    """Return (folds, n) weights, 1 for a fold's rows; no fold if groups or rows are too few."""
+    rarest = min(Counter(wrong.tolist()).values(), default=0)
+    if min(len(set(groups)), rarest) < FOLD_COUNT:
+        return np.zeros((0, len(wrong)))
+    tested = [rows for seed in seeds for _, rows in iter_grouped_folds(wrong, groups, seed)]
+    return np.array([np.isin(np.arange(len(wrong)), rows) for rows in tested], np.float64)
+
+
+def compare_fold_scores(one: FloatArray, other: FloatArray) -> dict[str, PairedStatistic]:
+    """Return the tests and effect sizes of two systems' scores in the same folds."""
+    from scipy.stats import rankdata, t, ttest_rel, wilcoxon
+
+    change = np.round(one - other, ROUNDING_DIGITS)
+    moved, n = change[change != 0], len(change)
+    unranked = PairedStatistic(None, why=SAME_EVERYWHERE if n else TOO_FEW_FOLDS)
+    found = dict.fromkeys(("t", "corrected t", "Wilcoxon", "d_z", "rank-biserial"), unranked)
+    if len(moved):
+        test, ranks = wilcoxon(moved), rankdata(np.abs(moved))
+        found["Wilcoxon"] = PairedStatistic(float(test.statistic), float(test.pvalue))
+        balance = float((ranks * np.sign(moved)).sum() / ranks.sum())
+        found["rank-biserial"] = PairedStatistic(balance)
+        constant = PairedStatistic(None, why=CONSTANT if n > 1 else TOO_FEW_FOLDS)
+        found |= dict.fromkeys(("t", "corrected t", "d_z"), constant)
+    if n > 1 and np.ptp(change) > 2 * 10.0**-ROUNDING_DIGITS:
+        plain = float(ttest_rel(one, other).statistic)
+        for name, ratio in (("t", 0.0), ("corrected t", TEST_TO_TRAIN)):
+            value = plain / float(np.sqrt(1 + n * ratio))
+            found[name] = PairedStatistic(value, float(2 * t.sf(abs(value), n - 1)))
+        found["d_z"] = PairedStatistic(float(change.mean() / change.std(ddof=1)))
+    return found
+
+
+def compare_right_rows(one: BoolArray, other: BoolArray) -> dict[str, PairedStatistic]:
+    """Return McNemar's test and Cohen's g and h of which rows two systems have right."""
+    from statsmodels.stats.contingency_tables import mcnemar  # type: ignore[import-untyped]
+    from statsmodels.stats.proportion import proportion_effectsize  # type: ignore[import-untyped]
+
+    gained, lost = int((one & ~other).sum()), int((~one & other).sum())
+    h = PairedStatistic(float(proportion_effectsize(one.mean(), other.mean())))
+    if not gained + lost:
+        same = PairedStatistic(None, why=SAME_ROWS_RIGHT)
+        return {"McNemar": same, "h": h, "g": same}
+    test = mcnemar([[0, gained], [lost, 0]], exact=gained + lost < EXACT_BELOW)
+    return {
+        "McNemar": PairedStatistic(float(test.statistic), float(test.pvalue)),
+        "h": h,
+        "g": PairedStatistic(gained / (gained + lost) - 0.5),
+    }
+
+
+def adjust_by_holm(family: Sequence[PairedStatistic]) -> list[PairedStatistic]:
+    """Return the tests with `p_holm`; those that are not defined stay outside the family."""
+    from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]
+
+    known = [test.p for test in family if test.p is not None]
+    adjusted = iter(multipletests(known, method="holm")[1].tolist() if known else ())
+    return [test if test.p is None else replace(test, p_holm=next(adjusted)) for test in family]
+
+
+def compare_systems(
+    systems: Mapping[str, Outcomes], figure: str, *, baseline: str | None = None, seed: int = 0
+) -> list[SystemComparison]:
+    """Return the comparison of each system with the baseline, or of all pairs without one.
+
+    The same rows in another order give the same comparisons. Raises ValueError if the systems do
+    not hold the same rows in the same order.
+    """
+    rows = next(iter(systems.values())).rows
+    ids, groups = [row.id for row in rows], [row.group for row in rows]
+    if any([row.id for row in one.rows] != ids for one in systems.values()):
+        raise ValueError("paired comparisons need the same rows")
+    folds = deal_repeated_folds(next(iter(systems.values())).wrong, groups)
+    pairs = list(itertools.combinations(systems, 2))
+    if baseline is not None:
+        pairs = [(name, baseline) for name in systems if name != baseline]
+    measures = {name: build_measures(outcomes).get(figure) for name, outcomes in systems.items()}
+    compared = []
+    for pair in pairs:
+        one, other = (measures[name] for name in pair)
+        scores, difference = np.zeros((2, 0)), None
+        if one is not None and other is not None:
+            difference = bootstrap_difference(one, other, groups, seed)
+            if len(folds):
+                scores = np.stack([one(folds), other(folds)])
+                scores = scores[:, ~np.isnan(scores).any(axis=0)]
+        spread = tuple((float(s.mean()), float(s.std(ddof=1))) for s in scores if len(s) > 1)
+        found = compare_fold_scores(*scores)
+        found |= compare_right_rows(*(systems[name].right for name in pair))
+        sizes = len(ids), len(set(groups)), scores.shape[1]
+        compared.append(SystemComparison(*pair, figure, *sizes, spread, difference, found))
+    return _adjust_families(compared)
+
+
+def bootstrap_difference(
+    one: Measure, other: Measure, groups: Sequence[str], seed: int
+) -> MetricEstimate | None:
+    """Return the difference of a figure with its paired interval; None if it is not defined."""
+    measures: dict[str, Measure] = {"": lambda weights: one(weights) - other(weights)}
+    difference = bootstrap_measures(measures, number_names(groups), seed)[""]
+    return None if np.isnan(difference.value) else difference
+
+
+def _adjust_families(compared: Sequence[SystemComparison]) -> list[SystemComparison]:
+    names = compared[0].statistics if compared else ()
+    families = {name: adjust_by_holm([one.statistics[name] for one in compared]) for name in names}
+    return [
+        replace(one, statistics={name: family[place] for name, family in families.items()})
+        for place, one in enumerate(compared)
+    ]
+
+
+def list_comparison_cells(compared: SystemComparison) -> dict[str, str]:
+    """Return the comparison as the cells of a table by title; p stands as “p (p by Holm)”."""
+    spread = [f"{mean:.3f} ± {deviation:.3f}" for mean, deviation in compared.scores]
+    shown = "none"
+    if compared.difference is not None:
+        shown = "{:+.3f} ({:+.3f} to {:+.3f})".format(*compared.difference)
+    return {
+        "way": compared.system,
+        "against": compared.other,
+        "figure": compared.figure,
+        "difference (95 %)": shown,
+        "both over folds (mean ± sd)": f"{compared.folds}: {', '.join(spread)}",
+        **{name: _format_statistic(one) for name, one in compared.statistics.items()},
+    }
+
+
+def _format_statistic(one: PairedStatistic) -> str:
+    if one.value is None:
+        return f"none: {one.why}"
+    return f"{one.value:+.2f}" if one.p is None else f"p {one.p:.2g} ({one.p_holm:.2g})"
