@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import shutil
 import sys
 import tempfile
@@ -37,7 +36,7 @@ from core.baseline.tokenizer import (
     open_packed_model,
 )
 from core.llm.export import packages, sha256_of
-from core.runtime.concurrency import StopSignal, cache_load
+from core.runtime.concurrency import StopSignal, cache_load, count_threads
 from core.runtime.config import E5_DIR
 from core.runtime.errors import ConfigError, ReviewError
 
@@ -230,7 +229,7 @@ class MultilingualEncoder:
         self.width: int = card["width"]
         self._vocabulary = load_vocabulary(folder)
         self._session = open_session(folder / ENCODER_FILE)
-        self._workers = min(MAX_ENCODER_THREADS, os.cpu_count() or 1)
+        self._workers = count_threads(MAX_ENCODER_THREADS)
 
     def encode(self, texts: Sequence[str], stop: StopSignal | None = None) -> FloatMatrix:
         """Return one row a text, (n, width) float32 of unit length."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import os
 import re
 import shutil
 import tempfile
@@ -28,7 +27,7 @@ import numpy.typing as npt
 from core.baseline.encoder import open_session, read_card, write_card
 from core.baseline.tokenizer import encode_pair, load_vocabulary
 from core.documents.segmentation import KNOWN_LANGUAGES, UNKNOWN_LANGUAGE, detect_language
-from core.runtime.concurrency import StopSignal, cache_load
+from core.runtime.concurrency import StopSignal, cache_load, count_threads
 from core.runtime.config import E5_DIR
 from core.runtime.errors import ConfigError, InputError
 
@@ -278,7 +277,7 @@ class BaseReader:
     marks_words = False
 
     def __init__(self) -> None:
-        self._workers = min(MAX_READER_THREADS, os.cpu_count() or 1)
+        self._workers = count_threads(MAX_READER_THREADS)
         self._cached_read = lru_cache(READING_CACHE_SIZE)(
             self.read_one
         )  # all agents read the same pairs

@@ -23,7 +23,7 @@ from core.schema.rosters import AgentConfig
 
 RateUnit = Literal["requests", "tokens"]
 RATE_FORM = re.compile(r"(\S+)=(\d{1,12})\s*(tokens?)?/(s|min)")
-MARGIN = 1.02  # of a window's length, as requests that leave evenly may arrive unevenly
+MARGIN = 1.04  # of a window's length, as requests that leave evenly may arrive unevenly
 SPREAD = 0.9  # of the even gap between two requests; what is lost by waking late is caught up
 
 
@@ -58,7 +58,7 @@ def parse_rates(texts: Iterable[str]) -> RateLimits:
     return limits
 
 
-class _Window:
+class RateWindow:
     """What was sent in the last seconds of one limit."""
 
     def __init__(self, limit: RateLimit) -> None:
@@ -100,7 +100,7 @@ class RateLimiter:
     def __init__(
         self, limits: Iterable[RateLimit], clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._windows = [_Window(limit) for limit in limits]
+        self._windows = [RateWindow(limit) for limit in limits]
         self._clock = clock
         self._lock = threading.Lock()
 

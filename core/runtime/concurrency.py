@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import queue
 import sys
 import threading
@@ -50,6 +51,15 @@ def cache_load(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
             return cached(*args)
 
     return locked
+
+
+def count_threads(most: int) -> int:
+    """Return how many threads one reader or encoder uses: at most one for each processor.
+
+    OMP_NUM_THREADS sets fewer, as for other libraries; Ray sets it to what a worker was lent.
+    """
+    stated = os.environ.get("OMP_NUM_THREADS", "")
+    return max(1, min(most, int(stated) if stated.isdecimal() else os.cpu_count() or 1))
 
 
 class StopSignal:

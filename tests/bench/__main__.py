@@ -27,6 +27,7 @@ from tests.bench.protocols import all_protocols
 from tests.bench.reader_speed import pairs_a_second
 from tests.bench.rerun import Session
 from tests.bench.retraining import report as retraining
+from tests.bench.rows import rows_a_second
 from tests.bench.side_by_side import of_a_panel, of_an_audit
 from tests.bench.thick_pdf import CLAIM, make_thick_pdf
 from tests.bench.with_models import stop_to_closed, wall_over_critical_path
@@ -51,9 +52,10 @@ def main() -> int:
     parser.add_argument("--path", type=Path, help="the folder with ReaLMistake's")
     parser.add_argument(
         "--only",
-        choices=("retraining", "queue", "calls", "panel", "protocols", "local-model"),
+        choices=("retraining", "queue", "calls", "panel", "protocols", "local-model", "rows"),
         help="nothing but this",
     )
+    parser.add_argument("--rows", type=int, default=200, help="of the sets, with --only rows")
     parser.add_argument(
         "--whole", action="store_true", help="let SetFit's usual recipe run to its end (an hour)"
     )
@@ -61,6 +63,9 @@ def main() -> int:
     if given.only:
         if given.only == "retraining":
             retraining(given.path, is_whole=given.whole)
+            return 0
+        if given.only == "rows":
+            _row_figures(given.path, given.rows)
             return 0
         with tempfile.TemporaryDirectory() as folder:
             if given.only == "queue":
@@ -88,6 +93,7 @@ def main() -> int:
         _protocol_figures(Path(folder))
         _reader_figures()
         _queue_figures(Path(folder) / "queue")
+    _row_figures(given.path, given.rows)
     retraining(given.path, is_whole=given.whole)
     _say_yardstick()
     return 0
@@ -275,6 +281,20 @@ def _protocol_figures(folder: Path) -> None:
 def _reader_figures() -> None:
     for name, rates in pairs_a_second(REPEATS).items():
         _say(f"pairs of 128 tokens that the reader reads, {name}", rates, "-", unit="/s")
+
+
+def _row_figures(path: Path | None, rows: int) -> None:
+    """Rows of public sets through the built-in engine, one thread a worker."""
+    if path is None:
+        sys.stdout.write("No --path to the public sets: rows a second are left out.\n")
+        return
+    rates = rows_a_second(path, rows)
+    for name, rate in rates.items():
+        executor = name.split(",")[0]
+        _say(f"rows a second, {name}", [rate], "-", unit="/s")
+        if not name.endswith(" 1 workers"):
+            ratio = rate / rates[f"{executor}, 1 workers"]
+            _say(f"(the same by one worker's, {executor})", [ratio], "1.8", unit="x")
 
 
 def _queue_figures(folder: Path) -> None:

@@ -120,25 +120,15 @@ def test_side_by_side_only_what_weighs_answers_goes_by_them(
     """And an ablation of the weights stands beside it, all alike (SC-MAKS 4.10)."""
     *known, last = SEATS
     number = teach(home, {SEATS[name]: 0.5 for name in known})
-    given = [
-        "evaluate",
-        "--dataset",
-        "fever_symmetric",
-        "--path",
-        str(data),
-        "--home",
-        str(home),
-        *model,
-    ]
+    given = ["evaluate", "--dataset", "fever_symmetric", "--path", str(data)]
+    given += ["--home", str(home), *model]
     ways = "sc_maks:rounds=1,sc_maks:rounds=1:without=weights"
-    assert (
-        main(["evaluate", *given, "--limit", "2", "--protocols", ways, "--weights", "learned"]) == 0
-    )
+    assert main([*given, "--limit", "2", "--protocols", ways, "--weights", "learned"]) == 0
     lines = capsys.readouterr().out.splitlines()
     one, other = ways.split(",")
     words = f"record, weights {number}; no record of {last}"
     assert f"{one}: weights of answers: {words}" in lines
     assert f"{other}: weights of answers: uniform" in lines
     assert not any(line.startswith("single: weights") for line in lines)
-    assert main(["evaluate", *given, "--protocols", "society", "--weights", "learned"]) == 2
+    assert main([*given, "--protocols", "society", "--weights", "learned"]) == 2
     assert "sc_maks" in capsys.readouterr().err

@@ -1,0 +1,98 @@
+"""A grid over a server that allows so many requests a second, and fails at every fifth."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from core.evaluation.benchmarks import (
+    BenchmarkCell,
+    BenchmarkSpec,
+    RowSource,
+    create_benchmark,
+    load_outcomes,
+    load_progress,
+    run_benchmark,
+)
+from core.evaluation.engine_runs import build_engine
+from core.evaluation.runner import RunnerOptions
+from core.llm import rate_limit
+from core.llm.keys import Keys
+from core.llm.rate_limit import parse_rates, set_rates
+from core.pipeline.single_check import CheckRequest, plan_check
+from core.review.people import ensure_project
+from core.store import open_store
+from tests.evaluation.test_benchmarks import facts
+from tests.llm.cast import Cast, judged
+from tests.llm.loopback import Asked, Fault, Reply, loopback
+
+KEYS = Keys({"COUNTERPOINT_API_KEY": "test-key-0123456789"})
+RATE = 50
+FAULTS: tuple[Fault, ...] = ("hang_up", "cut_off", "malformed", "no_finish", "empty_body")
+
+
+class FaultyCast:
+    """A cast that breaks off, or is overloaded, in a fifth of all calls."""
+
+    def __init__(self) -> None:
+        self._cast = Cast({"judge": judged(1)})
+        self._chance = random.Random(7)
+        self.faults = 0
+
+    def __call__(self, asked: Asked) -> Reply:
+        reply = self._cast(asked)
+        if self._chance.random() >= 0.2:
+            return reply
+        self.faults += 1
+        if self._chance.random() < 0.5:
+            return Reply(status=503, headers={"Retry-After": "0"})
+        return Reply(reply.text, fault=self._chance.choice(FAULTS))
+
+
+@pytest.fixture(autouse=True)
+def _rates() -> Iterator[None]:
+    yield
+    set_rates({})
+
+
+def test_every_row_ends_and_the_rate_is_kept(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[float] = []
+    add = rate_limit.RateWindow.add
+
+    def noted(self: rate_limit.RateWindow, now: float, tokens: int) -> None:
+        sent.append(now)
+        add(self, now, tokens)
+
+    monkeypatch.setattr(rate_limit.RateWindow, "add", noted)
+    cast = FaultyCast()
+    with loopback(cast) as server, open_store(home) as store:
+        set_rates(parse_rates([f"127.0.0.1={RATE}/s"]))
+        cells = []
+        for protocol in ("single", "ceda"):
+            request = CheckRequest(
+                "", protocol=protocol, model="openai/loopback", api_base=server.base,
+                token_cap=900_000, concurrency=16,
+            )  # fmt: skip
+            plan = build_engine(home, plan_check(home, request, KEYS)[0], KEYS).plan
+            cells.append(BenchmarkCell("loopback", protocol, plan))
+        project = ensure_project(store, "Ida", 0.0)
+        spec = BenchmarkSpec(RowSource("file", "facts"), tuple(cells))
+        benchmark_id = create_benchmark(
+            store, project.id, spec, facts(15), name="Grid", author="Ida"
+        )
+        ended = run_benchmark(home, benchmark_id, KEYS, RunnerOptions(workers=16))
+        progress = load_progress(store, ended, time.time())
+        said = [s for cell in (0, 1) for s in load_outcomes(store, benchmark_id, cell).said]
+    assert (ended.status, progress.done) == ("finished", 60), ended.message
+    assert cast.faults > 10
+    for one in said:
+        assert one.label != "unclear" or one.cause
+        assert not one.is_failure or one.cause.startswith("failed: ")
+    assert any(one.label != "unclear" for one in said), {one.cause for one in said}
+    assert len(server.asked) == len(sent), "retries count too"
+    assert progress.calls >= 60
+    assert max(sum(start <= at < start + 1 for at in sent) for start in sent) <= RATE
