@@ -152,9 +152,11 @@ def plan_cells(
 
 
 def map_labelled_rows(
-    table: FileTable, mapping: ColumnMapping, name: str
+    table: FileTable, mapping: ColumnMapping, name: str, category: str = ""
 ) -> tuple[list[GoldRow], list[RowProblem]]:
     """Return the labelled rows of a file by a mapping of its columns, and those without a use.
+
+    `category` is the column that holds each row's category, if there is one.
 
     Rows with the same question are related; without a question, those over the same sources are.
     """
@@ -164,11 +166,11 @@ def map_labelled_rows(
         if row.answer is None:
             problems.append(RowProblem(row.place, "it has no label, or people differ about it."))
         else:
-            rows.append(_make_file_row(row, name))
+            rows.append(_make_file_row(row, name, dict(row.others).get(category, "")))
     return rows, problems
 
 
-def _make_file_row(row: ExchangeRow, name: str) -> GoldRow:
+def _make_file_row(row: ExchangeRow, name: str, category: str) -> GoldRow:
     truth = row.truth
     documents = tuple(document.text for document in row.documents if document.text)
     return GoldRow(
@@ -181,6 +183,7 @@ def _make_file_row(row: ExchangeRow, name: str) -> GoldRow:
         question=row.question,
         documents=documents,
         spans=_convert_spans(truth.spans) if truth.is_marked else None,
+        category=category.strip(),
     )
 
 
@@ -204,6 +207,7 @@ def load_decided_cases(store: Store, project_id: str) -> list[GoldRow]:
                 question=case.question,
                 documents=documents,
                 spans=_convert_spans(truth.spans) if truth.is_marked else None,
+                category=truth.spans[0].category if truth.spans else "",
             )
         )
     return rows
