@@ -37,6 +37,7 @@ from components.widgets.controls import (
     show_problems,
     store_problem,
 )
+from components.widgets.html import strip_verdict_line
 from components.widgets.wording import (
     CAUSE_WORDS,
     LABEL_WORDS,
@@ -72,11 +73,11 @@ from core.store.benchmarks import Benchmark, CellTotals
 FIGURE_WORDS = {
     "balanced_accuracy": "Balanced accuracy",
     "accuracy": "Right",
+    "coverage": "Answered",
+    "selective_accuracy": "Right where answered",
     "f1": "F1",
     "auroc": "AUROC",
     "ece": "Calibration error",
-    "coverage": "Answered",
-    "selective_accuracy": "Right where answered",
 }
 LIVE_FIGURES = ("balanced_accuracy", "accuracy", "coverage")
 FIGURE_HELP = {
@@ -90,12 +91,14 @@ FIGURE_HELP = {
     "Answered": "The share that was not left unclear.",
     "Right where answered": "Of the rows that were not left unclear.",
 }
+FOLDS = "Both over folds (mean ± sd)"
+FILE_COLUMNS = ("Figure", FOLDS)  # of comparisons, left to the files
 COMPARISON_WORDS = {
     "way": "System",
     "against": "Against",
     "figure": "Figure",
     "difference (95 %)": "Difference (95%)",
-    "both over folds (mean ± sd)": "Both over folds (mean ± sd)",
+    "both over folds (mean ± sd)": FOLDS,
     "t": "Paired t-test",
     "corrected t": "Corrected t-test",
     "d_z": "Cohen’s d",
@@ -233,7 +236,9 @@ def _build_row(system: MeasuredSystem, wanted: Sequence[str]) -> dict[str, Any]:
 
 
 def _format_figure(figure: Figure | None) -> str:
-    return "–" if figure is None else format_interval(*figure.values())  # value, low, high
+    return (
+        "–" if figure is None else format_interval(figure["value"], figure["low"], figure["high"])
+    )
 
 
 def _build_full_row(system: MeasuredSystem) -> dict[str, Any]:
@@ -257,7 +262,13 @@ def draw_results(benchmark: Benchmark, measured: MeasuredBenchmark) -> None:
     draw_table(rows, "benchmark.systems", column_config=make_column_help(FIGURE_HELP))
     if measured.comparisons:
         st.subheader("Differences", anchor=False)
-        draw_table([_list_cells(one) for one in measured.comparisons], "benchmark.differences")
+        draw_table(
+            [
+                {name: cell for name, cell in _list_cells(one).items() if name not in FILE_COLUMNS}
+                for one in measured.comparisons
+            ],
+            "benchmark.differences",
+        )
         st.caption(ABOUT_COMPARISONS)
     figures = _draw_figures(measured)
     st.subheader("By kind of row", anchor=False)
@@ -517,8 +528,9 @@ def _sort_by_kind(outcomes: Outcomes) -> dict[str, list[int]]:
 
 
 def _explain(said: Prediction) -> str:
+    """Return why it could not say more, else how the judge's text begins."""
     cause, _, more = said.cause.partition(": ")
-    return more or CAUSE_WORDS.get(cause, cause)
+    return more or CAUSE_WORDS.get(cause, cause) or strip_verdict_line(said.reason)
 
 
 def _build_error_row(row: GoldRow, said: Prediction) -> dict[str, Any]:
@@ -548,12 +560,10 @@ def _draw_row(row: GoldRow, said: Prediction) -> None:
             f"**Right answer:** {format_label(row.label)} · **It says:** "
             f"{format_label(said.label)}{p}"
         )
-        words = [
-            _explain(said),
-            marked and f"It marked {marked}" if (marked := _list_words(row, said)) else "",
-        ]
-        if why := ". ".join(word for word in words if word):
+        if why := _explain(said):
             st.markdown(f"**Why:** {escape_markdown(why)}")
+        if marked := _list_words(row, said):
+            st.markdown(f"**It marked:** {escape_markdown(marked)}")
         for number, text in enumerate(row.documents, start=1):
             with st.expander(f"Source {number}", expanded=len(row.documents) == 1):
                 st.text(text)

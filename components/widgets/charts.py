@@ -19,6 +19,8 @@ configure_streamlit_plotly_theme()  # launch.py keeps plotly out of Streamlit's 
 HALLUCINATED_COLOR = "#d9540b"
 SUPPORTED_COLOR = "#0284c7"
 NEUTRAL_COLOR = "#7d8793"
+SYSTEM_COLORS = (SUPPORTED_COLOR, HALLUCINATED_COLOR, NEUTRAL_COLOR)
+SYSTEM_SYMBOLS = ("circle", "diamond", "square", "cross", "x", "triangle-up", "star")
 # Plotly's toolbar covers the title, on a phone permanently: only full screen stays in it.
 MODEBAR = {"remove": ["toImage", "zoom", "pan", "zoomIn", "zoomOut", "autoScale", "resetScale"]}
 # Layout of figures with a row for each agent, in pixels.
@@ -316,28 +318,27 @@ def cost_accuracy_figure(
             frontier.append((spent, value))
     style = {"color": NEUTRAL_COLOR, "dash": "dot"}
     _add_line(figure, "best for its cost", frontier, **style)
-    figure.add_scatter(
-        name="systems, with 95% interval",
-        x=[spent for _, spent, _ in points],
-        y=[value for _, _, (value, *_) in points],
-        text=[_escape_name(name) for name, _, _ in points],
-        textposition="top center",
-        mode="markers+text",
-        marker={"color": SUPPORTED_COLOR, "size": 10},
-        error_y={
-            "type": "data",
-            "symmetric": False,
-            "array": [high - value for _, _, (value, _, high) in points],
-            "arrayminus": [value - low for _, _, (value, low, _) in points],
-            "color": SUPPORTED_COLOR,
-        },
-        hovertemplate=f"%{{text}}: {accuracy} %{{y:.2f}} for %{{x:.4g}} {cost}<extra></extra>",
-    )
+    for number, (name, spent, (value, low, high)) in enumerate(points):
+        colour = SYSTEM_COLORS[number % len(SYSTEM_COLORS)]
+        figure.add_scatter(
+            name=_escape_name(name),
+            x=[spent],
+            y=[value],
+            mode="markers",
+            marker={
+                "color": colour, "size": 11, "symbol": SYSTEM_SYMBOLS[number % len(SYSTEM_SYMBOLS)]
+            },
+            error_y={
+                "type": "data", "symmetric": False, "array": [high - value],
+                "arrayminus": [value - low], "color": colour,
+            },
+            hovertemplate=f"{accuracy} %{{y:.2f}} for %{{x:.4g}} {cost}",
+        )  # fmt: skip
     highest = max([spent for _, spent, _ in points], default=1.0) or 1.0
     figure.update_layout(title=f"{accuracy.capitalize()} against cost")
-    figure.update_xaxes(title=cost, range=[-0.15 * highest, 1.25 * highest])
+    figure.update_xaxes(title=cost, range=[-0.05 * highest, 1.1 * highest])
     figure.update_yaxes(title=accuracy, range=list(SHARE_RANGE))
-    return style_figure(figure, height=360)
+    return style_figure(figure, height=340 + 12 * len(points))
 
 
 def write_figures_html(figures: Sequence[go.Figure]) -> str:

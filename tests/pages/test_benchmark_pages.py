@@ -212,7 +212,7 @@ def test_errors_are_read_sent_to_review_and_opened_as_a_run(
 ) -> None:
     at = app(ONE, benchmark=finished)
     at.segmented_control(key="benchmark.kind").set_value("Right").run()
-    pick(at, "It says", 0, 1)
+    pick(at, 0, 1)
     assert "Right answer:" in texts(at)
     at.button(key="benchmark.send").click().run()
     assert said(at.success, "2 rows in the review queue")
@@ -294,7 +294,8 @@ def pick(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Chooses rows of a table, which AppTest cannot."""
     import streamlit as st
 
-    real, chosen = st.dataframe, {}
+    real = st.dataframe
+    chosen: dict[str, list[int]] = {}
 
     def dataframe(data: Any, **options: Any) -> Any:
         real(data, **options)
@@ -304,7 +305,7 @@ def pick(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     monkeypatch.setattr(st, "dataframe", dataframe)
 
-    def choose(at: AppTest, column: str, *rows: int) -> None:
+    def choose(at: AppTest, *rows: int) -> None:
         chosen["benchmark.errors"] = list(rows)
         at.run()
 
