@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,6 @@ from components.setup.column_choice import ColumnChoice
 from components.widgets.controls import (
     draw_button,
     draw_link,
-    draw_table,
     show_problem,
     show_problems,
     store_problem,
@@ -76,7 +74,7 @@ from core.evaluation.runner import RunnerOptions
 from core.exchange.column_mapping import ColumnMapping, FileTable, read_file_table
 from core.exchange.file_decoding import MAX_FILE_MEGABYTES
 from core.llm.limits import format_dollars
-from core.pipeline.cost_estimate import ModelUsage, estimate_duration
+from core.pipeline.cost_estimate import estimate_duration
 from core.pipeline.run_factory import require_keys
 from core.review.people import can_see_answers
 from core.runtime.errors import InputError
@@ -301,17 +299,13 @@ def _draw_plan(project: Project, source: RowSource, all_rows: Rows) -> None:
         default=[name for name in (SINGLE, project.protocol) if name in offered],
         format_func=lambda name: format_protocol(name, short=True),
         key="benchmark.protocols",
-        help="Each is measured with each of the models.",
+        help="Each is measured with each of the models. Keep the single judge: it is the baseline.",
     )
-    has_single = st.toggle(
-        "Measure a single judge too, as the baseline", value=True, key="benchmark.single"
-    )
-    ways = dict.fromkeys([*([SINGLE] if has_single else []), *protocols])
-    if not rosters or not ways:
+    if not rosters or not protocols:
         st.info("Choose models and how to check.")
         return
     cells, refused = plan_cells(
-        state.home_folder(), rosters, list(map(make_way, ways)), state.get_keys()
+        state.home_folder(), rosters, list(map(make_way, protocols)), state.get_keys()
     )
     for one in refused:
         words = f"{format_cell(one.roster, one.way)} is left out: {one.why}"
@@ -336,66 +330,35 @@ def make_way(protocol: str) -> MeasuredWay:
     return MeasuredWay(AUDIT, AUDIT) if protocol == AUDIT else parse_ways(protocol)[0]
 
 
-@dataclass(frozen=True)
-class ExpectedUse:
-    """What a system is expected to take for all rows; `seconds` on one worker."""
-
-    cell: BenchmarkCell
-    likely: ModelUsage
-    most_cost: float
-    unpriced: tuple[str, ...]
-    seconds: float
-
-
-def _estimate_cell(store: Store, rows: Sequence[GoldRow], cell: BenchmarkCell) -> ExpectedUse:
-    """Return what the rows take; that of some of them stands for all."""
-    some = rows[:: -(-len(rows) // ESTIMATED_ROWS)]
-    scale, plan = len(rows) / len(some), cell.plan
-    length = sum(len(row.response) for row in rows) // len(rows)
-    usual = estimate_duration(store, [], length, plan.roster, plan.protocol)[0]
-    use = estimate_use(store, [], [(row.response, row.question) for row in some], plan)
-    if use is None:
-        return ExpectedUse(cell, ModelUsage(), 0.0, (), usual * len(rows))
-    likely = ModelUsage(
-        round(use.likely.calls * scale),
-        round(use.likely.tokens * scale),
-        0,
-        use.likely.cost * scale,
-        use.likely.seconds * scale,
-    )
-    seconds = usual * len(rows) + likely.seconds
-    return ExpectedUse(cell, likely, use.most.cost * scale, use.unpriced, seconds)
-
-
 def _draw_expectation(rows: Sequence[GoldRow], cells: Sequence[BenchmarkCell]) -> bool:
-    """Draw expected calls, cost and time; return True if a language model is called."""
+    """Draw expected calls, cost and time; return True if a language model is called.
+
+    What some of the rows take stands for all.
+    """
+    some = rows[:: -(-len(rows) // ESTIMATED_ROWS)]
+    asked = [(row.response, row.question) for row in some]
+    length = sum(len(row.response) for row in some) // len(some)
+    seconds, scale = 0.0, len(rows) / len(some)
     with state.open_store() as store:
-        expected = [_estimate_cell(store, rows, cell) for cell in cells]
         workers = store.projects.settings().workers
-    calls = sum(one.likely.calls for one in expected)
-    cost, most = sum(one.likely.cost for one in expected), sum(one.most_cost for one in expected)
-    seconds = sum(one.seconds for one in expected) / workers
-    unpriced = dict.fromkeys(name for one in expected for name in one.unpriced)
-    price = f"about {format_dollars(cost)}, at most {format_dollars(most)}" if most else "no cost"
+        uses = [use for cell in cells if (use := estimate_use(store, [], asked, cell.plan))]
+        for cell in cells:
+            usual, _ = estimate_duration(store, [], length, cell.plan.roster, cell.plan.protocol)
+            seconds += usual * len(rows) / workers
+    seconds += scale * sum(use.likely.seconds for use in uses) / workers
+    calls = round(scale * sum(use.likely.calls for use in uses))
+    cost, most = (
+        format_dollars(scale * sum(getattr(use, kind).cost for use in uses))
+        for kind in ("likely", "most")
+    )
+    unpriced = dict.fromkeys(name for use in uses for name in use.unpriced)
+    price = f"about {cost}, at most {most}" if any(use.most.cost for use in uses) else "no cost"
     if unpriced:
-        price = f"cost not known for {', '.join(unpriced)}" + (f", besides {price}" if most else "")
-    words = f"Expected: {calls:,} calls · {price} · {format_duration(seconds)}"
+        price = f"{price}, besides {', '.join(unpriced)} of unknown price"
+    used = f"{calls:,} calls of language models" if uses else "no language model"
+    words = f"Expected: {used} · {price} · {format_duration(seconds)}"
     st.markdown(escape_markdown(words))
-    if calls and len(cells) > 1:
-        with st.expander("By system"):
-            draw_table(
-                [
-                    {
-                        "System": format_cell(one.cell.roster, one.cell.way),
-                        "Calls": one.likely.calls,
-                        "Tokens": one.likely.tokens,
-                        "Cost": "not known" if one.unpriced else format_dollars(one.likely.cost),
-                        "Time": format_duration(one.seconds / workers),
-                    }
-                    for one in expected
-                ]
-            )
-    return calls > 0
+    return bool(uses)
 
 
 def _start_new(spec: BenchmarkSpec, rows: Sequence[GoldRow], name: str, repeats: str = "") -> None:

@@ -76,7 +76,9 @@ def draw_paper_tables() -> None:
         run = msgspec.json.decode(kept.read_bytes(), type=GridRun)
     text = format_grid(get_grid(name), run)
     with st.container(key="cp-grid"):
-        st.markdown(text.replace("# ", "#### ", 1).replace("\n## ", "\n##### "))
+        st.markdown(
+            text.replace("# ", "#### ", 1).replace("\n## ", "\n##### ").replace("\n[", "\n\n[")
+        )
     draw_download("Table (Markdown)", text, f"{name}.md", "grid.file")
 
 

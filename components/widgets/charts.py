@@ -263,7 +263,7 @@ def label_matrix_figure(counts: Mapping[str, Mapping[str, int]], title: str) -> 
     figure.update_layout(title=title)
     figure.update_xaxes(title="it says", side="bottom")
     figure.update_yaxes(title="people say", autorange="reversed", tickangle=-90)
-    return style_figure(figure, height=260)
+    return style_figure(figure, height=120 + 70 * len(rows))
 
 
 def reliability_figure(

@@ -49,9 +49,9 @@ def test_a_benchmark_is_run_paused_resumed_and_its_error_labelled(
     page.get_by_text("Finished: 290 of 290 answers").wait_for(timeout=90_000)
     settle(page)
     expect(page.get_by_text("Wrong (1)")).to_be_visible()
-    table = page.locator('[class*="st-key-benchmark-errors"]').first
-    table.scroll_into_view_if_needed()
-    table.locator("canvas").first.click(
+    errors = page.locator('[class*="st-key-benchmark-errors"]').first
+    errors.scroll_into_view_if_needed()
+    errors.locator("canvas").first.click(
         position={"x": 18, "y": 52}, force=True
     )  # the first row's box
     page.get_by_role("button", name="Send 1 row to Review").click()
