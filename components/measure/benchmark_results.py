@@ -61,7 +61,7 @@ from core.evaluation.benchmarks import (
 )
 from core.evaluation.dataset_files import GoldRow
 from core.evaluation.metrics import Figure, build_measures, estimate_figures
-from core.evaluation.outcomes import Outcomes, Prediction, encode_prediction, predict_constant
+from core.evaluation.outcomes import Outcomes, Prediction, predict_constant
 from core.evaluation.statistics import SystemComparison, compare_systems, list_comparison_cells
 from core.learning.metrics import CONFIDENCE_BAND_EDGES, compute_confidence_bands
 from core.learning.track_record import WilsonShare
@@ -78,6 +78,7 @@ FIGURE_WORDS = {
     "f1": "F1",
     "auroc": "AUROC",
     "ece": "Calibration error",
+    "iou_shown": "Marked words (IoU)",
 }
 LIVE_FIGURES = ("balanced_accuracy", "accuracy", "coverage")
 FIGURE_HELP = {
@@ -88,6 +89,7 @@ FIGURE_HELP = {
     "AUROC": "How well the probability tells hallucinated from supported: 0.5 is chance.",
     "Calibration error": "How far probabilities are from shares that were hallucinated (ECE, ten "
     "bins): lower is better.",
+    "Marked words (IoU)": "How far marked words are those that people marked; by language.",
     "Answered": "The share that was not left unclear.",
     "Right where answered": "Of the rows that were not left unclear.",
 }
@@ -116,7 +118,7 @@ TRIVIAL_SYSTEMS: dict[str, Label] = {
 }
 KINDS = ("Wrong", "Unclear", "Failed", "Right")
 SINGLE = "single"
-LIVE_DRAWS, FIGURE_SEED = 200, 0
+LIVE_DRAWS, LIVE_STEPS, FIGURE_SEED = 200, 50, 0
 MAX_SHOWN_ROWS = 200  # of an error list
 MAX_COMPARED = 20  # earlier benchmarks offered
 MAX_CACHED = 8  # benchmarks
@@ -219,13 +221,20 @@ def _estimate(outcomes: Outcomes, wanted: Sequence[str], draws: int | None) -> d
 
 def draw_live_figures(benchmark: Benchmark, progress: BenchmarkProgress) -> None:
     """Draw the main figures of a benchmark that is under way."""
-    with state.open_store() as store:
-        systems = _load_systems(store, benchmark.id, LIVE_FIGURES, LIVE_DRAWS)
+    step = max(1, progress.total // LIVE_STEPS)
+    systems = _load_live(str(state.home_folder()), benchmark.id, progress.done // step)
     if not systems:
         st.caption("Figures come with the first row that all systems have answered.")
         return
     st.caption(f"So far, on {format_count(len(systems[0].outcomes.rows), 'row')}:")
     draw_table([_build_row(system, LIVE_FIGURES) for system in systems], "benchmark.live")
+
+
+@st.cache_resource(max_entries=MAX_CACHED, show_spinner=False)
+def _load_live(home: str, benchmark_id: str, step: int) -> list[MeasuredSystem]:
+    """Return the figures so far, computed once a step: a large benchmark's take seconds."""
+    with open_store(Path(home)) as store:
+        return _load_systems(store, benchmark_id, LIVE_FIGURES, LIVE_DRAWS)
 
 
 def _build_row(system: MeasuredSystem, wanted: Sequence[str]) -> dict[str, Any]:
@@ -241,8 +250,14 @@ def _format_figure(figure: Figure | None) -> str:
     )
 
 
-def _build_full_row(system: MeasuredSystem) -> dict[str, Any]:
-    row, totals = _build_row(system, tuple(FIGURE_WORDS)), system.totals
+def list_system_rows(measured: MeasuredBenchmark) -> list[dict[str, Any]]:
+    """Return the table of systems; a figure that no system has is left out."""
+    wanted = [name for name in FIGURE_WORDS if any(name in s.figures for s in measured.systems)]
+    return [_build_full_row(system, wanted) for system in measured.systems]
+
+
+def _build_full_row(system: MeasuredSystem, wanted: Sequence[str]) -> dict[str, Any]:
+    row, totals = _build_row(system, wanted), system.totals
     done = max(1, totals.done)
     cost = "not known" if totals.unpriced else f"{totals.cost:.4f}"
     used = {
@@ -258,7 +273,7 @@ def draw_results(benchmark: Benchmark, measured: MeasuredBenchmark) -> None:
     """Draw all results, what to do next first."""
     _draw_next(measured)
     st.subheader("Systems", anchor=False)
-    rows = [_build_full_row(system) for system in measured.systems]
+    rows = list_system_rows(measured)
     draw_table(rows, "benchmark.systems", column_config=make_column_help(FIGURE_HELP))
     if measured.comparisons:
         st.subheader("Differences", anchor=False)
@@ -402,7 +417,7 @@ def _draw_downloads(
     files: dict[str, tuple[str, Callable[[], str | bytes]]] = {
         "Figures (HTML)": ("figures.html", partial(write_figures_html, figures)),
         "Systems (CSV)": (
-            "systems.csv", partial(_format_table, [_build_full_row(s) for s in measured.systems])
+            "systems.csv", partial(_format_table, list_system_rows(measured))
         ),
         "Differences (CSV)": (
             "differences.csv", partial(_format_table, [*map(_list_cells, measured.comparisons)])
@@ -426,7 +441,8 @@ def _list_answers(measured: MeasuredBenchmark) -> Iterator[dict[str, Any]]:
             yield {
                 "System": system.name, "Row": row.id, "Place": row.place, "Response": row.response,
                 "Right answer": row.label, "It says": said.label,
-                "p hallucinated": said.p, "Cause": said.cause, "Seconds": said.seconds,
+                "p hallucinated": said.p, "Marked": _list_words(row, said), "Why": said.reason,
+                "Cause": said.cause, "Seconds": said.seconds,
                 "Calls": said.calls, "Tokens": said.tokens, "US$": said.cost,
                 "Language": row.language, "Category": row.category,
             }  # fmt: skip
@@ -449,16 +465,7 @@ def _format_json(benchmark: Benchmark, measured: MeasuredBenchmark) -> str:
             for one in measured.systems
         ],
         "comparisons": [asdict(one) for one in measured.comparisons],
-        "answers": [
-            {
-                "system": one.name,
-                "row": row.id,
-                "gold": row.label,
-                **encode_prediction(said),
-            }
-            for one in measured.measured
-            for row, said in zip(one.outcomes.rows, one.outcomes.said, strict=True)
-        ],
+        "answers": list(_list_answers(measured)),
     }
     return json.dumps(found, ensure_ascii=False, indent=1)
 

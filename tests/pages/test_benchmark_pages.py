@@ -127,6 +127,34 @@ def test_a_file_with_odd_columns_is_mapped_measured_and_read(
     assert said(at.caption, "Finished")
 
 
+def test_models_are_told_with_calls_and_price_before_and_after(
+    app: OpenApp, home: Path, project_id: str, scripted: str
+) -> None:
+    at = app(LIST)
+    text = "response,document,label\n" + "".join(
+        f"{claim},{evidence},{label}\n"
+        for evidence, right, wrong in FACTS[:3]
+        for claim, label in ((right, "supported"), (wrong, "hallucinated"))
+    )
+    at.file_uploader(key="benchmark.file").set_value([("a.csv", text.encode(), "text/csv")]).run()
+    at.multiselect(key="benchmark.rosters").set_value([scripted]).run()
+    at.multiselect(key="benchmark.protocols").set_value(["single", "colmad"]).run()
+    assert not at.exception
+    assert "calls of language models" in texts(at)
+    at.number_input(key="benchmark.cap").set_value(5.0).run()
+    at.button(key="benchmark.start").click().run()
+    assert not at.exception
+    benchmark_id = query(at, "benchmark")
+    wait(home, benchmark_id, "finished")
+    at = app(ONE, benchmark=benchmark_id)
+    assert " calls, " in texts(at)
+    systems = table(at, "Calls a row")
+    single, colmad, *_ = map(float, systems["Calls a row"][:2])
+    assert 0 < single < colmad
+    spec = load(home, benchmark_id).spec
+    assert '"cent_cap":500' in spec
+
+
 def test_without_a_label_column_or_a_folder_one_sentence_says_what_is_missing(
     app: OpenApp, project_id: str, tmp_path: Path
 ) -> None:
