@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,10 +64,12 @@ def test_two_nodes_give_the_result_of_one_thread_though_a_worker_is_killed(
 
     def kill_once(task: RowTask, _: Prediction) -> None:
         results[task.cell, task.position] += 1
-        actors = find_actors(cluster)
-        if len(actors) == 2 and not killed:
-            killed.append(actors[0].pid)
-            os.kill(actors[0].pid, signal.SIGKILL)
+        end = time.monotonic() + 30
+        while not killed and time.monotonic() < end:
+            if len(actors := find_actors(cluster)) == 2:
+                killed.append(actors[0].pid)
+                os.kill(actors[0].pid, signal.SIGKILL)
+            time.sleep(0.1)
 
     with open_store(home) as store:
         on_ray, on_a_thread = (created(store, home, facts(12), "ceda") for _ in range(2))

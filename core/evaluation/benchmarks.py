@@ -50,16 +50,17 @@ from core.evaluation.runner import (
     sort_by_documents,
 )
 from core.exchange.column_mapping import ColumnMapping, FileTable, map_rows
-from core.exchange.rows import ExchangeRow, RowProblem
+from core.exchange.rows import RowProblem
 from core.llm.keys import Keys
 from core.llm.prompting import LANGUAGES, NAMES, PromptBook
 from core.pipeline.run_factory import require_keys
 from core.pipeline.single_check import CheckRequest, plan_check
 from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ConflictError, InputError, KeyMissing, ReviewError
-from core.schema.records import Plan, Span, new_id
+from core.schema.records import Case, Plan, new_id
 from core.store import Store, open_store
 from core.store.benchmarks import Benchmark, BenchmarkResult, BenchmarkStatus, CellTotals
+from core.store.ground_truth import GroundTruth
 
 RowOrigin = Literal["set", "file", "project"]
 MAX_FAILURES_IN_A_ROW = 25  # then the service is down, and trying all other rows helps nobody
@@ -165,26 +166,16 @@ def map_labelled_rows(
     for row in read.rows:
         if row.answer is None:
             problems.append(RowProblem(row.place, "it has no label, or people differ about it."))
-        else:
-            rows.append(_make_file_row(row, name, dict(row.others).get(category, "")))
+            continue
+        documents = [document.text for document in row.documents if document.text]
+        row_id, place = row.id or f"{name}:{row.place}", f"{name}, line {row.place}"
+        case = Case(row_id, "", row.response, row.question, language=row.language)
+        if not row.language:
+            case = replace(case, language=detect_language(row.response))
+        made = _make_row(case, row.answer, documents, place)
+        kind = dict(row.others).get(category, made.category)
+        rows.append(replace(made, category=kind.strip()))
     return rows, problems
-
-
-def _make_file_row(row: ExchangeRow, name: str, category: str) -> GoldRow:
-    truth = row.truth
-    documents = tuple(document.text for document in row.documents if document.text)
-    return GoldRow(
-        row.id or f"{name}:{row.place}",
-        f"{name}, line {row.place}",
-        row.response,
-        truth.label,
-        row.question or "\n".join(documents) or row.response,
-        language=row.language or detect_language(row.response),
-        question=row.question,
-        documents=documents,
-        spans=_convert_spans(truth.spans) if truth.is_marked else None,
-        category=category.strip(),
-    )
 
 
 def load_decided_cases(store: Store, project_id: str) -> list[GoldRow]:
@@ -192,29 +183,27 @@ def load_decided_cases(store: Store, project_id: str) -> list[GoldRow]:
     rows = []
     for case_id, truth in store.truths.of_project(project_id).items():
         case = store.cases.get(case_id) if truth.is_decided else None
-        if case is None:
-            continue
-        sources = (store.readings.get(i, "") for i in (*case.documents, *case.images))
-        documents = tuple(source.text for source in sources if source and source.text.strip())
-        rows.append(
-            GoldRow(
-                case.id,
-                f"case {case.id}",
-                case.response,
-                truth.label,
-                case.question or "\n".join(documents) or case.response,
-                language=case.language,
-                question=case.question,
-                documents=documents,
-                spans=_convert_spans(truth.spans) if truth.is_marked else None,
-                category=truth.spans[0].category if truth.spans else "",
-            )
-        )
+        if case is not None:
+            sources = (store.readings.get(i, "") for i in (*case.documents, *case.images))
+            texts = [source.text for source in sources if source and source.text.strip()]
+            rows.append(_make_row(case, truth, texts, f"case {case_id}"))
     return rows
 
 
-def _convert_spans(spans: Sequence[Span]) -> tuple[GoldSpan, ...]:
-    return tuple(GoldSpan(span.start, span.end) for span in spans)
+def _make_row(case: Case, truth: GroundTruth, documents: Sequence[str], place: str) -> GoldRow:
+    spans = tuple(GoldSpan(span.start, span.end) for span in truth.spans)
+    return GoldRow(
+        case.id,
+        place,
+        case.response,
+        truth.label,
+        case.question or "\n".join(documents) or case.response,
+        language=case.language,
+        question=case.question,
+        documents=tuple(documents),
+        spans=spans if truth.is_marked else None,
+        category=truth.spans[0].category if truth.spans else "",
+    )
 
 
 def create_benchmark(

@@ -26,6 +26,7 @@ from core.evaluation.engine_runs import (
     open_engine_runs,
 )
 from core.evaluation.outcomes import FAILED_CAUSE, Prediction
+from core.learning.bench import make_private_folder
 from core.llm.keys import Keys, load_keys
 from core.llm.rate_limit import RateLimits, get_rates, set_rates
 from core.pipeline.jobs import warm_up
@@ -41,6 +42,7 @@ import ray
 import ray.exceptions
 
 CONNECT_SECONDS = 5.0
+LEAVE_SECONDS = 5.0
 MAX_DEATHS = 3  # of actors that had one row; then it is the row that kills them
 ROWS_AHEAD = 2  # rows that an actor holds, so that none waits for this process
 MODEL_FOLDERS = ("models", "readers")  # of classifiers and imported readers
@@ -75,8 +77,8 @@ class RowActor:
 
     def __init__(self, kit: ActorKit) -> None:
         self._stack = contextlib.ExitStack()
-        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="counterpoint-"))
-        self._home = Path(folder)
+        folder = make_private_folder(Path(tempfile.gettempdir()))
+        self._home = self._stack.enter_context(folder)
         for name, data in kit.files.items():
             path = self._home / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -95,6 +97,10 @@ class RowActor:
     def get_code_digest(self) -> str:
         """Return the digest of the program that this node has; the actor is ready by then."""
         return compute_engine_digest()
+
+    def leave(self) -> None:
+        """Remove this actor's home."""
+        self._stack.close()
 
     def check(self, task: RowTask) -> tuple[Prediction, list[LedgerRow]]:
         """Return the row's prediction, and the calls that were paid for it."""
@@ -150,8 +156,11 @@ class RayWorkers:
         return None
 
     def close(self) -> None:
-        """End the actors."""
-        for actor in {*self._starting.values(), *self._free}:
+        """End the actors; those without a row remove their homes, the next ones those of others."""
+        idle = set(self._free) - {row.actor for row in self._under_way.values()}
+        if left := [actor.leave.remote() for actor in idle]:
+            ray.wait(left, num_returns=len(left), timeout=LEAVE_SECONDS)
+        for actor in {*self._starting.values(), *self._free, *idle}:
             ray.kill(actor)
         for row in self._under_way.values():
             ray.kill(row.actor)

@@ -103,16 +103,21 @@ class BenchHome:
 def open_bench(settings: Settings) -> Iterator[BenchHome]:
     """Open a bench in a temporary folder, in memory if the system has such a folder."""
     where = MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else Path(tempfile.gettempdir())
-    for leftover in where.glob(f"{BENCH_FOLDER_PREFIX}*-*"):  # of processes that were killed
+    with make_private_folder(where) as home, open_store(home) as store:
+        yield BenchHome(home, store, ensure_project(store, BENCH_AUTHOR, 0.0), settings)
+
+
+@contextlib.contextmanager
+def make_private_folder(where: Path) -> Iterator[Path]:
+    """Make a folder for this process, and remove those of processes that were killed."""
+    for leftover in where.glob(f"{BENCH_FOLDER_PREFIX}*-*"):
         number = leftover.name.removeprefix(BENCH_FOLDER_PREFIX).split("-")[0]
         if number.isascii() and number.isdigit() and not _is_alive(int(number)):
             shutil.rmtree(leftover, ignore_errors=True)
     with tempfile.TemporaryDirectory(
         prefix=f"{BENCH_FOLDER_PREFIX}{os.getpid()}-", dir=where
     ) as folder:
-        home = Path(folder)
-        with open_store(home) as store:
-            yield BenchHome(home, store, ensure_project(store, BENCH_AUTHOR, 0.0), settings)
+        yield Path(folder)
 
 
 def _is_alive(process: int) -> bool:

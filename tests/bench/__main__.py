@@ -20,6 +20,7 @@ from core.baseline.entailment import ENGLISH_DIR
 from core.pipeline.jobs import warm_up
 from core.pipeline.single_check import CheckRequest, check_once
 from core.runtime.config import E5_DIR, ENCODER_DIR
+from tests.bench.grid import RATE, run_grid
 from tests.bench.large_queue import QUICK, make_large_home, reruns
 from tests.bench.local_model import report as local_model
 from tests.bench.one_call import middle, of_a_call
@@ -52,7 +53,16 @@ def main() -> int:
     parser.add_argument("--path", type=Path, help="the folder with ReaLMistake's")
     parser.add_argument(
         "--only",
-        choices=("retraining", "queue", "calls", "panel", "protocols", "local-model", "rows"),
+        choices=(
+            "retraining",
+            "queue",
+            "calls",
+            "panel",
+            "protocols",
+            "local-model",
+            "rows",
+            "grid",
+        ),
         help="nothing but this",
     )
     parser.add_argument("--rows", type=int, default=200, help="of the sets, with --only rows")
@@ -70,6 +80,8 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             if given.only == "queue":
                 _queue_figures(Path(folder) / "queue")
+            elif given.only == "grid":
+                _grid_figures(Path(folder), given.rows)
             elif given.only == "calls":
                 _call_figures(Path(folder))
             elif given.only == "protocols":
@@ -295,6 +307,15 @@ def _row_figures(path: Path | None, rows: int) -> None:
         if not name.endswith(" 1 workers"):
             ratio = rate / rates[f"{executor}, 1 workers"]
             _say(f"(the same by one worker's, {executor})", [ratio], "1.8", unit="x")
+
+
+def _grid_figures(folder: Path, rows: int) -> None:
+    """Eight ways to argue over a server with a rate, a fifth of whose answers are faults."""
+    found = run_grid(folder / "grid", rows)
+    ends = ", ".join(f"{count:,} {name}" for name, count in found.ends.items())
+    sys.stdout.write(f"grid: {found.calls:,} calls, {found.faults:,} of them faults; {ends}\n")
+    _say("(share of the allowed rate that was used)", [found.used], "0.95", unit="")
+    _say(f"(most requests that arrived in a second, of {RATE})", [found.most], str(RATE), unit="")
 
 
 def _queue_figures(folder: Path) -> None:

@@ -42,8 +42,11 @@ from core.llm.keys import Keys
 from core.review.people import ensure_project
 from core.runtime.concurrency import StopSignal
 from core.runtime.errors import InputError
+from core.schema.records import Source, Span
+from core.schema.reviews import GoldAnswer
 from core.store import Store, open_store
 from tests.evaluation.tiny_sets import FACTS
+from tests.fakes import make_case
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 NO_KEYS = Keys({})
@@ -246,6 +249,22 @@ def test_rows_come_from_a_file_with_odd_columns(opened: Store) -> None:
     assert len(problems) == 1
 
 
+def test_rows_are_the_cases_that_people_decided(opened: Store) -> None:
+    project = ensure_project(opened, "Ida", 0.0)
+    source = Source("s1", "facts.txt", "document", "It is 4 m high.")
+    with opened.writing():
+        opened.readings.save(source, reader="text", seconds=0.1, now=0.0)
+        for case_id in ("a", "b"):
+            case = make_case("It is 3 m.", id=case_id, project_id=project.id, documents=("s1",))
+            opened.cases.add(case, [])
+        span = Span(6, 9, "3 m", 1.0, "number_or_date", "Ida")
+        gold = GoldAnswer("g", "a", "Ida", 1.0, "adjudicated", "hallucinated", (span,))
+        opened.golds.add(gold, "It is 3 m.")
+    (row,) = load_decided_cases(opened, project.id)
+    assert (row.id, row.label, row.documents) == ("a", "hallucinated", ("It is 4 m high.",))
+    assert row.spans == (GoldSpan(6, 9),)
+
+
 def test_a_roster_that_cannot_argue_so_is_named(home: Path, opened: Store) -> None:
     cells, refused = plan_cells(home, ["builtin", "titans"], parse_ways("ceda,colmad"), NO_KEYS)
     assert [cell.name for cell in cells] == ["builtin, ceda"]
@@ -254,7 +273,6 @@ def test_a_roster_that_cannot_argue_so_is_named(home: Path, opened: Store) -> No
     ]  # fmt: skip
     assert all(one.why for one in refused)
     project = ensure_project(opened, "Ida", 0.0)
-    assert load_decided_cases(opened, project.id) == []
     spec = BenchmarkSpec(RowSource("file", "x"), tuple(cells))
     with pytest.raises(InputError, match="rows that all have a label"):
         create_benchmark(opened, project.id, spec, [], name="", author="Ida")

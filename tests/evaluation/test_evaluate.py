@@ -149,6 +149,17 @@ def test_what_is_known_is_not_checked_again(capsys: pytest.CaptureFixture[str], 
     assert more["rows"] == 18
 
 
+def test_several_workers_give_the_figures_of_one(
+    capsys: pytest.CaptureFixture[str], data: Path, tmp_path: Path
+) -> None:
+    homes = [str(tmp_path / name) for name in ("one", "three")]
+    _, one, _ = evaluated(capsys, data, "fever_symmetric", "--home", homes[0])
+    more = ("--home", homes[1], "--workers", "3")
+    code, three, err = evaluated(capsys, data, "fever_symmetric", *more)
+    assert code == 0, err
+    assert (three["metrics"], three["trivial"]) == (one["metrics"], one["trivial"])
+
+
 def begun(data: Path, home: Path) -> subprocess.Popen[str]:
     """An evaluation of 60 rows in a process of its own."""
     facts = [
@@ -290,6 +301,10 @@ BAD = [
     (["--dataset", "\udcff", "--path", "{data}"], "--dataset"),
     (["--dataset", "fever_symmetric", "--path", "{data}", "--keep", ""], "--keep"),
     (["--dataset", "fever_symmetric", "--path", "{data}", "--keep", "/dev/null"], "--keep"),
+    (["--dataset", "fever_symmetric", "--path", "{data}", "--workers", "0"], "--workers"),
+    (["--dataset", "fever_symmetric", "--path", "{data}", "--workers", "999"], "256 workers"),
+    (["--dataset", "fever_symmetric", "--path", "{data}", "--rate", "openai"], "openai=50/s"),
+    (["--dataset", "fever_symmetric", "--path", "{data}", "--address", "x:1"], "--executor ray"),
     (["--path", "{data}"], "--dataset"),
     (["--dataset", "fever_symmetric"], "--path"),
     (["--dataset", "mushroom", "--path", "{data}", "--split", "train"], "without any"),

@@ -111,6 +111,19 @@ def test_reading_sees_one_state_whatever_is_written_meanwhile(home: Path) -> Non
         assert [project.id for project in store.projects.all()] == ["p"]
 
 
+def test_a_copied_configuration_holds_settings_and_no_case(home: Path, tmp_path: Path) -> None:
+    with open_store(home) as store:
+        with store.writing():
+            store.projects.save(Project("p", "Ours", 1.0))
+            store.projects.save_setting("passages", 7)
+            store.cases.add(make_case("Yes.", project_id="p"), [])
+        assert DATABASE_FILE in [path.name for path in store.copy_configuration(tmp_path / "copy")]
+    with open_store(tmp_path / "copy") as copied:
+        assert copied.projects.settings().passages == 7
+        assert [project.id for project in copied.projects.all()] == ["p"]
+        assert copied.cases.get("case") is None
+
+
 def test_rows_of_old_tables_get_the_questions_of_their_cases(home: Path) -> None:
     home.mkdir()
     db = Database(sqlite3.connect(home / DATABASE_FILE, isolation_level=None))
