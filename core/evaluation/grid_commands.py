@@ -90,7 +90,10 @@ def run_grids(
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_bytes(msgspec.json.encode(run))
     elif kept.exists():
-        run = msgspec.json.decode(kept.read_bytes(), type=GridRun)
+        try:
+            run = msgspec.json.decode(kept.read_bytes(), type=GridRun)
+        except msgspec.MsgspecError as error:
+            raise InputError(f"Expected a run of the grid in {kept}, found: {error}.") from error
     out(format_grid(grid, run))
     return int(given.action == "run" and not any(one.result for one in run.cells))
 

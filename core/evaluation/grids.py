@@ -254,9 +254,8 @@ def _format_part(
 ) -> Iterator[str]:
     part = columns[0].part
     cells = {row.system: find_cell(row, part, run.rosters) for row in grid.rows}
-    results = {
-        one.cell: one.result for one in run.cells if one.result and one.cell in cells.values()
-    }
+    known = {one.cell: one.result for one in run.cells if one.result and any(part.metrics.values())}
+    results = {cell: result for cell, result in known.items() if cell in cells.values()}
     yield f"## {part.name}{_describe_rows(list(results.values()))}\n"
     heads = [f"{c.name}{' (%)' if _find_scale(c) > 1 else ''}" for c in columns]
     yield from _start_table(["#", "system", "way", *(t for h in heads for t in (h, "ours (95 %)"))])
@@ -286,10 +285,11 @@ def _format_part(
 def _describe_rows(results: Sequence[Mapping[str, Any]]) -> str:
     if not results:
         return ""
-    rows, answered = (sorted(result[name] for result in results) for name in ("rows", "answered"))
-    failed = sum(result["failed"] for result in results)
-    words = f"{rows[0]:,} to {rows[-1]:,} rows of {results[0]['dataset']}, {failed} failed"
-    return f": {words}, {answered[0]:,} to {answered[-1]:,} answered, seed {results[0]['seed']}"
+    ranges = [sorted({result[name] for result in results}) for name in ("rows", "answered")]
+    rows, answered = (" to ".join(f"{n:,}" for n in (*c[:1], *c[1:][-1:])) for c in ranges)
+    failed, first = sum(result["failed"] for result in results), results[0]
+    words = f"{rows} rows of {first['dataset']}, {answered} answered, {failed} failed"
+    return f": {words}, seed {first['seed']}"
 
 
 def _find_figure(

@@ -164,7 +164,9 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
     return code, captured.out, captured.err
 
 
-def test_a_grid_runs_prints_and_goes_on(capsys: pytest.CaptureFixture[str], data: Path) -> None:
+def test_a_grid_runs_prints_and_goes_on(
+    capsys: pytest.CaptureFixture[str], data: Path, home: Path
+) -> None:
     words = ("run", "ceda-4", "--path", str(data), "--limit", "16")
     code, table, progress = run(capsys, *words)
     assert code == 0
@@ -185,6 +187,9 @@ def test_a_grid_runs_prints_and_goes_on(capsys: pytest.CaptureFixture[str], data
     assert (code, again) == (0, table), "what is done is kept"
     assert "16 of 16 rows are known already" in progress
     assert run(capsys, "show", "ceda-4")[1] == table
+    (kept,) = home.glob("evaluations/grid-*.json")
+    kept.write_text("{}")
+    assert run(capsys, "show", "ceda-4")[0] == 2
 
 
 def test_what_cannot_run_says_why_and_the_rest_runs(
