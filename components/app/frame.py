@@ -57,6 +57,8 @@ MENU: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("pages/learn/calibration.py", "Calibration", "speed"),
         ("pages/learn/spans.py", "Span tuning", "border_color"),
         ("pages/learn/reliability.py", "Reliability", "balance"),
+        ("pages/measure/benchmarks.py", "Benchmarks", "leaderboard"),
+        ("pages/measure/benchmark.py", "Benchmark", ""),
     ),
     "Set up": (
         ("pages/setup/project.py", "Project", "group"),

@@ -19,6 +19,8 @@ configure_streamlit_plotly_theme()  # launch.py keeps plotly out of Streamlit's 
 HALLUCINATED_COLOR = "#d9540b"
 SUPPORTED_COLOR = "#0284c7"
 NEUTRAL_COLOR = "#7d8793"
+SYSTEM_COLORS = (SUPPORTED_COLOR, HALLUCINATED_COLOR, NEUTRAL_COLOR)
+SYSTEM_SYMBOLS = ("circle", "diamond", "square", "cross", "x", "triangle-up", "star")
 # Plotly's toolbar covers the title, on a phone permanently: only full screen stays in it.
 MODEBAR = {"remove": ["toImage", "zoom", "pan", "zoomIn", "zoomOut", "autoScale", "resetScale"]}
 # Layout of figures with a row for each agent, in pixels.
@@ -223,13 +225,26 @@ def _escape_name(name: str) -> str:
 
 def confusion_matrix_figure(counts: Mapping[str, Any], title: str) -> go.Figure:
     """Plot people's labels (rows) by a version's (columns), tinted by share of the row."""
-    rows = [[int(counts.get(key) or 0) for key in row] for row in MATRIX_KEYS]
+    pairs = zip(MATRIX_LABELS, MATRIX_KEYS, strict=True)
+    return label_matrix_figure(
+        {
+            label: {m: int(counts.get(k) or 0) for m, k in zip(MATRIX_LABELS, keys, strict=True)}
+            for label, keys in pairs
+        },
+        title,
+    )
+
+
+def label_matrix_figure(counts: Mapping[str, Mapping[str, int]], title: str) -> go.Figure:
+    """Plot counts by people's label, then by what the machine says, tinted by share of the row."""
+    labels, columns = list(counts), list(next(iter(counts.values())))
+    rows = [list(row.values()) for row in counts.values()]
     shares = [[value / (sum(row) or 1) for value in row] for row in rows]
     figure = go.Figure(
         go.Heatmap(
             z=shares,
-            x=list(MATRIX_LABELS),
-            y=list(MATRIX_LABELS),
+            x=columns,
+            y=labels,
             zmin=0,
             zmax=1,
             showscale=False,
@@ -241,14 +256,14 @@ def confusion_matrix_figure(counts: Mapping[str, Any], title: str) -> go.Figure:
         )
     )
     font = {"color": MATRIX_TEXT_COLOR, "size": 14}
-    for label, row, row_shares in zip(MATRIX_LABELS, rows, shares, strict=True):
-        for column, value, share in zip(MATRIX_LABELS, row, row_shares, strict=True):
+    for label, row, row_shares in zip(labels, rows, shares, strict=True):
+        for column, value, share in zip(columns, row, row_shares, strict=True):
             words = f"<b>{value}</b><br>{share:.0%}"
             figure.add_annotation(x=column, y=label, text=words, showarrow=False, font=font)
     figure.update_layout(title=title)
     figure.update_xaxes(title="it says", side="bottom")
     figure.update_yaxes(title="people say", autorange="reversed", tickangle=-90)
-    return style_figure(figure, height=260)
+    return style_figure(figure, height=120 + 70 * len(rows))
 
 
 def reliability_figure(
@@ -290,6 +305,51 @@ def reliability_figure(
     figure.update_xaxes(title="confidence", range=[low - 0.03, 1.03])
     figure.update_yaxes(title="share that was right", range=list(SHARE_RANGE))
     return style_figure(figure)
+
+
+def cost_accuracy_figure(
+    points: Sequence[tuple[str, float, tuple[float, ...]]], cost: str, accuracy: str
+) -> go.Figure:
+    """Plot (name, cost, (accuracy, low, high)); the line joins what nothing cheaper reaches."""
+    figure = go.Figure()
+    frontier: list[tuple[float, float]] = []
+    for _, spent, (value, *_) in sorted(points, key=lambda point: (point[1], -point[2][0])):
+        if not frontier or value > frontier[-1][1]:
+            frontier.append((spent, value))
+    style = {"color": NEUTRAL_COLOR, "dash": "dot"}
+    _add_line(figure, "best for its cost", frontier, **style)
+    for number, (name, spent, (value, low, high)) in enumerate(points):
+        colour = SYSTEM_COLORS[number % len(SYSTEM_COLORS)]
+        figure.add_scatter(
+            name=_escape_name(name),
+            x=[spent],
+            y=[value],
+            mode="markers",
+            marker={
+                "color": colour, "size": 11, "symbol": SYSTEM_SYMBOLS[number % len(SYSTEM_SYMBOLS)]
+            },
+            error_y={
+                "type": "data", "symmetric": False, "array": [high - value],
+                "arrayminus": [value - low], "color": colour,
+            },
+            hovertemplate=f"{accuracy} %{{y:.2f}} for %{{x:.4g}} {cost}",
+        )  # fmt: skip
+    highest = max([spent for _, spent, _ in points], default=1.0) or 1.0
+    figure.update_layout(title=f"{accuracy.capitalize()} against cost")
+    figure.update_xaxes(title=cost, range=[-0.05 * highest, 1.1 * highest])
+    figure.update_yaxes(title=accuracy, range=list(SHARE_RANGE))
+    return style_figure(figure, height=340 + 12 * len(points))
+
+
+def write_figures_html(figures: Sequence[go.Figure]) -> str:
+    """Return a page with the figures, which needs no network and saves each as SVG."""
+    config = {"toImageButtonOptions": {"format": "svg"}, "displaylogo": False}
+    parts = []
+    for number, figure in enumerate(figures):
+        shown = go.Figure(figure).update_layout(template="plotly_white", modebar={"remove": []})
+        page = shown.to_html(full_html=False, include_plotlyjs=not number, config=config)
+        parts.append(page)
+    return f"<!doctype html><meta charset='utf-8'>{''.join(parts)}"
 
 
 def loss_figure(losses: Sequence[Sequence[float]], steps: int = 0) -> go.Figure:

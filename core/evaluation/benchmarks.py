@@ -153,9 +153,11 @@ def plan_cells(
 
 
 def map_labelled_rows(
-    table: FileTable, mapping: ColumnMapping, name: str
+    table: FileTable, mapping: ColumnMapping, name: str, category: str = ""
 ) -> tuple[list[GoldRow], list[RowProblem]]:
     """Return the labelled rows of a file by a mapping of its columns, and those without a use.
+
+    `category` is the column that holds each row's category, if there is one.
 
     Rows with the same question are related; without a question, those over the same sources are.
     """
@@ -170,7 +172,9 @@ def map_labelled_rows(
         case = Case(row_id, "", row.response, row.question, language=row.language)
         if not row.language:
             case = replace(case, language=detect_language(row.response))
-        rows.append(_make_row(case, row.answer, documents, place))
+        made = _make_row(case, row.answer, documents, place)
+        kind = dict(row.others).get(category, made.category)
+        rows.append(replace(made, category=kind.strip()))
     return rows, problems
 
 
@@ -198,6 +202,7 @@ def _make_row(case: Case, truth: GroundTruth, documents: Sequence[str], place: s
         question=case.question,
         documents=tuple(documents),
         spans=spans if truth.is_marked else None,
+        category=truth.spans[0].category if truth.spans else "",
     )
 
 

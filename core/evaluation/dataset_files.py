@@ -82,7 +82,8 @@ class GoldRow:
     question, prompt, title or evidence that the manifest splits by): related rows are on one side
     of a split. `documents` is empty if the set has no evidence. `spans` is None if the set marks no
     words, () if it says that none is wrong; `soft` holds every marked stretch with its share.
-    `recorded` is another detector's label, if the set records it.
+    `recorded` is another detector's label, if the set records it, `category` the kind of claim or
+    of error.
     """
 
     id: str
@@ -98,6 +99,7 @@ class GoldRow:
     soft: tuple[GoldSpan, ...] = ()
     recorded: Label | None = None
     recorded_by: str = ""
+    category: str = ""
 
 
 def build_answer_row(

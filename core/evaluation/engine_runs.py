@@ -60,6 +60,7 @@ from core.verdict.consensus_weights import LearnedConsensusPolicy, add_weigher, 
 
 WEIGHT_CHOICES = ("uniform", "learned")
 MAX_NUMBER = 1_000_000_000
+MAX_REASON_CHARS = 300
 EVALUATE_DESCRIPTION = """\
 Measure an engine on a labelled public set, and print figures with their 95 % intervals.
 
@@ -476,6 +477,7 @@ def build_prediction(progress: RunState, seconds: float = 0.0) -> Prediction:
         openings=collect_first_answers(progress),
         statements=get_statement_labels(progress),
         turns=len(progress.turns),
+        reason=verdict.rationale[:MAX_REASON_CHARS],
     )
 
 

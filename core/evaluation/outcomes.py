@@ -28,6 +28,7 @@ UNREADABLE_CAUSE = "unreadable_reply"
 EVALUATIONS_FOLDER = "evaluations"
 VALID_LABELS = ("supported", "hallucinated", "unclear")
 SPAN_FIELDS, LABEL_FIELDS = ("spans", "soft", "shown"), ("openings", "statements")
+TEXT_FIELDS = (*LABEL_FIELDS, "reason")
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Prediction:
     response. `cause` says why it was `unclear`. `openings` are the agents' first answers, given
     independently; `statements` holds the label of each statement, `turns` the debate's turns.
     `calls`, `tokens` and `cost` (US dollars, None if unknown) are those of language models.
+    `reason` is how the judge's text begins.
     """
 
     label: Label
@@ -55,6 +57,7 @@ class Prediction:
     calls: int = 0
     tokens: int = 0
     cost: float | None = 0.0
+    reason: str = ""
 
     @property
     def is_failure(self) -> bool:
@@ -236,7 +239,7 @@ def encode_prediction(said: Prediction) -> dict[str, Any]:
     plain: dict[str, Any] = {name: getattr(said, name) for name in names}
     if said.calls:
         plain |= {"calls": said.calls, "tokens": said.tokens, "cost": said.cost}
-    plain |= {name: getattr(said, name) for name in LABEL_FIELDS if getattr(said, name)}
+    plain |= {name: getattr(said, name) for name in TEXT_FIELDS if getattr(said, name)}
     for name in SPAN_FIELDS:
         if spans := getattr(said, name):
             plain[name] = [(span.start, span.end, span.p) for span in spans]
@@ -265,6 +268,7 @@ def decode_prediction(entry: Mapping[str, Any]) -> Prediction:
         calls=int(entry.get("calls", 0)),
         tokens=int(entry.get("tokens", 0)),
         cost=entry.get("cost", 0.0),
+        reason=str(entry.get("reason", "")),
         **spans,
         **labels,
     )

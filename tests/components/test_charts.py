@@ -15,6 +15,7 @@ from components.widgets.charts import (
     AgentPairCell,
     answer_weights_figure,
     confusion_matrix_figure,
+    cost_accuracy_figure,
     forest_figure,
     judge_risk_figure,
     learning_curve_figure,
@@ -23,6 +24,7 @@ from components.widgets.charts import (
     pair_heatmap_figure,
     reliability_figure,
     threshold_figure,
+    write_figures_html,
 )
 from core.learning.data_quality import LearningCurve
 from core.learning.data_quality import LearningCurvePoint as Learned
@@ -233,3 +235,18 @@ def test_axes_hold_what_is_drawn(seed: int) -> None:
         threshold_figure([0.3, 0.4], p[7:9], {"in use": 0.3}),
     ):
         assert_axes_hold_all(figure)
+
+
+def test_only_systems_that_nothing_cheaper_reaches_lie_on_the_line() -> None:
+    points = [
+        ("cheap", 0.01, (0.6, 0.5, 0.7)),
+        ("worse", 0.02, (0.5, 0.4, 0.6)),
+        ("<dear>", 0.05, (0.8, 0.7, 0.9)),
+    ]
+    figure = cost_accuracy_figure(points, "US$ a row", "accuracy")
+    line, *systems = figure.to_dict()["data"]
+    assert (list(line["x"]), list(line["y"])) == ([0.01, 0.05], [0.6, 0.8])
+    assert [one["name"] for one in systems] == ["cheap", "worse", "&lt;dear&gt;"]
+    page = write_figures_html([figure, figure])
+    assert page.count("Plotly.newPlot(") >= 2
+    assert '<script src="' not in page, "the file needs no network"

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import streamlit as st
 from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
@@ -23,6 +24,9 @@ from streamlit.testing.v1.element_tree import Dataframe
 
 from components.app.frame import DEFAULT_PAGE, HISTORY_PAGE, MENU
 from components.setup.import_export import Exporter, build_export
+from core.evaluation.benchmarks import BenchmarkCell, BenchmarkSpec, RowSource
+from core.evaluation.dataset_files import GoldRow
+from core.evaluation.outcomes import Prediction, encode_prediction
 from core.exchange.registry import WRITABLE_FORMATS
 from core.review.adjudication import record_correction, record_gold
 from core.review.queue_ranking import fill_queue
@@ -31,11 +35,12 @@ from core.runtime.errors import NotAllowed
 from core.schema.records import Case, Label, Member, Plan, Project, Run, Span, Stance
 from core.schema.reviews import Correction, GoldAnswer, Suggestion
 from core.store import Store, open_store
+from core.store.benchmarks import Benchmark, BenchmarkResult
 from core.store.cases import Batch, BatchRow
 from tests.learning.runs_told import Told, events_of
 from tests.pages.conftest import ROOT, TIMEOUT
 
-PROJECT, BATCH = "p" * 32, "b" * 32
+PROJECT, BATCH, BENCHMARK = "p" * 32, "b" * 32, "m" * 32
 CLAIMS = {
     "open": "The Halden bridge is 512 m long.",
     "similar": "The Halden bridge is 512 m long, they say.",
@@ -91,6 +96,24 @@ def tell(home: Path, side: Side) -> None:
         fill_queue(store, PROJECT, 2000.0)
         for name in CLAIMS:
             _answer(store, side, name)
+        _measure(store, side)
+
+
+def _measure(store: Store, side: Side) -> None:
+    """A benchmark over the cases, which the machine got wrong."""
+    cell = BenchmarkCell("builtin", "single", Plan("single"))
+    spec = BenchmarkSpec(RowSource("project", "Bridges", sampled_from=len(CLAIMS)), (cell,))
+    rows = [GoldRow(f"case-{name}", f"case {name}", claim, side.opposite, name)
+            for name, claim in CLAIMS.items()]  # fmt: skip
+    stored = [(row.id, msgspec.json.encode(row).decode()) for row in rows]
+    text = msgspec.json.encode(spec).decode()
+    store.benchmarks.add(Benchmark(BENCHMARK, PROJECT, "Facts", "Lena", 900.0, text, {}), stored)
+    store.benchmarks.take(BENCHMARK, "told", 901.0, 60.0, {})
+    said = json.dumps(encode_prediction(Prediction(side.label, side.p, reason=side.agents[0])))
+    for n in range(len(rows)):
+        result = BenchmarkResult(0, n, 902.0, 0, 0, 0, 0.0, 1.0, said)
+        store.benchmarks.put_result(BENCHMARK, result)
+    store.benchmarks.end(BENCHMARK, "told", "finished", 903.0)
 
 
 def _check(store: Store, side: Side, name: str, claim: str, number: int) -> Case:
@@ -167,6 +190,7 @@ class Visitor:
             return
         for name in CLAIMS:
             ids = {"case": f"case-{name}", "run": f"run-{name}", "batch": BATCH}
+            ids["benchmark"] = BENCHMARK
             yield from self.shown(self.settled(at, **ids), f"{page} {name}")
         if page.startswith("pages/review") or page == HISTORY_PAGE:
             yield from self.choices(at, page)
@@ -282,7 +306,13 @@ def test_no_page_or_file_tells_an_annotator_what_to_answer(
 
 
 @pytest.mark.parametrize(
-    "page", ["pages/check/run.py", HISTORY_PAGE, "pages/review/adjudicate_case.py"]
+    "page",
+    [
+        "pages/check/run.py",
+        HISTORY_PAGE,
+        "pages/review/adjudicate_case.py",
+        "pages/measure/benchmark.py",
+    ],
 )
 def test_the_same_walk_finds_what_a_lead_is_shown(telling: Compare, page: str) -> None:
     found = "\n".join(telling(page, "Lena"))

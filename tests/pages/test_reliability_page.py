@@ -17,11 +17,11 @@ from core.learning.debate_worth import DebateWorth, WorthStep
 from core.learning.learned_consensus import CONSENSUS_RECORD_KIND, activate_weights, learn_weights
 from core.learning.track_record import WilsonShare
 from core.review.people import ensure_project
-from core.schema.records import Member
+from core.schema.records import Label, Member
 from core.store import open_store
 from tests.exchange.audits_told import Audit, own_tools
 from tests.exchange.audits_told import tell as tell_audits
-from tests.learning.runs_told import tell
+from tests.learning.runs_told import Told, tell
 from tests.learning.test_answer_weights import NO_EXTRA
 from tests.learning.test_consensus import told as runs
 from tests.needs import need
@@ -236,3 +236,25 @@ def test_weights_of_answers_in_another_form_are_named_and_not_drawn(site: Site) 
     at = site.open(PAGE)
     assert not at.exception
     assert "in the form that this version keeps" in at.error[0].value
+
+
+def test_weeks_of_runs_stand_with_what_people_overturned_and_how_labels_drift(site: Site) -> None:
+    def make(right: Label, at: float) -> Told:
+        return Told([("Ada", "supported")], "supported", right, f"Claim {at}.", p=0.1, at=at)
+
+    first, second = 4 * 86400.0, 11 * 86400.0  # two Mondays
+    with open_store(site.home) as store:
+        tell(store, [make("hallucinated" if n < 3 else "supported", first + n) for n in range(6)])
+        wrong = [replace(make("hallucinated", second + n), judge="hallucinated", p=0.9)
+                 for n in range(4)]  # fmt: skip
+        tell(store, wrong)
+    at = site.open(PAGE)
+    table = table_with(at, "Overturned")
+    assert list(table["Week of"]) == ["1970-01-12", "1970-01-05"], "the newest first"
+    assert list(table["Runs"]) == [4, 6]
+    assert table["Overturned"][0].startswith("0.00 (0.00 to 0.49), n=4")
+    assert table["Overturned"][1].startswith("0.50 (0.19 to 0.81), n=6")
+    assert table["Drift"][1] == "–"
+    assert table["Drift"][0].startswith("+1.00"), "all were called hallucinated, none before"
+    assert "drifted" not in table["Drift"][0], "four runs are too few to say so"
+    assert set(table["US$ a run"]) == {"0.0000 (0.0000 to 0.0000)"}
