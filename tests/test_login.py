@@ -165,6 +165,8 @@ def test_who_gets_another_address_keeps_their_name(store: Store) -> None:
 def test_an_admin_may_type_an_address_in_capitals(store: Store) -> None:
     assert normalize_member_name(" Anna@Example.ORG ") == "anna@example.org"
     assert normalize_member_name("anna@\u2060example.org\u200b") == "anna@example.org"
+    assert normalize_member_name("Ann\u00a0 Lee\u202e \u3164") == "Ann Lee"
+    assert normalize_member_name("Le\u0301na") == "L\u00e9na"
     assert (
         normalize_member_name("Aa1 (https://id.example.org/A)") == "Aa1 (https://id.example.org/A)"
     )

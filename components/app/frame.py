@@ -28,7 +28,13 @@ from components.widgets.controls import (
     store_problem,
 )
 from components.widgets.wording import clip_text, escape_markdown
-from core.review.people import can_see_answers, ensure_project, find_hidden_cases, name_guest
+from core.review.people import (
+    can_see_answers,
+    ensure_project,
+    find_hidden_cases,
+    name_guest,
+    normalize_member_name,
+)
 from core.runtime.errors import NotAllowed, ReviewError
 from core.schema.records import Case, PersonRole, Project
 from core.store import open_store
@@ -283,7 +289,8 @@ def ask_name() -> bool:
 
 
 def _take_name() -> None:
-    name, now = str(st.session_state.get("person.name") or "").strip(), time.time()
+    name = normalize_member_name(str(st.session_state.get("person.name") or ""))
+    now = time.time()
     with store_problem("person.problem"):
         with state.open_store() as store:
             name_guest(store, state.get_project(store).id, name, now)

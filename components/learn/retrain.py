@@ -380,7 +380,7 @@ def _draw_doubt(doubt: LabelIssue, found_at: float) -> None:
     case = doubt.taught
     with state.open_store() as store:
         handled = store.queue_events.of_case(case.case_id)
-    is_open = any(entry.did == "opened" and entry.at >= found_at for entry in handled)
+    is_open = any(entry.did in ("opened", "reopened") and entry.at >= found_at for entry in handled)
     with st.container(border=True):
         left, right = st.columns([5, 3], vertical_alignment="center")
         left.markdown(

@@ -86,7 +86,8 @@ HANDLING_WORDS: dict[str, str] = {
     "skipped": "skipped it",
     "flagged": "flagged it for a lead",
     "adjudicated": "settled it",
-    "opened": "reopened it",
+    "opened": "took it up again",
+    "reopened": "gave it back to the queue",
     "imported": "imported it",
 }
 REVIEW_KEYS: dict[str, str] = {
@@ -265,7 +266,7 @@ def _draw_open(item: QueueItem, case: Case, project: Project, mine: Assignment |
     own = [each for each in corrections if mine and each.author == mine.person]
     is_blind = project.is_blind and not own  # an answer given, the machine's view may be shown
     # Quoted passages and wrong statements would reveal the verdict too.
-    shown = replace(progress, turns=[], judgement=None, verdict=None) if is_blind else progress
+    shown = progress.copy_evidence() if is_blind else progress
     if case.question:
         st.caption(f"Question: {escape_markdown(case.question)}")
     words = _draw_sources(case, () if is_blind else list_verdict_quotes(progress), "review")

@@ -20,7 +20,7 @@ from core.agents.rosters import list_rosters
 from core.baseline import entailment as reader
 from core.llm.keys import ADDRESS_KEY, SEARCH_KEY, Keys, key_names
 from core.pipeline.doctor import run_checks
-from core.review.people import rename_person, switch_person
+from core.review.people import normalize_member_name, rename_person, switch_person
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import SETTINGS
 from core.runtime.errors import NotAllowed
@@ -391,7 +391,7 @@ def draw_person() -> None:
 def _typed_name() -> str:
     if login.is_login_required():
         raise NotAllowed("Whoever logged in cannot take another name; log out instead.")
-    return str(st.session_state.get("settings.person") or "").strip()
+    return normalize_member_name(str(st.session_state.get("settings.person") or ""))
 
 
 def _switch_person() -> None:

@@ -184,7 +184,7 @@ def _assign_to_case(record: R, source: R, before: ExchangeRow, now: float, *what
 
 def convert_labels_to_suggestions(row: ExchangeRow, agent: str) -> list[Suggestion]:
     """Return a row's labels as suggestions: its gold by the agent, each answer by its person."""
-    gold = choose_counting_gold(row.golds)
+    gold = choose_counting_gold(row.golds, row.reopened_at)
     answers = [(one.author, one.label, one.spans) for one in row.people]
     if gold:  # a span's probability is the share of people who marked it
         spans = tuple(replace(span, p=_compute_mean_share(span, gold.soft)) for span in gold.spans)

@@ -382,7 +382,12 @@ class ExchangeRow:
     @cached_property
     def truth(self) -> GroundTruth:
         """What counts as true by the rule of the project that the row is from."""
-        return decide_truth(self.golds, self.people, self.wanted, self.truth_rule)
+        return decide_truth(self.golds, self.people, self.wanted, self.truth_rule, self.reopened_at)
+
+    @property
+    def reopened_at(self) -> float:
+        """When the case was last given back to the queue, in seconds since 1970; 0 if never."""
+        return max((one.at for one in self.handlings if one.did == "reopened"), default=0.0)
 
     @property
     def answer(self) -> GroundTruth | None:
@@ -400,7 +405,7 @@ class ExchangeRow:
     @property
     def soft(self) -> tuple[WordScore, ...]:
         """The share of people who marked each stretch, if it is known or can be counted."""
-        gold = choose_counting_gold(self.golds)
+        gold = choose_counting_gold(self.golds, self.reopened_at)
         if gold is not None and gold.origin == "imported":
             return gold.soft
         marked = [[GoldSpan(span.start, span.end) for span in one.spans] for one in self.people]

@@ -256,10 +256,13 @@ def request_new_answers(
 
 
 def reopen_case(store: Store, case_id: str, person: str, now: float, why: str = "") -> None:
-    """Give an item back to the queue and to whoever flagged it; call inside `Store.writing()`."""
+    """Give an item back to the queue and to whoever flagged it; call inside `Store.writing()`.
+
+    What was settled stays on record and no longer counts.
+    """
     store.queue.set_state(case_id, "open")
     store.queue.unflag(case_id, now)
-    store.queue_events.add(QueueEvent(case_id, person, now, "opened", why))
+    store.queue_events.add(QueueEvent(case_id, person, now, "reopened", why))
 
 
 def list_visible_comments(

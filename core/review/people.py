@@ -12,6 +12,7 @@ import importlib.util
 import json
 import re
 import tomllib
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -40,7 +41,9 @@ MAX_NAME_LENGTH = 80
 MAX_NAMED_ADMINS = 5
 MAIL_ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*")
 PRINTABLE_ASCII = re.compile(r"[\x21-\x7e]+")
-INVISIBLE_CHARACTER = re.compile(r"[\u00ad\u200b-\u200f\u2060\ufeff]")
+INVISIBLE_CHARACTER = re.compile(
+    r"[\u00ad\u115f\u1160\u200b-\u200f\u202a-\u202e\u2060-\u2069\u3164\ufeff\uffa0]"
+)
 
 
 def rename_person(store: Store, old: str, new: str, now: float) -> None:
@@ -385,8 +388,12 @@ def parse_identity(claims: Mapping[str, object]) -> ProviderIdentity:
 
 
 def normalize_member_name(typed: str) -> str:
-    """Return a typed name without invisible characters; an address in lower case."""
-    name = INVISIBLE_CHARACTER.sub("", typed).strip()
+    """Return a typed name in normal form C, without invisible characters; an address in lower case.
+
+    What looks alike is then one person, and can be typed again.
+    """
+    words = INVISIBLE_CHARACTER.sub("", typed).split()
+    name = unicodedata.normalize("NFC", " ".join(words))
     return name.lower() if _is_mail(name) else name
 
 

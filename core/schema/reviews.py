@@ -13,7 +13,7 @@ AssignmentState = Literal["claimed", "submitted", "skipped", "flagged"]
 ItemState = Literal["open", "flagged", "adjudicated"]
 EvidenceStance = Literal["supports", "contradicts"]
 QueueEventKind = Literal[
-    "skipped", "flagged", "adjudicated", "opened", "imported", "commented"
+    "skipped", "flagged", "adjudicated", "opened", "reopened", "imported", "commented"
 ]  # fmt: skip
 LABELS_BY_GRAVITY: tuple[Label, ...] = ("hallucinated", "unclear", "supported")
 GoldOrigin = Literal["imported", "adjudicated", "corrected"]

@@ -105,6 +105,16 @@ class RunState:
     ending: Event | None = None
     person_spans: tuple[Span, ...] | None = None  # shown in place of the machine's
 
+    def copy_evidence(self) -> RunState:
+        """Return what was read and found for the statements, without what anybody says of them."""
+        return RunState(
+            self.case,
+            documents=self.documents,
+            images=self.images,
+            statements=self.statements,
+            passages=self.passages,
+        )
+
     def add(self, event: Event) -> None:  # noqa: C901 - one arm for each kind of event
         """Apply one more event."""
         if event.kind == "run_resumed" and self.began_at:

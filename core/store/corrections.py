@@ -13,6 +13,7 @@ from core.schema.records import Case, Span
 from core.schema.reviews import Correction, EvidenceMark, GoldAnswer, Suggestion
 from core.store.ground_truth import (
     IN_PROJECT_SQL,
+    IS_REOPENED_SQL,
     choose_counting_gold,
     load_newest_corrections,
 )
@@ -235,7 +236,11 @@ class Golds(Repository):
 
     def that_counts(self, case_id: str) -> GoldAnswer | None:
         """Return the gold that counts for the case, or None."""
-        return choose_counting_gold(self.of_case(case_id))
+        reopened_at = self._db.conn.execute(
+            f"SELECT coalesce(max(at), 0.0) FROM handlings WHERE case_id = ? AND {IS_REOPENED_SQL}",
+            [case_id],
+        ).fetchone()[0]
+        return choose_counting_gold(self.of_case(case_id), reopened_at)
 
     def suggest(self, suggestion: Suggestion, case: Case) -> None:
         """Append an outside agent's suggestion about a case; call inside `Store.writing()`.

@@ -1,8 +1,9 @@
 """The one rule for what counts as true for a case, given its right answers and people's answers.
 
-A settled answer counts, else a gold that came with a file, else what people agree on once as many
-as the project wants have answered. Where they do not agree the case is disputed: nothing learns
-from it and nothing is exported for it until a lead settles it. An agent's suggestion never counts.
+A settled answer counts until its case is given back to the queue, else a gold that came with a
+file, else what people agree on once as many as the project wants have answered. Where they do not
+agree the case is disputed: nothing learns from it and nothing is exported for it until a lead
+settles it. An agent's suggestion never counts.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ TRUTH_RULE_WORDS: dict[TruthRule, str] = {
 }
 # The plus keeps SQLite from looking up each of many cases by itself.
 IN_PROJECT_SQL = "+case_id IN (SELECT id FROM cases WHERE project_id = ?)"
+IS_REOPENED_SQL = "did = 'reopened'"
 AMONG_SQL = "case_id IN (SELECT value FROM json_each(?))"
 
 
@@ -121,13 +123,17 @@ def describe_truth_rule(project: Project) -> str:
 UNANSWERED = GroundTruth("waiting")
 
 
-def choose_counting_gold(golds: Sequence[GoldAnswer]) -> GoldAnswer | None:
+def choose_counting_gold(
+    golds: Sequence[GoldAnswer], reopened_at: float = 0.0
+) -> GoldAnswer | None:
     """Return the gold that counts, of a case's golds from oldest to newest; None without any.
 
-    It is the newest settled one, else the newest: an import never overrules what was settled here.
+    It is the newest one settled since the case was last given back to the queue, else the newest
+    imported one: an import never overrules what was settled here.
     """
-    settled = [gold for gold in golds if gold.origin != "imported"]
-    return next(reversed(settled or golds), None)
+    imported = [gold for gold in golds if gold.origin == "imported"]
+    settled = [gold for gold in golds if gold.origin != "imported" and gold.at > reopened_at]
+    return next(reversed(settled or imported), None)
 
 
 def find_majority_label(labels: Iterable[Label]) -> Label | None:
@@ -141,13 +147,15 @@ def decide_truth(
     answers: Sequence[Correction | GivenLabel],
     wanted: int = 1,
     rule: TruthRule = "majority",
+    reopened_at: float = 0.0,
 ) -> GroundTruth:
     """Return what counts as true for a case.
 
     `golds` are all of its right answers from oldest to newest, `answers` each person's newest one,
-    `wanted` is how many people the project wants to answer.
+    `wanted` is how many people the project wants to answer, `reopened_at` when the case was last
+    given back to the queue.
     """
-    gold = choose_counting_gold(golds)
+    gold = choose_counting_gold(golds, reopened_at)
     if gold is not None:
         basis: TruthBasis = "gold" if gold.origin == "imported" else "settled"
         is_marked = bool(gold.spans) or gold.label == "supported"
@@ -268,15 +276,23 @@ class GroundTruths(Repository):
             [value],
         )
         return self._group(
-            (GoldAnswer(*row) for row in golds), (GivenLabel(*row) for row in corrections)
+            (GoldAnswer(*row) for row in golds),
+            (GivenLabel(*row) for row in corrections),
+            where,
+            value,
         )
 
     def _decide(self, where: str, value: str) -> dict[str, GroundTruth]:
         golds = load_records(self._db, GoldAnswer, f"golds WHERE {where} ORDER BY rowid", [value])
-        return self._group(golds, load_newest_corrections(self._db, where, value))
+        corrections = load_newest_corrections(self._db, where, value)
+        return self._group(golds, corrections, where, value)
 
     def _group(
-        self, golds: Iterable[GoldAnswer], corrections: Iterable[Correction | GivenLabel]
+        self,
+        golds: Iterable[GoldAnswer],
+        corrections: Iterable[Correction | GivenLabel],
+        where: str,
+        value: str | None,
     ) -> dict[str, GroundTruth]:
         golds_of: dict[str, list[GoldAnswer]] = defaultdict(list)
         answers_of: dict[str, dict[str, Correction | GivenLabel]] = defaultdict(dict)
@@ -284,6 +300,12 @@ class GroundTruths(Repository):
             golds_of[gold.case_id].append(gold)
         for correction in corrections:
             answers_of[correction.case_id][correction.author] = correction
+        rows = self._db.conn.execute(
+            "SELECT case_id, max(at) FROM handlings "
+            f"WHERE {where} AND {IS_REOPENED_SQL} GROUP BY case_id",
+            [value],
+        )
+        reopened_at = dict(rows.fetchall())
         rules = self._load_rules()
         cases = dict.fromkeys([*golds_of, *answers_of])
         projects = self._load_projects(list(cases)) if len(rules) > 1 else {}
@@ -293,6 +315,7 @@ class GroundTruths(Repository):
                 golds_of.get(case_id, ()),
                 tuple(answers_of.get(case_id, {}).values()),
                 *rules.get(projects.get(case_id, ""), only),
+                reopened_at.get(case_id, 0.0),
             )
             for case_id in cases
         }

@@ -283,10 +283,12 @@ class Projects(Repository):
     def add_person(self, name: str, now: float) -> None:
         """Add a person; adding one twice changes nothing.
 
-        Raises InputError: the name is empty or too long.
+        Raises InputError: the name is empty, too long, or holds what cannot be shown.
         """
-        if not name.strip() or len(name) > 80:
-            raise InputError("Expected a name of 1 to 80 characters; please type yours.")
+        if not name.strip() or len(name) > 80 or not name.isprintable():
+            raise InputError(
+                "Expected a name of 1 to 80 characters that can be shown; please type yours."
+            )
         self._db.execute(
             "INSERT INTO people (name, added_at) VALUES (?, ?) ON CONFLICT DO NOTHING",
             [name.strip(), now],

@@ -32,11 +32,23 @@ from core.review.adjudication import record_correction, record_gold
 from core.review.queue_ranking import fill_queue
 from core.runtime.config import HOME_VARIABLE
 from core.runtime.errors import NotAllowed
-from core.schema.records import Case, Label, Member, Plan, Project, Run, Span, Stance
+from core.schema.events import Event, MemoryEntry, MemoryUpdated, PassagesFound, StatementFound
+from core.schema.records import (
+    Case,
+    Label,
+    Member,
+    Plan,
+    Project,
+    Run,
+    Span,
+    Stance,
+    Statement,
+)
 from core.schema.reviews import Correction, GoldAnswer, Suggestion
 from core.store import Store, open_store
 from core.store.benchmarks import Benchmark, BenchmarkResult
 from core.store.cases import Batch, BatchRow
+from tests.fakes import make_passage
 from tests.learning.runs_told import Told, events_of
 from tests.pages.conftest import ROOT, TIMEOUT
 
@@ -127,8 +139,23 @@ def _check(store: Store, side: Side, name: str, claim: str, number: int) -> Case
         told = Told(turns, side.label, side.opposite, claim, p=p, at=at)
         run = Run(run_id, case.id, PROJECT, Plan(), "queued", at)
         store.runs.add(run, "told", at)
-        store.runs.append(run.id, "told", events_of(told, case))
+        events = events_of(told, case)
+        events[2:2] = _audit(side, claim, at)
+        store.runs.append(run.id, "told", events)
     return case
+
+
+def _audit(side: Side, claim: str, at: float) -> list[Event]:
+    """What an audit said of two statements, and the evidence that it found for them."""
+    found = (make_passage("The Halden bridge is 412 m long.", source="facts.txt"),)
+    return [
+        StatementFound(at, Statement(1, 0, 10, claim[:10], claim[:10])),
+        *(PassagesFound(at, number, found) for number in (0, 1)),
+        *(
+            MemoryUpdated(at, MemoryEntry(number, label, side.p, side.reason))
+            for number, label in enumerate((side.opposite, side.label))
+        ),
+    ]
 
 
 def _answer(store: Store, side: Side, name: str) -> None:

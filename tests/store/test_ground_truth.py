@@ -16,11 +16,16 @@ from hypothesis import strategies as st
 
 from core.exchange.exporter import load_project_rows
 from core.learning.training_set import count_disputed, grow_holdout
-from core.review.adjudication import rate_difference, record_correction
+from core.review.adjudication import (
+    rate_difference,
+    record_correction,
+    record_gold,
+    reopen_case,
+)
 from core.schema.events import Event, JudgementReached, RunStarted
 from core.schema.records import Case, Judgement, Label, Plan, Project, Run, Span, TruthRule
 from core.schema.reviews import Correction, GoldAnswer, QueueItem, Suggestion
-from core.store import Store
+from core.store import Store, open_store
 from core.store.ground_truth import GroundTruth, decide_truth, find_majority_label
 from core.store.migrations import MIGRATION_SCRIPTS
 from tests.fakes import make_case
@@ -92,6 +97,31 @@ def test_the_label_of_more_than_half_is_the_majority(said: str, expected: str | 
     words: dict[str, Label] = {"s": "supported", "h": "hallucinated", "u": "unclear"}
     found = find_majority_label(words[one] for one in said)
     assert found == (expected and words[expected])
+
+
+def test_what_was_settled_counts_until_the_case_is_given_back() -> None:
+    settled = give_gold("hallucinated", settled=True)  # at 1.0
+    agreed = [say(who, "supported", at=3.0) for who in "AB"]
+    again = decide_truth([settled], agreed, 2, reopened_at=2.0)
+    assert (again.state, again.basis, again.label) == ("decided", "agreed", "supported")
+    assert decide_truth([settled], [WRONG, RIGHT], 2, reopened_at=2.0).state == "disputed"
+    anew = replace(settled, id="h", at=4.0)
+    assert decide_truth([settled, anew], agreed, 2, reopened_at=2.0).basis == "settled"
+    imported = give_gold("supported")
+    assert decide_truth([imported, settled], [], 2, reopened_at=2.0).ids == (imported.id,)
+    with open_store(None) as store:
+        case = make_case(TEXT, id="c")
+        store.projects.save(Project(case.project_id, "Ours", 1.0, people_each=2))
+        with store.writing():
+            store.cases.add(case, [])
+            store.queue.add(QueueItem("c", "project", None, 1.0, "", None, 0.0, "en", 0.0))
+            record_gold(store, settled, case)
+            reopen_case(store, case.id, "Lea", 2.0)
+            for answer in agreed:
+                record_correction(store, answer, case)
+        truths = [store.truths.of_case(case.id), *store.truths.labels().values()]
+        assert [truth.label for truth in truths] == ["supported"] * 2
+        assert store.golds.that_counts(case.id) is None
 
 
 @pytest.mark.parametrize(
