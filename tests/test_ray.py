@@ -74,11 +74,11 @@ def test_two_nodes_give_the_result_of_one_thread_though_a_worker_is_killed(
     with open_store(home) as store:
         on_ray, on_a_thread = (created(store, home, facts(12), "ceda") for _ in range(2))
         options = RunnerOptions(2, "ray", cluster.address)
-        ended = run_benchmark(home, on_ray, NO_KEYS, options, kill_once)
+        ended = run_benchmark(home, on_ray, "Ida", NO_KEYS, options, kill_once)
         assert (ended.status, ended.message, ended.card["executor"]) == ("finished", "", "ray")
         assert killed
         assert set(results.values()) == {1}
-        run_benchmark(home, on_a_thread, NO_KEYS)
+        run_benchmark(home, on_a_thread, "Ida", NO_KEYS)
         one, other = (load_outcomes(store, i, 0) for i in (on_ray, on_a_thread))
         assert labels(one) == labels(other)
         assert len(one.rows) == 24
@@ -87,6 +87,8 @@ def test_two_nodes_give_the_result_of_one_thread_though_a_worker_is_killed(
 def test_a_cluster_that_is_not_there_is_told_at_once(home: Path) -> None:
     with open_store(home) as store:
         benchmark_id = created(store, home, facts(1), "ceda")
-        ended = run_benchmark(home, benchmark_id, NO_KEYS, RunnerOptions(1, "ray", "127.0.0.1:1"))
+        ended = run_benchmark(
+            home, benchmark_id, "Ida", NO_KEYS, RunnerOptions(1, "ray", "127.0.0.1:1")
+        )
     assert ended.status == "failed"
     assert "Expected a Ray cluster at 127.0.0.1:1, found none" in ended.message

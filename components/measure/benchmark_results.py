@@ -62,7 +62,11 @@ from core.evaluation.benchmarks import (
 from core.evaluation.dataset_files import GoldRow
 from core.evaluation.metrics import Figure, build_measures, estimate_figures
 from core.evaluation.outcomes import Outcomes, Prediction, predict_constant
-from core.evaluation.statistics import SystemComparison, compare_systems, list_comparison_cells
+from core.evaluation.system_comparison import (
+    SystemComparison,
+    compare_systems,
+    list_comparison_cells,
+)
 from core.learning.metrics import CONFIDENCE_BAND_EDGES, compute_confidence_bands
 from core.learning.track_record import WilsonShare
 from core.pipeline.batch_check import format_csv

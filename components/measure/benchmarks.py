@@ -47,18 +47,20 @@ from components.widgets.wording import (
     format_time,
 )
 from core.evaluation.benchmarks import (
+    RUN_WORDS,
     BenchmarkCell,
     BenchmarkProgress,
     BenchmarkSpec,
     RowSource,
     change_caps,
     create_benchmark,
-    load_decided_cases,
+    load_decided_rows,
     load_progress,
     load_rows,
     map_labelled_rows,
     plan_cells,
     read_spec,
+    request_wish,
     start_benchmark,
 )
 from core.evaluation.dataset_files import PARTS_BY_SPLIT, GoldRow
@@ -83,7 +85,6 @@ from core.store import Store, open_store
 from core.store.benchmarks import Benchmark, BenchmarkWish
 
 LIST_PAGE, PAGE = "pages/measure/benchmarks.py", "pages/measure/benchmark.py"
-RUN_WORDS = "run benchmarks"
 SOURCE_WORDS = {
     "project": "Cases decided here",
     "file": "A file of yours",
@@ -163,7 +164,7 @@ def _draw_source(project: Project) -> tuple[RowSource, Rows] | None:
     if kind == "set":
         return _draw_set()
     with state.open_store() as store:
-        rows = tuple(load_decided_cases(store, project.id))
+        rows = tuple(load_decided_rows(store, project.id))
     if not rows:
         st.info("No case of this project is decided yet: answer some on Review first.")
         draw_link("pages/review/pending.py", "Review", "checklist")
@@ -368,13 +369,13 @@ def _start_new(spec: BenchmarkSpec, rows: Sequence[GoldRow], name: str, repeats:
         benchmark_id = create_benchmark(
             store, project.id, spec, rows, name=name, author=person, repeats=repeats
         )
-        _start(store, benchmark_id)
+        _start(store, benchmark_id, person)
     st.switch_page(PAGE, query_params={"benchmark": benchmark_id})
 
 
-def _start(store: Store, benchmark_id: str) -> None:
+def _start(store: Store, benchmark_id: str, person: str) -> None:
     workers = RunnerOptions(store.projects.settings().workers)
-    start_benchmark(state.home_folder(), benchmark_id, state.get_keys(), workers)
+    start_benchmark(state.home_folder(), benchmark_id, person, state.get_keys(), workers)
 
 
 def draw_benchmark(benchmark_id: str) -> None:
@@ -471,9 +472,7 @@ def _wish(benchmark_id: str, wish: BenchmarkWish) -> None:
     with store_problem("benchmark.problem"), state.open_store() as store:
         benchmark = _load_visible(store, benchmark_id)
         if benchmark is not None:
-            with store.writing():
-                state.require_role(store, benchmark.project_id, "lead", RUN_WORDS)
-                store.benchmarks.request(benchmark_id, wish)
+            request_wish(store, benchmark, state.get_person(store), wish)
             st.session_state[_wish_key(benchmark_id)] = wish
 
 
@@ -519,14 +518,16 @@ def _resume(benchmark_id: str) -> None:
         benchmark = _load_visible(store, benchmark_id)
         if benchmark is None:
             return
-        state.require_role(store, benchmark.project_id, "lead", RUN_WORDS)
+        person = state.require_role(store, benchmark.project_id, "lead", RUN_WORDS)
         spec = read_spec(benchmark)
         for cell in spec.cells:
             require_keys(cell.plan, state.get_keys())
         cap = st.session_state.get("benchmark.newcap")
         if cap is not None:
-            change_caps(store, benchmark, round(100 * cap), spec.token_cap)
-        _start(store, benchmark_id)
+            change_caps(
+                store, benchmark, person, cent_cap=round(100 * cap), token_cap=spec.token_cap
+            )
+        _start(store, benchmark_id, person)
         _await_start(store, benchmark_id)
 
 

@@ -12,9 +12,10 @@ import streamlit as st
 from components.app import state
 from components.app.frame import has_role
 from components.check.roster_choice import draw_roster_choice, draw_roster_keys
-from components.measure.benchmarks import RUN_WORDS, draw_sets_folder
+from components.measure.benchmarks import draw_sets_folder
 from components.widgets.controls import draw_button, draw_download, show_problem, store_problem
 from components.widgets.wording import escape_markdown
+from core.evaluation.benchmarks import RUN_WORDS
 from core.evaluation.evaluate import EvaluationRequest
 from core.evaluation.grid_commands import GridCellRunner
 from core.evaluation.grids import (
@@ -23,7 +24,7 @@ from core.evaluation.grids import (
     format_grid,
     get_grid,
     load_grids,
-    plan_cells,
+    plan_grid_cells,
     run_grid,
 )
 from core.evaluation.outcomes import EVALUATIONS_FOLDER
@@ -91,7 +92,7 @@ def _draw_start(name: str) -> None:
     limit = right.number_input(
         "Rows of each set, at most", 1, None, DEFAULT_LIMIT, key="grid.limit"
     )
-    cells = plan_cells(get_grid(name), {DEFAULT_ROSTER: roster})
+    cells = plan_grid_cells(get_grid(name), {DEFAULT_ROSTER: roster})
     words = f"Measure {len(cells)} cells of at most {limit:,} rows"
     draw_button(
         words, "grid.start", _start, name, folder, roster, limit, icon="play_arrow",

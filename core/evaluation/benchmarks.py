@@ -59,7 +59,13 @@ from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ConflictError, InputError, KeyMissing, ReviewError
 from core.schema.records import Case, Plan, new_id
 from core.store import Store, open_store
-from core.store.benchmarks import Benchmark, BenchmarkResult, BenchmarkStatus, CellTotals
+from core.store.benchmarks import (
+    Benchmark,
+    BenchmarkResult,
+    BenchmarkStatus,
+    BenchmarkWish,
+    CellTotals,
+)
 from core.store.ground_truth import GroundTruth
 
 RowOrigin = Literal["set", "file", "project"]
@@ -67,6 +73,7 @@ MAX_FAILURES_IN_A_ROW = 25  # then the service is down, and trying all other row
 HEARTBEAT_SECONDS = 1.0
 PACE_SECONDS = 60.0  # the time over which the pace of a benchmark under way is measured
 CARD_PACKAGES = ("onnxruntime", "numpy", "litellm", "ray")
+RUN_WORDS = "run benchmarks"  # what takes the role
 LOGGER = logging.getLogger(__name__)
 ROW_DECODER = msgspec.json.Decoder(GoldRow, dec_hook=lambda kind, value: kind(value))
 
@@ -178,7 +185,7 @@ def map_labelled_rows(
     return rows, problems
 
 
-def load_decided_cases(store: Store, project_id: str) -> list[GoldRow]:
+def load_decided_rows(store: Store, project_id: str) -> list[GoldRow]:
     """Return the project's cases that people decided, with the texts of their sources as read."""
     rows = []
     for case_id, truth in store.truths.of_project(project_id).items():
@@ -219,7 +226,7 @@ def create_benchmark(
     """Store a queued benchmark with its rows, and return its id.
 
     Raises InputError if there are no cells, no rows or a row without a label, or an image cannot be
-    read, and NotAllowed if the author may not check here.
+    read, and NotAllowed if the author is no lead.
     """
     if not spec.cells:
         raise InputError("Expected a roster that can argue in a chosen way, found none.")
@@ -237,7 +244,7 @@ def create_benchmark(
         repeats=repeats,
     )
     with store.writing():
-        store.projects.require(project_id, author, "annotator", "measure")
+        store.projects.require(project_id, author, "lead", RUN_WORDS)
         store.benchmarks.add(benchmark, stored)
     return benchmark.id
 
@@ -264,11 +271,25 @@ def require_benchmark(store: Store, benchmark_id: str) -> Benchmark:
     return benchmark
 
 
-def change_caps(store: Store, benchmark: Benchmark, cent_cap: int, token_cap: int) -> None:
-    """Store other caps, which count when the benchmark is resumed."""
+def change_caps(
+    store: Store, benchmark: Benchmark, person: str, *, cent_cap: int, token_cap: int
+) -> None:
+    """Store other caps, which count when the benchmark is resumed.
+
+    Raises NotAllowed if the person is no lead.
+    """
     spec = replace(read_spec(benchmark), cent_cap=cent_cap, token_cap=token_cap)
     with store.writing():
+        store.projects.require(benchmark.project_id, person, "lead", RUN_WORDS)
         store.benchmarks.replace_spec(benchmark.id, msgspec.json.encode(spec).decode())
+
+
+def request_wish(store: Store, benchmark: Benchmark, person: str, wish: BenchmarkWish) -> None:
+    """Ask for a pause or an end of the benchmark. Raises NotAllowed if the person is no lead."""
+    lease_seconds = store.projects.settings().lease_seconds
+    with store.writing():
+        store.projects.require(benchmark.project_id, person, "lead", RUN_WORDS)
+        store.benchmarks.request(benchmark.id, wish, time.time(), lease_seconds)
 
 
 def read_spec(benchmark: Benchmark) -> BenchmarkSpec:
@@ -289,7 +310,15 @@ def load_outcomes(store: Store, benchmark_id: str, cell: int) -> Outcomes:
     """Return the rows that have a result in that cell so far, with their predictions."""
     rows = load_rows(store, benchmark_id)
     results = store.benchmarks.results(benchmark_id, cell)
-    said = [decode_prediction(json.loads(result.payload)) for result in results]
+    said = [
+        replace(
+            decode_prediction(json.loads(result.payload)),
+            calls=result.calls,
+            tokens=result.tokens,
+            cost=result.cost,
+        )
+        for result in results
+    ]
     return Outcomes([rows[result.position] for result in results], said)
 
 
@@ -358,8 +387,8 @@ class _Spending:
     dearest: float = 0.0
     longest: int = 0
 
-    def add(self, said: Prediction) -> None:
-        """Add a row; tokens count where the price is not known."""
+    def add(self, said: Prediction | BenchmarkResult) -> None:
+        """Add what a row took; tokens count where the price is not known."""
         tokens = said.tokens if said.cost is None else 0
         self.cost, self.tokens = self.cost + (said.cost or 0.0), self.tokens + tokens
         self.dearest = max(self.dearest, said.cost or 0.0)
@@ -415,25 +444,29 @@ class _BenchmarkLease:
 def run_benchmark(
     home: Path,
     benchmark_id: str,
+    person: str,
     keys: Keys,
     options: RunnerOptions = DEFAULT_RUNNER,
     on_result: Callable[[RowTask, Prediction], None] = lambda _task, _said: None,
 ) -> Benchmark:
     """Check what is missing of a benchmark, and return it as it ended; failed rows are tried again.
 
-    Raises InputError if it is finished, or a process runs it already, and KeyMissing before
-    anything is sent. It ends `paused` or `cancelled` as people wish, `paused` too if the next row
-    could pass a cap, and `failed` with a message if rows fail one after another.
+    Raises NotAllowed if the person is no lead, InputError if it is finished, or a process runs it
+    already, and KeyMissing before anything is sent. It ends `paused` or `cancelled` as people wish,
+    `paused` too if the next row could pass a cap, and `failed` with a message if rows fail one
+    after another.
     """
     owner = f"{os.getpid()}-{new_id()[:8]}"
     with open_store(home) as store:
         lease_seconds = store.projects.settings().lease_seconds
         benchmark = require_benchmark(store, benchmark_id)
+        store.projects.require(benchmark.project_id, person, "lead", RUN_WORDS)
         spec = read_spec(benchmark)
         for cell in spec.cells:
             require_keys(cell.plan, keys)
         engines = tuple(Engine(home, cell.plan, keys) for cell in spec.cells)
-        card = describe_conditions(store, benchmark, engines, options)
+        rows = load_rows(store, benchmark_id)
+        card = describe_conditions(store, benchmark, rows, engines, options)
         with store.writing():
             if not store.benchmarks.take(benchmark_id, owner, time.time(), lease_seconds, card):
                 raise InputError("Expected a benchmark to run, found it finished or under way.")
@@ -444,7 +477,13 @@ def run_benchmark(
         try:
             with lease.held():
                 status, message = _run_missing(
-                    store, benchmark, spec, engines, options, lease, on_result
+                    store,
+                    _list_missing(store, benchmark_id, rows, len(engines)),
+                    _sum_spending(store, benchmark_id, spec),
+                    WorkerSetup(engines, benchmark.author, benchmark.project_id, benchmark_id),
+                    lease,
+                    options=options,
+                    on_result=on_result,
                 )
         except ReviewError as error:
             message = str(error)
@@ -459,19 +498,15 @@ def run_benchmark(
 
 def _run_missing(
     store: Store,
-    benchmark: Benchmark,
-    spec: BenchmarkSpec,
-    engines: tuple[Engine, ...],
-    options: RunnerOptions,
+    tasks: Sequence[RowTask],
+    spending: _Spending,
+    setup: WorkerSetup,
     lease: _BenchmarkLease,
+    *,
+    options: RunnerOptions,
     on_result: Callable[[RowTask, Prediction], None],
 ) -> tuple[BenchmarkStatus, str]:
     """Run and store the rows without an answer; return how it ended, with a message."""
-    tasks, spending = _list_missing(store, benchmark, spec), _Spending(spec)
-    for cell in range(len(spec.cells)):
-        for said in load_outcomes(store, benchmark.id, cell).said:
-            spending.add(said)
-    setup = WorkerSetup(engines, benchmark.author, benchmark.project_id, benchmark.id)
     failures = failures_in_a_row = 0
     last_failure = ""
 
@@ -490,7 +525,7 @@ def _run_missing(
             last_failure = get_failure(said)
             failures += bool(last_failure)
             failures_in_a_row = failures_in_a_row + 1 if last_failure else 0
-            _store_result(store, benchmark.id, lease.owner, task, said)
+            _store_result(store, lease.benchmark_id, lease.owner, task, said)
             spending.add(said)
             on_result(task, said)
             left -= 1
@@ -503,14 +538,26 @@ def _run_missing(
     return "finished", f"{failures} rows failed." if failures else ""
 
 
-def _list_missing(store: Store, benchmark: Benchmark, spec: BenchmarkSpec) -> list[RowTask]:
+def _sum_spending(store: Store, benchmark_id: str, spec: BenchmarkSpec) -> _Spending:
+    """Return what the results so far took."""
+    spending = _Spending(spec)
+    for cell in range(len(spec.cells)):
+        for result in store.benchmarks.results(benchmark_id, cell):
+            spending.add(result)
+    return spending
+
+
+def _list_missing(
+    store: Store, benchmark_id: str, rows: Sequence[GoldRow], cells: int
+) -> list[RowTask]:
     """Return a task for each row and cell without an answer; a row's cells follow one another."""
-    answered = store.benchmarks.answered(benchmark.id)
+    answered = store.benchmarks.answered(benchmark_id)
+    digests = [digest for digest, _ in store.benchmarks.rows(benchmark_id)]
     return sort_by_documents(
         [
-            RowTask(cell, position, digest, ROW_DECODER.decode(payload))
-            for position, (digest, payload) in enumerate(store.benchmarks.rows(benchmark.id))
-            for cell in range(len(spec.cells))
+            RowTask(cell, position, digest, row)
+            for position, (digest, row) in enumerate(zip(digests, rows, strict=True))
+            for cell in range(cells)
             if (cell, position) not in answered
         ]
     )
@@ -538,13 +585,19 @@ def _store_result(
 
 
 def start_benchmark(
-    home: Path, benchmark_id: str, keys: Keys, options: RunnerOptions = DEFAULT_RUNNER
+    home: Path, benchmark_id: str, person: str, keys: Keys, options: RunnerOptions = DEFAULT_RUNNER
 ) -> threading.Thread:
-    """Run a benchmark on a thread of this process; how it ends is stored."""
+    """Run a benchmark on a thread of this process; how it ends is stored.
+
+    Raises NotAllowed if the person is no lead.
+    """
+    with open_store(home) as store:
+        project_id = require_benchmark(store, benchmark_id).project_id
+        store.projects.require(project_id, person, "lead", RUN_WORDS)
 
     def run() -> None:
         try:
-            run_benchmark(home, benchmark_id, keys, options)
+            run_benchmark(home, benchmark_id, person, keys, options)
         except ReviewError as error:
             LOGGER.warning("benchmark %s was not run: %s", benchmark_id, error)
 
@@ -554,10 +607,13 @@ def start_benchmark(
 
 
 def describe_conditions(
-    store: Store, benchmark: Benchmark, engines: Sequence[Engine], options: RunnerOptions
+    store: Store,
+    benchmark: Benchmark,
+    rows: Sequence[GoldRow],
+    engines: Sequence[Engine],
+    options: RunnerOptions,
 ) -> dict[str, Any]:
     """Return all that could make another run of the benchmark differ."""
-    rows = load_rows(store, benchmark.id)
     book = PromptBook(store.prompt_edits.of_project(benchmark.project_id))
     prompts = [book.prompt(name, language) for name in NAMES for language in LANGUAGES]
     return {

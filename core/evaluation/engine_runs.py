@@ -383,7 +383,7 @@ class EngineRuns:
         material = BenchMaterial(row.response, row.question, row.documents, row.images)
         try:
             stop.check()
-            progress = self.bench.check(material, self.seated(task), engine.plan, stop)
+            progress = self.bench.check(material, self.get_agents(task), engine.plan, stop)
         except InputError as error:
             return Prediction("unclear", cause=f"{REFUSED_CAUSE}: {error}")
         except ReviewError as error:
@@ -401,8 +401,8 @@ class EngineRuns:
         tokens = sum(call.tokens_in + call.tokens_out for call in calls)
         return replace(said, calls=len(calls), tokens=tokens, cost=sum_costs(calls))
 
-    def seated(self, task: RowTask) -> RunAgents:
-        """Return the staff: one for all rows if built-in; models get the same account per row."""
+    def get_agents(self, task: RowTask) -> RunAgents:
+        """Return the row's agents, with an account of its own; built-in ones serve all rows."""
         if (staff := self.staff.get(task.cell)) is not None:
             return staff
         setup, engine = self.setup, self.setup.engines[task.cell]
@@ -437,7 +437,7 @@ def describe_engine_weights(engine: Engine) -> str | None:
         return None
     with open_engine_runs(WorkerSetup((engine,))) as runs:
         task = RowTask(0, 0, "weights", GoldRow("", "", "", None, ""))
-        return describe_weights(runs.seated(task).roster.weigher)
+        return describe_weights(runs.get_agents(task).roster.weigher)
 
 
 def build_prediction(progress: RunState, seconds: float = 0.0) -> Prediction:

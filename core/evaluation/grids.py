@@ -21,7 +21,11 @@ import msgspec
 from core.evaluation.datasets import get_task_rule
 from core.evaluation.evaluate import MeasuredWay, parse_ways
 from core.evaluation.outcomes import Outcomes
-from core.evaluation.statistics import SystemComparison, compare_systems, list_comparison_cells
+from core.evaluation.system_comparison import (
+    SystemComparison,
+    compare_systems,
+    list_comparison_cells,
+)
 from core.runtime.errors import InputError, ReviewError
 
 GRIDS_FOLDER = Path(__file__).parent / "grids"
@@ -175,7 +179,7 @@ def find_cell(row: GridRow, part: GridPart, rosters: Mapping[str, str]) -> GridC
     return GridCell(dataset, task, row.way, roster, split, row.turns)
 
 
-def plan_cells(grid: Grid, rosters: Mapping[str, str]) -> list[GridCell]:
+def plan_grid_cells(grid: Grid, rosters: Mapping[str, str]) -> list[GridCell]:
     """Return the cells to measure, each once, set by set."""
     parts = [part for part in grid.parts if any(part.metrics.values())]
     found = [find_cell(row, part, rosters) for part in parts for row in grid.rows]
@@ -199,7 +203,7 @@ def run_grid(
     """
     grid, measured = get_grid(name), []
     outcomes: dict[GridCell, Outcomes] = {}
-    cells = plan_cells(grid, rosters)
+    cells = plan_grid_cells(grid, rosters)
     for number, cell in enumerate(cells, start=1):
         tell(f"cell {number} of {len(cells)}: {cell.source}, {cell.name}")
         try:

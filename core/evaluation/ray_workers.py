@@ -49,17 +49,17 @@ MODEL_FOLDERS = ("models", "readers")  # of classifiers and imported readers
 
 
 @dataclass(frozen=True)
-class ActorKit:
+class ActorSetup:
     """What an actor is made of: the engines, and the files of a home with its configuration."""
 
-    setup: WorkerSetup
+    workers: WorkerSetup
     files: dict[str, bytes]
     rates: RateLimits
     share: float
 
 
-def pack_kit(setup: WorkerSetup, count: int) -> ActorKit:
-    """Return the kit with the configuration and the models of the engines' home, without keys."""
+def pack_actor_setup(setup: WorkerSetup, count: int) -> ActorSetup:
+    """Return the setup with the configuration and the models of the engines' home, without keys."""
     home, folders = setup.engines[0].home, set()
     for engine in setup.engines:
         names = (engine.plan.classifier, engine.plan.reader)
@@ -69,28 +69,29 @@ def pack_kit(setup: WorkerSetup, count: int) -> ActorKit:
     with tempfile.TemporaryDirectory() as folder, open_store(home) as store:
         files |= {path.name: path.read_bytes() for path in store.copy_configuration(Path(folder))}
     engines = tuple(replace(engine, keys=Keys({})) for engine in setup.engines)
-    return ActorKit(replace(setup, engines=engines), files, get_rates(), 1 / count)
+    return ActorSetup(replace(setup, engines=engines), files, get_rates(), 1 / count)
 
 
 class RowActor:
     """Checks rows on some node of the cluster."""
 
-    def __init__(self, kit: ActorKit) -> None:
+    def __init__(self, setup: ActorSetup) -> None:
         self._stack = contextlib.ExitStack()
         folder = make_private_folder(Path(tempfile.gettempdir()))
         self._home = self._stack.enter_context(folder)
-        for name, data in kit.files.items():
+        for name, data in setup.files.items():
             path = self._home / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-        set_rates(kit.rates, kit.share)
+        set_rates(setup.rates, setup.share)
         keys = load_keys(os.environ, PROJECT_ROOT)
         engines = tuple(
-            Engine(self._home, engine.plan, keys, engine.project_id) for engine in kit.setup.engines
+            Engine(self._home, engine.plan, keys, engine.project_id)
+            for engine in setup.workers.engines
         )
         warm_up(self._home)
         self._runs = self._stack.enter_context(
-            open_engine_runs(replace(kit.setup, engines=engines))
+            open_engine_runs(replace(setup.workers, engines=engines))
         )
         self._stop = StopSignal()
 
@@ -121,7 +122,7 @@ class RayWorkers:
     """Actors, each with up to `ROWS_AHEAD` rows; a dead one is replaced."""
 
     home: Path
-    kit: Any
+    actor_setup: Any
     count: int
     stop: StopSignal
     _starting: dict[Any, Any] = field(default_factory=dict)
@@ -150,7 +151,7 @@ class RayWorkers:
         ready, _ = ray.wait(refs, timeout=seconds)
         for ref in ready:
             if ref in self._starting:
-                self._welcome(self._starting.pop(ref), ref)
+                self._register_actor(self._starting.pop(ref), ref)
             else:
                 return self._finish(self._under_way.pop(ref), ref)
         return None
@@ -167,10 +168,10 @@ class RayWorkers:
 
     def _start_actor(self) -> None:
         actor: Any = ray.remote(num_cpus=1)(RowActor)
-        actor = actor.remote(self.kit)
+        actor = actor.remote(self.actor_setup)
         self._starting[actor.get_code_digest.remote()] = actor
 
-    def _welcome(self, actor: Any, ref: Any) -> None:
+    def _register_actor(self, actor: Any, ref: Any) -> None:
         """Give a new actor rows, unless its node has another program."""
         try:
             digest = ray.get(ref)
@@ -187,7 +188,7 @@ class RayWorkers:
         try:
             said, calls = ray.get(ref)
         except ray.exceptions.RayActorError:
-            return self._bury(row)
+            return self._replace_actor(row)
         if calls:
             with open_store(self.home) as store, store.noting():
                 for call in calls:
@@ -195,7 +196,7 @@ class RayWorkers:
         self._free.append(row.actor)
         return row.task, said
 
-    def _bury(self, row: _RowUnderWay) -> tuple[RowTask, Prediction] | None:
+    def _replace_actor(self, row: _RowUnderWay) -> tuple[RowTask, Prediction] | None:
         """Replace a dead actor once, and give its row to another."""
         if row.actor is not None:
             for other in self._under_way.values():
@@ -232,7 +233,9 @@ def open_ray_workers(
     is_ours = not ray.is_initialized()
     if is_ours:
         _join_cluster(address, count)
-    workers = RayWorkers(setup.engines[0].home, ray.put(pack_kit(setup, count)), count, stop)
+    workers = RayWorkers(
+        setup.engines[0].home, ray.put(pack_actor_setup(setup, count)), count, stop
+    )
     try:
         yield workers
     finally:

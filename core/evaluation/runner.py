@@ -35,7 +35,6 @@ from core.runtime.errors import ConfigError, InputError, ModelError
 from core.store.sqlite import to_json
 
 ExecutorName = Literal["threads", "ray"]
-EXECUTORS: tuple[ExecutorName, ...] = ("threads", "ray")
 MAX_WORKERS = 256
 POLL_SECONDS = 0.2
 PROGRESS_SECONDS = 5.0

@@ -28,9 +28,9 @@ from core.llm.call import (
 )
 from core.llm.failures import CallFault, FaultReader, RetryPolicy, answer_with_retries
 from core.llm.keys import NO_KEY, Keys, headers_for
-from core.llm.limits import estimate_tokens, price_of, window_of
+from core.llm.limits import estimate_tokens, price_of, window_of, worst_case
 from core.llm.providers import StreamPiece, embed_texts, import_client, own_address, stream_pieces
-from core.llm.rate_limit import await_turn, count_call_tokens
+from core.llm.rate_limit import await_turn
 from core.llm.servers import turn_at
 from core.llm.stream import run_streamed
 from core.runtime.concurrency import StopSignal
@@ -84,7 +84,7 @@ class ModelClient:
 
         def attempt(relaxed: frozenset[str]) -> Completion | CallFault:
             request = chat_request(call, self._keys, relaxed)
-            await_turn(call.agent, count_call_tokens(call), self._requests_per_second, stop)
+            await_turn(call.agent, worst_case(call).tokens, self._requests_per_second, stop)
             faults = self._faults(call.agent, request)
             longest = self._retry_policy.longest(call.agent.seconds) + reading_seconds(call)
             answer = _Answer(call, request, faults, longest)

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
-from core.llm.call import Call, is_elsewhere, provider_of
-from core.llm.limits import estimate_tokens
+from core.llm.call import is_elsewhere, provider_of
 from core.runtime.concurrency import StopSignal
 from core.runtime.errors import InputError
 from core.schema.rosters import AgentConfig
@@ -162,8 +161,3 @@ def _find_limits(agent: AgentConfig) -> tuple[str, tuple[RateLimit, ...]]:
         return place, _rates.get(place) or _rates.get(parts.hostname or "", ())
     name = provider_of(agent) or ""
     return name, _rates.get(name, ())
-
-
-def count_call_tokens(call: Call) -> int:
-    """Return the tokens that a provider counts for a call: its prompt and the longest reply."""
-    return sum(estimate_tokens(message.text) for message in call.messages) + call.agent.max_tokens

@@ -19,11 +19,11 @@ BenchmarkStatus = Literal[
     "queued", "running", "paused", "finished", "failed", "cancelled", "interrupted"
 ]
 BenchmarkWish = Literal["", "pause", "cancel"]
-RESUMABLE_STATUSES = ("queued", "paused", "failed", "cancelled", "interrupted")
 STORED_COLUMNS = (
     "id, project_id, name, author, created_at, spec, card, repeats, status, message, started_at, "
     "finished_at, heartbeat_at"
 )
+SUMMED_COLUMNS = ("calls", "tokens", "cost")  # over all tries of a row; an unknown cost stays so
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,8 @@ class Benchmark:
 class BenchmarkResult:
     """One row's result in one cell; `payload` is the prediction as JSON.
 
-    `calls` and `tokens` are those of language models; `cost` is in US dollars, None if unknown.
+    `calls` and `tokens` are those of language models; `cost` is in US dollars, None if unknown. All
+    three are of every try of the row, `payload` of the last.
     """
 
     cell: int
@@ -162,14 +163,15 @@ class Benchmarks(Repository):
         """Change what is asked for; what was measured stays."""
         self._db.execute("UPDATE benchmarks SET spec = ? WHERE id = ?", [spec, benchmark_id])
 
-    def request(self, benchmark_id: str, wish: BenchmarkWish) -> None:
-        """Leave a wish for the process that runs it; one that waits is ended at once."""
+    def request(self, benchmark_id: str, wish: BenchmarkWish, now: float, lease: float) -> None:
+        """Leave a wish for the process that runs it; without one, cancelling ends it at once."""
         self._db.execute("UPDATE benchmarks SET wish = ? WHERE id = ?", [wish, benchmark_id])
         if wish == "cancel":
             self._db.execute(
-                "UPDATE benchmarks SET status = 'cancelled' WHERE id = ? "
-                "AND status IN ('queued', 'paused')",
-                [benchmark_id],
+                "UPDATE benchmarks SET status = 'cancelled', finished_at = ? WHERE id = ? AND "
+                "(status IN ('queued', 'paused') OR "
+                "status = 'running' AND coalesce(heartbeat_at, 0) <= ?)",
+                [now, benchmark_id, now - lease],
             )
 
     def end(
@@ -185,16 +187,18 @@ class Benchmarks(Repository):
     def put_result(self, benchmark_id: str, result: BenchmarkResult) -> bool:
         """Store a result; return False if the row has one in this cell already that did not fail.
 
+        What the failed one took of language models is added, as it was paid too.
         Call `beat` in the same transaction: only the lease's holder may write.
         """
         columns = get_columns(result)
-        names = [name for name in columns if name not in ("cell", "position")]
+        kept = ("cell", "position", *SUMMED_COLUMNS)
+        changes = [f"{name} = excluded.{name}" for name in columns if name not in kept]
+        changes += [f"{name} = {name} + excluded.{name}" for name in SUMMED_COLUMNS]
         cursor = self._db.execute(
             f"INSERT INTO benchmark_results (benchmark_id, {', '.join(columns)}) "
             f"VALUES (?, {', '.join('?' for _ in columns)}) "
             "ON CONFLICT (benchmark_id, cell, position) DO UPDATE SET "
-            f"{', '.join(f'{name} = excluded.{name}' for name in names)} "
-            "WHERE benchmark_results.is_failed",
+            f"{', '.join(changes)} WHERE benchmark_results.is_failed",
             [benchmark_id, *columns.values()],
         )
         return bool(cursor.rowcount)

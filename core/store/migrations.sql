@@ -299,3 +299,4 @@ UPDATE items SET differ = 3 WHERE differ = 2 AND (
             calls INTEGER NOT NULL, tokens INTEGER NOT NULL, cost REAL, seconds REAL NOT NULL,
             payload TEXT NOT NULL, PRIMARY KEY (benchmark_id, cell, position)
         );
+        CREATE INDEX benchmark_results_at ON benchmark_results (benchmark_id, at);

@@ -22,12 +22,13 @@ from core.evaluation.benchmarks import (
 )
 from core.evaluation.datasets import load_dataset_rows
 from core.evaluation.evaluate import parse_ways, sample_rows
-from core.evaluation.runner import EXECUTORS, RunnerOptions
+from core.evaluation.runner import RunnerOptions
 from core.llm.keys import Keys
 from core.review.people import ensure_project
 from core.store import open_store
 
 SETS = ("entailment_fm2", "entailment_healthver", "fever_symmetric", "halueval")
+EXECUTORS = ("threads", "ray")
 WORKERS = (1, 2)
 LEFT_OUT = 4  # first results, in which workers still start
 
@@ -70,6 +71,7 @@ def main(path: str, count: str, executor: str, workers: str) -> None:
         run_benchmark(
             home,
             benchmark_id,
+            "bench",
             Keys({}),
             RunnerOptions(int(workers), "ray" if executor == "ray" else "threads"),
             lambda _task, _said: at.append(time.perf_counter()),

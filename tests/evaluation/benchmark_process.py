@@ -20,6 +20,7 @@ def main(home: str, benchmark_id: str) -> None:
     run_benchmark(
         Path(home),
         benchmark_id,
+        "Ida",
         Keys({}),
         RunnerOptions(workers=2),
         lambda _task, _said: time.sleep(pause),

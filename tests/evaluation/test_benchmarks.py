@@ -19,7 +19,7 @@ from core.evaluation.benchmarks import (
     RowSource,
     change_caps,
     create_benchmark,
-    load_decided_cases,
+    load_decided_rows,
     load_outcomes,
     load_progress,
     load_rows,
@@ -28,8 +28,10 @@ from core.evaluation.benchmarks import (
     plan_cells,
     read_spec,
     repeat_benchmark,
+    request_wish,
     require_benchmark,
     run_benchmark,
+    start_benchmark,
 )
 from core.evaluation.dataset_files import GoldRow, GoldSpan
 from core.evaluation.engine_runs import EngineRuns, RowTask
@@ -41,8 +43,8 @@ from core.exchange.column_mapping import ColumnMapping, read_file_table
 from core.llm.keys import Keys
 from core.review.people import ensure_project
 from core.runtime.concurrency import StopSignal
-from core.runtime.errors import InputError
-from core.schema.records import Source, Span
+from core.runtime.errors import InputError, NotAllowed
+from core.schema.records import Member, Source, Span
 from core.schema.reviews import GoldAnswer
 from core.store import Store, open_store
 from tests.evaluation.tiny_sets import FACTS
@@ -89,7 +91,7 @@ def test_each_row_has_one_result_in_each_cell_and_the_card_says_how(
 ) -> None:
     rows = [replace(facts()[0], spans=(GoldSpan(0, 2, 1.0),)), *facts()[1:]]
     benchmark_id = created(opened, home, rows)
-    ended = run_benchmark(home, benchmark_id, NO_KEYS, TWO)
+    ended = run_benchmark(home, benchmark_id, "Ida", NO_KEYS, TWO)
     assert (ended.status, ended.message) == ("finished", "")
     assert load_rows(opened, benchmark_id) == rows
     for cell in (0, 1):
@@ -105,7 +107,7 @@ def test_each_row_has_one_result_in_each_cell_and_the_card_says_how(
     assert (ended.card["rows"], ended.card["seed"]) == (16, 3)
     assert ended.card["prompts"]["judge.en"]
     with pytest.raises(InputError, match="finished or under way"):
-        run_benchmark(home, benchmark_id, NO_KEYS)
+        run_benchmark(home, benchmark_id, "Ida", NO_KEYS)
 
 
 def test_a_paused_benchmark_goes_on_and_checks_no_row_twice(
@@ -117,17 +119,17 @@ def test_a_paused_benchmark_goes_on_and_checks_no_row_twice(
     def counted(self: EngineRuns, task: RowTask, stop: StopSignal) -> Prediction:
         checked[task.cell, task.position] += 1
         if len(checked) == 5:
-            with open_store(home) as store, store.writing():
-                store.benchmarks.request(benchmark_id, "pause")
+            with open_store(home) as store:
+                request_wish(store, require_benchmark(store, benchmark_id), "Ida", "pause")
             time.sleep(1.5)
         return predict(self, task, stop)
 
     monkeypatch.setattr(EngineRuns, "predict_row", counted)
     benchmark_id = created(opened, home, facts())
-    assert run_benchmark(home, benchmark_id, NO_KEYS).status == "paused"
+    assert run_benchmark(home, benchmark_id, "Ida", NO_KEYS).status == "paused"
     done = load_progress(opened, require_benchmark(opened, benchmark_id), time.time()).done
     assert 5 <= done < 32
-    assert run_benchmark(home, benchmark_id, NO_KEYS).status == "finished"
+    assert run_benchmark(home, benchmark_id, "Ida", NO_KEYS).status == "finished"
     assert set(checked.values()) == {1}
     assert len(checked) == 32
 
@@ -147,12 +149,14 @@ def test_a_failed_row_says_why_and_is_tried_again(
     benchmark_id = created(opened, home, facts(), "ceda")
     with monkeypatch.context() as patched:
         patched.setattr(bench.BenchHome, "check", faulty)
-        ended = run_benchmark(home, benchmark_id, NO_KEYS, TWO)
+        ended = run_benchmark(home, benchmark_id, "Ida", NO_KEYS, TWO)
     assert (ended.status, ended.message) == ("finished", "1 rows failed.")
     (failed,) = [s for s in load_outcomes(opened, benchmark_id, 0).said if s.is_failure]
     assert failed.cause == "failed: an unexpected error: RuntimeError('a fault of ours')"
     again: list[RowTask] = []
-    ended = run_benchmark(home, benchmark_id, NO_KEYS, TWO, lambda task, _: again.append(task))
+    ended = run_benchmark(
+        home, benchmark_id, "Ida", NO_KEYS, TWO, lambda task, _: again.append(task)
+    )
     assert (ended.message, len(again)) == ("", 1)
 
 
@@ -162,7 +166,7 @@ def test_a_benchmark_killed_three_times_has_the_result_of_one_that_was_not(
     with opened.writing():
         opened.projects.save_setting("lease_seconds", 3)
     benchmark_id, whole_id = (created(opened, home, facts(20)) for _ in range(2))
-    run_benchmark(home, whole_id, NO_KEYS, TWO)
+    run_benchmark(home, whole_id, "Ida", NO_KEYS, TWO)
     seen = 0
     for _ in range(3):
         process = subprocess.Popen(
@@ -180,7 +184,9 @@ def test_a_benchmark_killed_three_times_has_the_result_of_one_that_was_not(
     assert seen < 80
     assert require_benchmark(opened, benchmark_id).status == "interrupted"
     again: list[RowTask] = []
-    ended = run_benchmark(home, benchmark_id, NO_KEYS, TWO, lambda task, _: again.append(task))
+    ended = run_benchmark(
+        home, benchmark_id, "Ida", NO_KEYS, TWO, lambda task, _: again.append(task)
+    )
     assert ended.status == "finished"
     assert len(again) <= 80 - seen
     for cell in (0, 1):
@@ -200,13 +206,13 @@ def wait_for_results(store: Store, benchmark_id: str, wanted: int) -> int:
 
 def test_a_benchmark_is_run_again_and_compared_on_the_same_rows(opened: Store, home: Path) -> None:
     first = created(opened, home, facts(), "ceda")
-    run_benchmark(home, first, NO_KEYS)
+    run_benchmark(home, first, "Ida", NO_KEYS)
     again = repeat_benchmark(opened, require_benchmark(opened, first), "Ida")
-    ended = run_benchmark(home, again, NO_KEYS)
+    ended = run_benchmark(home, again, "Ida", NO_KEYS)
     assert (ended.repeats, ended.name) == (first, "Facts")
     assert ended.card["dataset_sha256"] == require_benchmark(opened, first).card["dataset_sha256"]
     shorter = created(opened, home, facts()[4:], "ceda")
-    run_benchmark(home, shorter, NO_KEYS)
+    run_benchmark(home, shorter, "Ida", NO_KEYS)
     one, other = match_outcomes(*(load_outcomes(opened, i, 0) for i in (first, shorter)))
     assert [row.id for row in one.rows] == [row.id for row in facts()[4:]]
     assert compare_outcomes(one, other, 0).words == "the same answer on every row"
@@ -221,14 +227,64 @@ def test_caps_hold_rows_back_until_they_are_raised(
         lambda *_: Prediction("supported", 0.1, calls=2, tokens=100, cost=0.01),
     )
     benchmark_id = created(opened, home, facts(), "ceda", cent_cap=5)
-    ended = run_benchmark(home, benchmark_id, NO_KEYS, TWO)
+    ended = run_benchmark(home, benchmark_id, "Ida", NO_KEYS, TWO)
     progress = load_progress(opened, ended, time.time())
     assert (ended.status, progress.done) == ("paused", 5)
     assert progress.cost == pytest.approx(0.05)
     assert (progress.calls, progress.tokens) == (10, 500)
     assert "cap" in ended.message
-    change_caps(opened, ended, 100, 0)
-    assert run_benchmark(home, benchmark_id, NO_KEYS, TWO).status == "finished"
+    change_caps(opened, ended, "Ida", cent_cap=100, token_cap=0)
+    assert run_benchmark(home, benchmark_id, "Ida", NO_KEYS, TWO).status == "finished"
+
+
+def test_what_failed_rows_took_counts_when_they_are_tried_again(
+    opened: Store, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(said: Prediction) -> None:
+        monkeypatch.setattr(EngineRuns, "predict_row", lambda *_: said)
+
+    benchmark_id = created(opened, home, facts(2), "ceda", cent_cap=175)
+    answer(Prediction("unclear", cause="failed: no", calls=2, tokens=100, cost=0.25))
+    assert run_benchmark(home, benchmark_id, "Ida", NO_KEYS).message == "4 rows failed."
+    answer(Prediction("supported", 0.1, calls=3, tokens=50, cost=0.25))
+    for _ in range(2):  # resumed, it knows all that was spent
+        ended = run_benchmark(home, benchmark_id, "Ida", NO_KEYS)
+        progress = load_progress(opened, ended, time.time())
+        assert (ended.status, progress.failed) == ("paused", 1)
+        assert progress.cost == pytest.approx(1.75)
+        assert (progress.calls, progress.tokens) == (17, 550)
+    said = load_outcomes(opened, benchmark_id, 0).said
+    assert [(one.calls, one.tokens) for one in said] == [(5, 150)] * 3 + [(2, 100)]
+    assert said[0].cost == pytest.approx(0.5)
+
+
+def test_an_interrupted_benchmark_is_cancelled_at_once(opened: Store, home: Path) -> None:
+    benchmark_id = created(opened, home, facts(1), "ceda")
+    with opened.writing():
+        assert opened.benchmarks.take(benchmark_id, "gone", 1.0, 6.0, {})
+    benchmark = require_benchmark(opened, benchmark_id)
+    assert benchmark.status == "interrupted"
+    request_wish(opened, benchmark, "Ida", "cancel")
+    assert require_benchmark(opened, benchmark_id).status == "cancelled"
+    assert run_benchmark(home, benchmark_id, "Ida", NO_KEYS).status == "finished"
+
+
+def test_only_leads_run_pause_cancel_and_change_benchmarks(opened: Store, home: Path) -> None:
+    benchmark = require_benchmark(opened, created(opened, home, facts(1), "ceda"))
+    with opened.writing():
+        opened.projects.add_person("Ben", 0.0)
+        opened.projects.add_member(Member(benchmark.project_id, "Ben", "annotator", 0.0))
+    for do in (
+        lambda: repeat_benchmark(opened, benchmark, "Ben"),
+        lambda: change_caps(opened, benchmark, "Ben", cent_cap=1, token_cap=0),
+        lambda: request_wish(opened, benchmark, "Ben", "cancel"),
+        lambda: run_benchmark(home, benchmark.id, "Ben", NO_KEYS),
+        lambda: start_benchmark(home, benchmark.id, "Ben", NO_KEYS),
+    ):
+        with pytest.raises(NotAllowed, match="To run benchmarks takes the role lead; Ben has"):
+            do()
+    assert require_benchmark(opened, benchmark.id) == benchmark
+    assert len(opened.benchmarks.of_project(benchmark.project_id, 0.0, 6.0)) == 1
 
 
 def test_rows_come_from_a_file_with_odd_columns(opened: Store) -> None:
@@ -260,7 +316,7 @@ def test_rows_are_the_cases_that_people_decided(opened: Store) -> None:
         span = Span(6, 9, "3 m", 1.0, "number_or_date", "Ida")
         gold = GoldAnswer("g", "a", "Ida", 1.0, "adjudicated", "hallucinated", (span,))
         opened.golds.add(gold, "It is 3 m.")
-    (row,) = load_decided_cases(opened, project.id)
+    (row,) = load_decided_rows(opened, project.id)
     assert (row.id, row.label, row.documents) == ("a", "hallucinated", ("It is 4 m high.",))
     assert row.spans == (GoldSpan(6, 9),)
 

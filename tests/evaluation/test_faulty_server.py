@@ -84,7 +84,7 @@ def test_every_row_ends_and_the_rate_is_kept(home: Path, monkeypatch: pytest.Mon
         benchmark_id = create_benchmark(
             store, project.id, spec, facts(15), name="Grid", author="Ida"
         )
-        ended = run_benchmark(home, benchmark_id, KEYS, RunnerOptions(workers=16))
+        ended = run_benchmark(home, benchmark_id, "Ida", KEYS, RunnerOptions(workers=16))
         progress = load_progress(store, ended, time.time())
         said = [s for cell in (0, 1) for s in load_outcomes(store, benchmark_id, cell).said]
     assert (ended.status, progress.done) == ("finished", 60), ended.message

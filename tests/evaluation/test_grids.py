@@ -21,7 +21,7 @@ from core.evaluation.grids import (
     format_grid,
     list_columns,
     load_grids,
-    plan_cells,
+    plan_grid_cells,
 )
 from core.evaluation.metrics import build_measures
 from core.evaluation.outcomes import Outcomes, Prediction
@@ -97,11 +97,11 @@ def test_msas_best_figures_are_those_of_the_extractor_that_it_names() -> None:
 
 def test_rows_of_one_way_share_a_cell_unless_one_has_a_roster() -> None:
     grid = load_grids()["ceda-1"]
-    ways = [cell.way for cell in plan_cells(grid, BUILT_IN)]
+    ways = [cell.way for cell in plan_grid_cells(grid, BUILT_IN)]
     assert ways == ["single", "mad", "ceda"]
-    cells = plan_cells(grid, {**BUILT_IN, "Qwen": "ollama"})
+    cells = plan_grid_cells(grid, {**BUILT_IN, "Qwen": "ollama"})
     assert [cell.roster for cell in cells if cell.way == "single"] == ["builtin", "ollama"]
-    paper = plan_cells(load_grids()["ceda-6"], {"": "paper"})
+    paper = plan_grid_cells(load_grids()["ceda-6"], {"": "paper"})
     assert {cell.roster for cell in paper} == {"ceda", "ceda-mistral", "ceda-haiku"}
     assert {cell.turns for cell in paper} == {2, 4, 6, 8}
 
@@ -130,7 +130,7 @@ def test_changes_are_laid_beside_the_baseline() -> None:
     figures = {"single": (0.5, 0.4), "sc_maks": (0.56, 0.3)}
     cells = [
         MeasuredCell(cell, result(cell, f1=figures[cell.way][0], hr=figures[cell.way][1]))
-        for cell in plan_cells(grid, BUILT_IN)
+        for cell in plan_grid_cells(grid, BUILT_IN)
         if cell.dataset == "fever_symmetric" and cell.way in figures
     ]
     table = format_grid(grid, GridRun("sc-maks-expected", BUILT_IN, tuple(cells)))

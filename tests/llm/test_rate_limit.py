@@ -6,17 +6,19 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.llm.call import Call, Message
+from core.llm.call import Call, Message, Picture
 from core.llm.client import ModelClient
 from core.llm.failures import RetryPolicy
 from core.llm.keys import Keys
-from core.llm.rate_limit import RateLimit, RateLimiter, parse_rates, set_rates
+from core.llm.limits import worst_case
+from core.llm.rate_limit import RateLimit, RateLimiter, RateWindow, parse_rates, set_rates
 from core.runtime.concurrency import StopSignal
 from core.runtime.errors import InputError, Stopped
 from core.schema.rosters import AgentConfig
@@ -110,6 +112,29 @@ def test_each_attempt_at_a_server_counts_retries_too() -> None:
         times = [asked.at for asked in server.asked]
     assert len(times) == 22
     assert 1.5 < max(times) - min(times) < 3.5
+
+
+@pytest.mark.usefixtures("rates")
+def test_pictures_and_the_form_of_the_reply_count_as_tokens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counted: list[int] = []
+    monkeypatch.setattr(RateWindow, "add", lambda _self, _now, tokens: counted.append(tokens))
+    agent = AgentConfig("openai/m", max_tokens=50)
+    form = {"type": "object", "properties": {"label": {"type": "string"}}}
+    pictured = Message("user", "Is it so?", (Picture("image/png", b"no image"),))
+    with loopback(lambda _: Reply("Yes.")) as server:
+        agent = replace(agent, api_base=server.base)
+        set_rates(parse_rates([f"{server.base.split('/')[2]}=1000000tokens/s"]))
+        client = ModelClient(Keys({"COUNTERPOINT_API_KEY": "k"}))
+        for call in (
+            Call(agent, (Message("user", "Is it so?"),)),
+            Call(agent, (Message("user", "Is it so?"),), form),
+            Call(agent, (pictured,)),
+        ):
+            client.complete(call, lambda _: None, StopSignal())
+            assert counted[-1] == worst_case(call).tokens
+    assert counted[0] < min(counted[1:])
 
 
 @pytest.mark.parametrize("text", ["openai", "openai=0/s", "openai=5/h", "=5/s", "openai=-5/s"])

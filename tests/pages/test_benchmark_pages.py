@@ -59,7 +59,7 @@ def stored(home: Path, project_id: str, ways: str = "single,ceda", **spec: Any) 
 @pytest.fixture
 def finished(home: Path, project_id: str) -> str:
     benchmark_id = stored(home, project_id)
-    assert run_benchmark(home, benchmark_id, Keys({})).status == "finished"
+    assert run_benchmark(home, benchmark_id, "Mira", Keys({})).status == "finished"
     return benchmark_id
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from core.evaluation.dataset_files import GoldRow
 from core.evaluation.outcomes import Outcomes, Prediction
-from core.evaluation.statistics import (
+from core.evaluation.system_comparison import (
     CONSTANT,
     SAME_EVERYWHERE,
     SAME_ROWS_RIGHT,
