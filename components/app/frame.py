@@ -38,7 +38,7 @@ from core.review.people import (
 from core.runtime.errors import NotAllowed, ReviewError
 from core.schema.records import Case, PersonRole, Project
 from core.store import open_store
-from core.store.projects import GUEST, ROLE_RANKS
+from core.store.projects import GUEST, has_rank
 
 # By section: each page's script, title and icon name.
 MENU: dict[str, tuple[tuple[str, str, str], ...]] = {
@@ -314,9 +314,8 @@ def has_role(
         try:
             state.require_role(store, asked, at_least, what)
         except NotAllowed:
-            least = ROLE_RANKS[at_least]
             members = store.projects.members(asked)
-            names = [each.person for each in members if ROLE_RANKS[each.role] >= least]
+            names = [each.person for each in members if has_rank(each.role, at_least)]
         else:
             return True
     listed = f": {', '.join(names[:MAX_NAMED_PEOPLE])}" if names else ""

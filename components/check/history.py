@@ -43,6 +43,7 @@ from core.review.people import (
 from core.review.queue_ranking import AutomationPolicy, load_policy
 from core.schema.records import Case, Label, Run
 from core.store import Store
+from core.store.ground_truth import GroundTruth
 from core.store.queries import load_present_classifiers
 from core.store.runs import RunFilter, RunRow
 from core.store.versions import SEED_VERSION
@@ -99,11 +100,7 @@ def _check_words(store: Store, case: Case, run: Run, lead: str) -> str:
         return words
     words += f": {LABEL_WORDS[run.label].lower() if run.label else 'no label'}"
     for decision in load_decided_cases(store, [case], state.get_person(store), is_same=True):
-        if decision.gold is not None:
-            words += f"; settled as {LABEL_WORDS[decision.gold.label].lower()}"
-        elif decision.said:
-            last = max(decision.said, key=lambda correction: correction.at)
-            words += f"; {format_answer(last.author, last.label)}"
+        words += f"; {_describe_truth(decision.truth)}"
     return words
 
 
@@ -150,10 +147,16 @@ def _find_other_cases(case_id: str, _case: Case) -> tuple[list[str], list[str]]:
 def _decided_words(decision: DecidedCase) -> str:
     similar = f"Similar, “{clip_text(decision.case.response, 60)}”"
     text = "The same text" if decision.is_same else similar
-    if decision.gold is not None:
-        return f"{text}: settled as {LABEL_WORDS[decision.gold.label].lower()}"
-    labels = (format_answer(c.author, c.label) for c in decision.said)
-    return f"{text}: {', '.join(labels)}"
+    return f"{text}: {_describe_truth(decision.truth)}"
+
+
+def _describe_truth(truth: GroundTruth) -> str:
+    """Say what counts for a case: “settled as supported”, or which answers there are."""
+    if truth.label and truth.basis == "settled":
+        return f"settled as {LABEL_WORDS[truth.label].lower()}"
+    if truth.label and truth.basis == "gold":
+        return f"{LABEL_WORDS[truth.label].lower()} by an imported answer"
+    return ", ".join(format_answer(record.author, record.label) for record in truth.records)
 
 
 def _newest_runs(store: Store, case: Case) -> list[Run]:

@@ -14,8 +14,8 @@ from components.app import state
 from components.app.frame import has_role
 from components.app.state import StoredResult, find_result, store_result
 from components.learn.versions import reset_version_pair
-from components.measure.summary import REVIEW_PAGE, draw_counts, draw_next_step
-from components.review.review_queue import build_queue_rules
+from components.measure.summary import draw_counts, draw_next_step
+from components.review.review_queue import QUEUE_PAGE
 from components.widgets.charts import learning_curve_figure, loss_figure
 from components.widgets.controls import (
     draw_button,
@@ -61,6 +61,7 @@ from core.runtime.errors import NotEnoughLabels, ReviewError
 from core.schema.records import Label
 from core.store import open_store
 from core.store.ground_truth import TruthBasis
+from core.store.review_queue import build_queue_rules
 from core.store.sqlite import ChangeMark
 from core.store.versions import TrainingJob
 
@@ -156,7 +157,7 @@ def draw_next_training_step() -> None:
         versions, active = store.versions.all(), store.versions.active()
     if data.missing:
         lacking = " and ".join(f"{count} {label}" for label, count in data.missing.items())
-        draw_next_step(f"answer cases: {lacking} more are needed.", REVIEW_PAGE, "Review")
+        draw_next_step(f"answer cases: {lacking} more are needed.", QUEUE_PAGE, "Review")
     elif any(training.status == "running" for training in trainings):
         draw_next_step("a version is being trained: wait for it below.")
     elif not versions:
@@ -167,7 +168,7 @@ def draw_next_training_step() -> None:
         words = f"{format_count(data.fresh, 'answer')} came since the last training: train again."
         draw_next_step(words)
     else:
-        draw_next_step("the newest version is active: answer more cases.", REVIEW_PAGE, "Review")
+        draw_next_step("the newest version is active: answer more cases.", QUEUE_PAGE, "Review")
 
 
 def draw_material() -> None:

@@ -14,7 +14,8 @@ from streamlit.delta_generator import DeltaGenerator
 from components.app import state
 from components.app.frame import has_role
 from components.measure.agreement import format_interval
-from components.measure.summary import REVIEW_PAGE, draw_counts, draw_next_step
+from components.measure.summary import draw_counts, draw_next_step
+from components.review.review_queue import QUEUE_PAGE
 from components.widgets.charts import threshold_figure
 from components.widgets.controls import draw_button, draw_table, show_problem, store_problem
 from components.widgets.html import HtmlMark as TextMark
@@ -220,7 +221,7 @@ def _draw_next_step(data: SpanMaterial) -> None:
     lacking = MIN_SCORED_CASES - max(data.scored.values(), default=0)
     if lacking > 0:
         words = f"mark the wrong words of {format_count(lacking, 'more case')}"
-        draw_next_step(f"{words} that the machine called hallucinated.", REVIEW_PAGE, "Review")
+        draw_next_step(f"{words} that the machine called hallucinated.", QUEUE_PAGE, "Review")
         return
     with state.open_store() as store:
         choices = store.learned.choices(THRESHOLD_KIND, data.project_id)
@@ -230,9 +231,7 @@ def _draw_next_step(data: SpanMaterial) -> None:
     if any(proposal.is_better for proposal in data.proposals.values()) and not is_used:
         draw_next_step("people's marks suggest another threshold: compare it below, and use it.")
     else:
-        draw_next_step(
-            "the best known threshold is in use: mark more cases.", REVIEW_PAGE, "Review"
-        )
+        draw_next_step("the best known threshold is in use: mark more cases.", QUEUE_PAGE, "Review")
 
 
 def draw_marked(data: SpanMaterial) -> None:

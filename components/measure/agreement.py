@@ -13,11 +13,10 @@ import streamlit as st
 
 from components.app import state
 from components.measure.summary import (
-    ADJUDICATION_PAGE,
-    REVIEW_PAGE,
     draw_counts,
     draw_next_step,
 )
+from components.review.review_queue import ADJUDICATION_PAGE, QUEUE_PAGE
 from components.widgets.controls import draw_choice_table, draw_table, open_run
 from components.widgets.wording import LABEL_WORDS, clip_text, format_count, format_duration
 from core.review import agreement as stats
@@ -28,6 +27,7 @@ from core.runtime.concurrency import pause_collector
 from core.schema.records import Label
 from core.schema.reviews import Correction
 from core.store import open_store
+from core.store.projects import has_rank
 from core.store.review_queue import LABELS_DIFFER, MARKS_DIFFER
 from core.store.sqlite import ChangeMark
 
@@ -102,7 +102,7 @@ def draw_agreement() -> None:
     if tables is None:
         who = "You have not" if only else "Nobody has"
         st.info(f"{who} said anything yet: what people save on Review and on runs counts here.")
-        draw_next_step("answer the first cases.", REVIEW_PAGE, "Review")
+        draw_next_step("answer the first cases.", QUEUE_PAGE, "Review")
         return
     _draw_next_step(tables)
     draw_counts(
@@ -141,7 +141,7 @@ def _draw_next_step(tables: AgreementTables) -> None:
         words = "no case has answers of two people: ask for more people per case."
         draw_next_step(words, "pages/setup/project.py", "Project")
     else:
-        draw_next_step("nothing is left to adjudicate: answer more cases.", REVIEW_PAGE, "Review")
+        draw_next_step("nothing is left to adjudicate: answer more cases.", QUEUE_PAGE, "Review")
 
 
 def _draw_items(project_id: str, tables: AgreementTables) -> None:
@@ -151,7 +151,7 @@ def _draw_items(project_id: str, tables: AgreementTables) -> None:
     """
     with state.open_store() as store:
         person = state.get_person(store)
-        is_lead = store.projects.role_of(project_id, person) in ("lead", "admin")
+        is_lead = has_rank(store.projects.role_of(project_id, person), "lead")
         is_shown = can_see_answers(store, project_id, person, is_settling=True)
     known = tables.answered.get(person, set())
     visible = {
@@ -430,7 +430,7 @@ def draw_work_times() -> None:
     with state.open_store() as store:
         project = state.get_project(store)
         role = store.projects.role_of(project.id, state.get_person(store))
-    if role not in ("lead", "admin"):
+    if not has_rank(role, "lead"):
         return
     times = _measure_times(str(state.home_folder()), project.id, state.get_answers_mark())
     if not any(time.seconds for time in times):

@@ -20,7 +20,7 @@ from components.check.roster_choice import draw_roster_keys
 from components.measure.agreement import format_interval
 from components.measure.reliability import format_wilson_share, make_column_help
 from components.measure.summary import draw_next_step
-from components.review.review_queue import LABEL_PAGE, QUEUE_PAGE, build_queue_rules
+from components.review.review_queue import LABEL_PAGE, QUEUE_PAGE
 from components.widgets.charts import (
     cost_accuracy_figure,
     label_matrix_figure,
@@ -73,6 +73,7 @@ from core.pipeline.batch_check import format_csv
 from core.schema.records import Label
 from core.store import Store, open_store
 from core.store.benchmarks import Benchmark, CellTotals
+from core.store.review_queue import build_queue_rules
 
 FIGURE_WORDS = {
     "balanced_accuracy": "Balanced accuracy",

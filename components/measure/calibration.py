@@ -15,7 +15,8 @@ import streamlit as st
 
 from components.app import state
 from components.app.frame import has_role
-from components.measure.summary import REVIEW_PAGE, draw_counts, draw_next_step
+from components.measure.summary import draw_counts, draw_next_step
+from components.review.review_queue import QUEUE_PAGE
 from components.run.verdict import NO_PAST_VERDICTS, PastVerdicts
 from components.widgets.charts import (
     HALLUCINATED_COLOR,
@@ -436,7 +437,7 @@ def draw_calibration() -> None:
         active = store.versions.active()
     if record is None or not record.groups:
         st.info(NOTHING_ANSWERED)
-        draw_next_step("answer cases.", REVIEW_PAGE, "Review")
+        draw_next_step("answer cases.", QUEUE_PAGE, "Review")
         draw_counts("Here counts none of them yet.")
         _draw_rates(project, policy, [])
         return
@@ -468,16 +469,16 @@ def _draw_next_step(
     n = figures.right.n
     if n < MIN_CASES:
         words = f"answer {MIN_CASES - n} more of these verdicts: shares are shown from {MIN_CASES}."
-        draw_next_step(words, REVIEW_PAGE, "Review")
+        draw_next_step(words, QUEUE_PAGE, "Review")
     elif policy is None:
         draw_next_step("set a target error rate below, so that sure verdicts need no person.")
     elif limit is None or figures.limits[0][1].n > limit.n:
         draw_next_step("fit the limit again below: answers came since.")
     elif limit.threshold is None:
-        draw_next_step("answer more verdicts, for the target to hold.", REVIEW_PAGE, "Review")
+        draw_next_step("answer more verdicts, for the target to hold.", QUEUE_PAGE, "Review")
     else:
         words = "the limit holds: answer verdicts drawn at random, to see that it stays so."
-        draw_next_step(words, REVIEW_PAGE, "Review")
+        draw_next_step(words, QUEUE_PAGE, "Review")
 
 
 def _draw_choice(record: past.TrackRecord, default: tuple[str, str]) -> tuple[str, str]:

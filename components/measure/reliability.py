@@ -19,11 +19,10 @@ from components.measure.reliability_agents import (
     load_figures,
 )
 from components.measure.summary import (
-    ADJUDICATION_PAGE,
-    REVIEW_PAGE,
     draw_counts,
     draw_next_step,
 )
+from components.review.review_queue import ADJUDICATION_PAGE, QUEUE_PAGE
 from components.widgets.charts import (
     AccuracyInterval,
     forest_figure,
@@ -387,7 +386,7 @@ def draw_reliability() -> None:
     project_id, data = load_figures()
     if not data.records:
         st.info(NOTHING_DECIDED, icon=":material/info:")
-        draw_next_step("answer cases.", REVIEW_PAGE, "Review")
+        draw_next_step("answer cases.", QUEUE_PAGE, "Review")
         _draw_tools()
         return
     newest = f" These are the {MAX_DECIDED_RUNS:,} newest runs; older ones are left out."
@@ -411,7 +410,7 @@ def draw_reliability() -> None:
 
 def _draw_next_step(project_id: str, data: ReliabilityFigures) -> None:
     if lacking := describe_missing_cases(data.rows):
-        draw_next_step(f"weights can be learned after {lacking}.", REVIEW_PAGE, "Review")
+        draw_next_step(f"weights can be learned after {lacking}.", QUEUE_PAGE, "Review")
         return
     with state.open_store() as store:
         differing = store.queue.count(project_id, ItemFilter(differ=True), ("open",), time.time())
@@ -422,7 +421,7 @@ def _draw_next_step(project_id: str, data: ReliabilityFigures) -> None:
     elif not is_used:
         draw_next_step("learn how much each agent counts, at the foot of this page, and use it.")
     else:
-        draw_next_step("answer more cases, and learn the weights again.", REVIEW_PAGE, "Review")
+        draw_next_step("answer more cases, and learn the weights again.", QUEUE_PAGE, "Review")
 
 
 def _draw_agents(data: ReliabilityFigures) -> None:

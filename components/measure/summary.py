@@ -8,14 +8,13 @@ import streamlit as st
 
 from components.app import state
 from components.app.frame import has_role
+from components.review.review_queue import QUEUE_PAGE
 from components.widgets.controls import draw_link
 from components.widgets.wording import format_count
 from core.store import open_store
 from core.store.queries import AnswerCounts, count_answers_and_cases
 from core.store.sqlite import ChangeMark
 
-REVIEW_PAGE = "pages/review/pending.py"
-ADJUDICATION_PAGE = "pages/review/adjudicate.py"
 MAX_CACHED_PROJECTS = 8  # projects
 
 
@@ -51,8 +50,8 @@ def draw_next_step(words: str, page: str = "", label: str = "") -> None:
     """
     if not has_role("annotator", "answer cases"):
         return
-    if page != REVIEW_PAGE and not has_role("lead"):
-        words, page, label = f"answer more cases. Left to a lead: {words}", REVIEW_PAGE, "Review"
+    if page != QUEUE_PAGE and not has_role("lead"):
+        words, page, label = f"answer more cases. Left to a lead: {words}", QUEUE_PAGE, "Review"
     with st.container(horizontal=True, vertical_alignment="center", key="cp-next-step"):
         st.markdown(f":material/arrow_forward: **Next:** {words}", width="content")
         if page:

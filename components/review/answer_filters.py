@@ -114,7 +114,7 @@ def _find_cases(kind: str, majority: str) -> tuple[str, ...]:
         case_id
         for case_id, difference in differences.items()
         if kind in ("", difference.kind)
-        and (not majority or difference.has_majority == (majority == "yes"))
+        and (not majority or (difference.majority is not None) == (majority == "yes"))
     )
 
 

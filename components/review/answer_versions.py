@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
 import streamlit as st
 
@@ -36,6 +35,7 @@ from core.schema.records import Case, Span
 from core.schema.reviews import Correction, format_category
 from core.schema.run_state import RunState
 from core.store import Store
+from core.store.ground_truth import merge_ranges
 
 VERSIONS_PER_ROW = 4
 FIRST_VERSION_KEY, LAST_VERSION_KEY = 4, 9  # Alt+1 to Alt+3 choose the label
@@ -146,11 +146,11 @@ def list_marks(
         if other.label == version.label:
             marks += [
                 HtmlMark(*stretch, title=f"not marked by {other.who}", kind="alone")
-                for stretch in _merge_places(own - _list_places(other))
+                for stretch in merge_ranges(own - _list_places(other))
             ]
         marks += [
             HtmlMark(*stretch, title=f"marked by {other.who}", kind="missing")
-            for stretch in _merge_places(_list_places(other) - own)
+            for stretch in merge_ranges(_list_places(other) - own)
         ]
     return marks
 
@@ -160,16 +160,9 @@ def _format_colour(span: Span, kinds: Sequence[str]) -> str:
     return f"kind-{number % KIND_COLOURS}"
 
 
-def _list_places(version: AnswerVersion) -> set[int]:
-    return {place for span in version.spans for place in range(span.start, span.end)}
-
-
-def _merge_places(places: set[int]) -> Iterator[tuple[int, int]]:
-    """Yield the places as stretches `[start, end)` without gaps."""
-    ordered = sorted(places)
-    cuts = [n for n, (one, other) in enumerate(pairwise(ordered), 1) if other > one + 1]
-    for first, last in pairwise([0, *cuts, len(ordered)] if ordered else []):
-        yield ordered[first], ordered[last - 1] + 1
+def _list_places(version: AnswerVersion) -> set[tuple[int, int]]:
+    """Return each marked character as a place of its own, so that sets of them can be compared."""
+    return {(i, i + 1) for span in version.spans for i in range(span.start, span.end)}
 
 
 def _render_kinds(

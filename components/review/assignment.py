@@ -13,7 +13,8 @@ from components.widgets.controls import draw_button, show_problem, store_problem
 from components.widgets.wording import clip_text, escape_markdown, format_count
 from core.schema.records import Project
 from core.store import Store
-from core.store.review_queue import ItemFilter, QueueRules
+from core.store.projects import has_rank
+from core.store.review_queue import ItemFilter, build_queue_rules
 
 EVERYBODY = ""  # nobody in particular: the items are released
 MAX_LISTED = 200
@@ -27,7 +28,7 @@ CHOICES = {"filter": "the first that match the filters", "selected": "those I se
 
 def draw_assignment(store: Store, project: Project, wanted: ItemFilter) -> None:
     """Draw, for a lead, the panel that assigns waiting items; `wanted` is the filter in force."""
-    if store.projects.role_of(project.id, state.get_person(store)) not in ("lead", "admin"):
+    if not has_rank(store.projects.role_of(project.id, state.get_person(store)), "lead"):
         return
     wanted = replace(wanted, given_below=project.people_each)
     total = store.queue.count(project.id, wanted, ("open",), time.time())
@@ -103,7 +104,7 @@ def _assign(
     project: Project, wanted: ItemFilter, ids: list[str] | None, count: int, person: str
 ) -> None:
     """Assign the chosen items, or the first `count` that match, to the person."""
-    rules = QueueRules(project.people_each, 60.0 * project.hold_minutes, project.random_share)
+    rules = build_queue_rules(project)
     with store_problem(PROBLEM):
         now = time.time()
         with state.open_store() as store, store.writing():

@@ -22,24 +22,33 @@ from core.schema.records import Case, Plan, Project
 from core.store import Store
 
 STARTED = "review.unchecked.started"
+FOLD_KEY = "review.unchecked.fold"
 
 
 def draw_unchecked() -> None:
-    """Draw how many items nobody has checked, and the button that checks them."""
+    """Draw how many items nobody has checked, and, once unfolded, the button that checks them."""
     with state.open_store() as store:
         project = state.get_project(store)
-        cases = _load_unchecked(store, project)
+        total = store.queue.count_unchecked(project.id)
+        total = min(total, store.projects.settings().table_claims)
     if (batch := st.session_state.get(STARTED)) and not project.is_blind:
         draw_link("pages/check/table.py", "The checks that you started", "table_rows", batch=batch)
     show_problem("review.unchecked.problem")
-    if not cases or not has_role("annotator"):
+    if not total or not has_role("annotator"):
         return
-    with st.expander(
-        f"{format_count(len(cases), 'item')} nobody has checked", icon=":material/gavel:"
-    ):
+    fold = st.expander(
+        f"{format_count(total, 'item')} nobody has checked",
+        key=FOLD_KEY,
+        icon=":material/gavel:",
+        on_change="rerun",
+    )
+    if not fold.open:
+        return
+    with fold:
         draw_roster_keys([project.roster], "review.unchecked")
         try:
             with state.open_store() as store:
+                cases = _load_unchecked(store, project)
                 plan = _read_project_plan(store, project)
                 used = dict.fromkeys(i for case in cases for i in (*case.documents, *case.images))
                 checks = [(case.response, case.question) for case in cases]
@@ -55,8 +64,7 @@ def draw_unchecked() -> None:
 def _load_unchecked(store: Store, project: Project) -> list[Case]:
     """Return the cases to check, at most as many as a table may have."""
     most = store.projects.settings().table_claims
-    cases = (store.cases.get(case_id) for case_id in store.queue.unchecked(project.id, most))
-    return [case for case in cases if case is not None]
+    return store.cases.several(store.queue.unchecked(project.id, most))
 
 
 def _read_project_plan(store: Store, project: Project) -> Plan:

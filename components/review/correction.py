@@ -17,7 +17,7 @@ from components.app.frame import ask_name, has_role
 from components.check.history import draw_earlier_decisions
 from components.review import correction_draft as form
 from components.review.comments import send_typed_comment
-from components.review.review_queue import QUEUE_PAGE, SETTLE_PAGE, build_queue_rules
+from components.review.review_queue import QUEUE_PAGE, SETTLE_PAGE
 from components.widgets import drafts
 from components.widgets.annotation_editors import (
     SpanEditorState,
@@ -44,6 +44,7 @@ from core.schema.reviews import (
 )
 from core.schema.run_state import RunState
 from core.store import Store
+from core.store.review_queue import build_queue_rules
 
 RATING_WORDS: dict[str, str] = {
     "accuracy": "Accuracy: are its facts right?",

@@ -8,7 +8,8 @@ from pathlib import Path
 import streamlit as st
 
 from components.app import state
-from components.review.review_queue import DISPUTED
+from components.app.frame import has_role
+from components.review.review_queue import ADJUDICATION_PAGE, DISPUTED
 from components.widgets.controls import draw_link
 from components.widgets.wording import format_count
 from core.learning.training_set import count_disputed
@@ -33,7 +34,8 @@ def draw_truth_rule(project: Project) -> TruthRule:
         index=rules.index(project.truth_rule),
         format_func=lambda rule: TRUTH_RULE_WORDS[rule].capitalize(),
         key=f"project.{project.id}.truth",
-        help="Words that both of two people, or at least half of more, marked count as wrong.",
+        help="Words count as wrong that both of two people, or at least half of more, marked. Only "
+        "those count who said which words are wrong, or that no single word is.",
     )
     st.caption(ABOUT_RULE)
     return chosen or project.truth_rule
@@ -43,11 +45,13 @@ def draw_truth_line() -> None:
     """Name the current project's rule in one line, with a link to the cases in dispute."""
     with state.open_store() as store:
         project, mark = state.get_project(store), store.changes.of_corrections()
-    disputed = _count_disputed(str(state.home_folder()), project.id, mark)
     st.caption(f"True for a case is {describe_truth_rule(project)}. An admin sets it on Project.")
-    if disputed:
+    # In a blind project the count would tell annotators whether their answer made a dispute.
+    if not has_role("lead"):
+        return
+    if disputed := _count_disputed(str(state.home_folder()), project.id, mark):
         words = f"Adjudicate {format_count(disputed, 'case')} in dispute: nothing learns from them"
-        draw_link("pages/review/adjudicate.py", words, "gavel", show=DISPUTED)
+        draw_link(ADJUDICATION_PAGE, words, "gavel", show=DISPUTED)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)

@@ -17,7 +17,7 @@ from components.widgets import drafts
 from components.widgets.controls import draw_button, show_problem, store_problem
 from components.widgets.wording import escape_markdown, format_time
 from core.schema.records import Project
-from core.store.projects import ROLE_RANKS, Guideline
+from core.store.projects import Guideline, has_rank
 
 ABOUT_GUIDELINES = (
     "What annotators need to know: what counts as wrong, what to mark, what to leave. Markdown; "
@@ -61,7 +61,7 @@ def draw_guideline_editor() -> None:
         project, person = state.get_project(store), state.get_person(store)
         role = store.projects.role_of(project.id, person)
         versions = store.guidelines.history(project.id)
-    if role is not None and ROLE_RANKS[role] >= ROLE_RANKS["lead"]:
+    if has_rank(role, "lead"):
         _draw_field(project, versions)
     elif versions and versions[0].text:
         _draw_version(versions[0])

@@ -36,11 +36,11 @@ from components.review.correction_draft import (
 )
 from components.review.guidelines import draw_guidelines
 from components.review.review_queue import (
+    ADJUDICATION_PAGE,
     ADJUDICATION_VIEWS,
     LABEL_PAGE,
     QUEUE_PAGE,
     SETTLE_PAGE,
-    build_queue_rules,
     format_item_reason,
     narrow_view,
     open_next_item,
@@ -80,7 +80,7 @@ from core.schema.reviews import (
 from core.schema.run_state import RunState
 from core.store import Store
 from core.store.ground_truth import find_majority_label
-from core.store.review_queue import NO_ITEM_FILTER, ItemFilter
+from core.store.review_queue import NO_ITEM_FILTER, ItemFilter, build_queue_rules
 
 HANDLING_WORDS: dict[str, str] = {
     "skipped": "skipped it",
@@ -117,7 +117,6 @@ RENEW_SECONDS = 60.0
 FLAG_FIELD = "review.{}.flag"  # by case
 MAX_REASON_CHARS = 300  # of why an item is flagged
 MAX_WAITING_CASES = 500  # waiting cases searched for the next one
-ADJUDICATION_PAGE = "pages/review/adjudicate.py"
 WAITING_VIEWS = ("people differ", "flagged")  # of Adjudicate's list
 
 

@@ -34,20 +34,21 @@ from components.widgets.wording import (
     format_protocol,
 )
 from core.review.adjudication import find_difference
-from core.review.people import list_drafts
+from core.review.people import has_answered, list_drafts
 from core.review.queue_ranking import fill_queue
 from core.review.work_time import measure_seconds
 from core.runtime.errors import InputError
 from core.schema.records import CATEGORY_WORDS, Project
 from core.schema.reviews import AssignmentState, ItemState, QueueItem, format_category
 from core.store import Store
+from core.store.projects import has_rank
 from core.store.queue_order import explain_item, leave_neutral_reasons
 from core.store.review_queue import (
     DISPUTED_STATES,
     NO_ITEM_FILTER,
     ItemFilter,
-    QueueRules,
     build_disputed_filter,
+    build_queue_rules,
 )
 from core.store.sqlite import ChangeMark
 
@@ -70,6 +71,7 @@ MAX_HOLD_MINUTES = 480
 MAX_CATEGORY_CHARS = 40  # characters
 LABEL_PAGE = "pages/review/label.py"
 QUEUE_PAGE = "pages/review/pending.py"
+ADJUDICATION_PAGE = "pages/review/adjudicate.py"
 NO_FILTERS = "none"  # in a link that clears them
 MAX_LISTED_PROTOCOLS = 2  # protocols named per item in the list
 DRAFT_KEY_PATTERN = re.compile(
@@ -197,11 +199,6 @@ def _draw_page(
         st.pagination(pages, key=page)
     if chosen is not None:
         st.switch_page(opens, query_params={"case": items[chosen].case_id})
-
-
-def build_queue_rules(project: Project) -> QueueRules:
-    """Return the project's rules in the form that the queue expects."""
-    return QueueRules(project.people_each, 60.0 * project.hold_minutes, project.random_share)
 
 
 def draw_review_rules(project: Project) -> dict[str, Any]:
@@ -374,7 +371,7 @@ def draw_nothing_left(wanted: ItemFilter) -> None:
     with state.open_store() as store:
         project, person = state.get_project(store), state.get_person(store)
         mine = store.queue.counts_of(project.id, person)
-        is_lead = store.projects.role_of(project.id, person) in ("lead", "admin")
+        is_lead = has_rank(store.projects.role_of(project.id, person), "lead")
         to_settle = sum(
             store.queue.count(project.id, *ADJUDICATION_VIEWS[name], time.time())
             for name in ("people differ", "flagged")
@@ -388,7 +385,7 @@ def draw_nothing_left(wanted: ItemFilter) -> None:
             draw_link(QUEUE_PAGE, words, "skip_next", show="I skipped")
         if to_settle and is_lead:
             words = f"Adjudicate {format_count(to_settle, 'case')}"
-            draw_link("pages/review/adjudicate.py", words, "gavel")
+            draw_link(ADJUDICATION_PAGE, words, "gavel")
         if mine["submitted"]:
             draw_link(QUEUE_PAGE, "Look at what you submitted", "history", show="I submitted")
         draw_link("pages/review/agreement.py", "See how far people agree", "handshake")
@@ -439,7 +436,7 @@ def _narrow_to_person(
 def _build_cells(project: Project, store: Store, item: QueueItem) -> dict[str, Any]:
     case, person = store.cases.get(item.case_id), state.get_person(store)
     # Leads too answer without having seen the verdict.
-    is_blind = project.is_blind and not store.queue.answered_by(person, [item.case_id])
+    is_blind = project.is_blind and not has_answered(store, item.case_id, person)
     held = store.queue.of(item.case_id, person)
     cells: dict[str, Any] = {"Claim": clip_text(case.response if case else "", MAX_CLAIM_CHARS)}
     if not is_blind:

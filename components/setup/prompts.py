@@ -35,7 +35,7 @@ from components.widgets.wording import (
     format_time,
 )
 from core.llm import prompting
-from core.store.projects import ROLE_RANKS, PromptEdit
+from core.store.projects import PromptEdit, has_rank
 
 ABOUT_PROMPTS = (
     "What language models are told. An edit holds for this project’s new checks. Checks that "
@@ -223,7 +223,7 @@ def draw_prompts() -> None:
         newest = prompt.edits[0]
         origin = f"edited by {newest.author}, {format_time(newest.at)}"
     st.markdown(f"In use: {escape_markdown(origin)} · version `{prompt.in_use.hash}`")
-    if role is not None and ROLE_RANKS[role] >= ROLE_RANKS["lead"]:
+    if has_rank(role, "lead"):
         _draw_editor(prompt)
     else:
         show_problem(f"{prompt.key}.problem")

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from core.documents.segmentation import extract_query_terms, extract_terms
-from core.review.people import can_see_answers, find_hidden_cases, list_visible_answers
+from core.review.people import can_see_answers, find_visible_truths, has_answered
 from core.runtime.errors import NotAllowed
 from core.schema.records import Case, Label, Span
 from core.schema.reviews import Correction, GoldAnswer, QueueEvent
 from core.store import Store
-from core.store.ground_truth import find_majority_label
+from core.store.ground_truth import GroundTruth, find_majority_label
 from core.store.projects import GUEST
 from core.store.review_queue import LABELS_DIFFER, MARKS_DIFFER, NO_MAJORITY, QueueRules
 
@@ -26,20 +26,11 @@ DifferenceKind = Literal["labels", "marks", "kinds", "nothing"]
 
 @dataclass(frozen=True)
 class DecidedCase:
-    """A case that people reviewed: its gold label if settled, and each person's correction."""
+    """A case with a right answer or answers of people, and what counts as true for it."""
 
     case: Case
     is_same: bool
-    gold: GoldAnswer | None
-    said: tuple[Correction, ...]
-
-    @property
-    def label(self) -> Label | None:
-        """Return the label that people decided on, or None if they differ."""
-        if self.gold is not None:
-            return self.gold.label
-        labels = {correction.label for correction in self.said}
-        return labels.pop() if len(labels) == 1 else None
+    truth: GroundTruth
 
 
 def find_similar_cases(
@@ -65,26 +56,16 @@ def load_decided_cases(
     store: Store, cases: Sequence[Case], person: str, *, is_same: bool
 ) -> list[DecidedCase]:
     """Return the cases that people have decided, with the decisions that this person may see."""
-    by_project: dict[str, list[str]] = {}
-    for case in cases:
-        by_project.setdefault(case.project_id, []).append(case.id)
-    hidden = {
-        case_id
-        for project_id, case_ids in by_project.items()
-        for case_id in find_hidden_cases(store, project_id, person, case_ids)
-    }
-    reviewed = [
-        DecidedCase(
-            case,
-            is_same,
-            None if case.id in hidden else store.golds.that_counts(case.id),
-            tuple(
-                list_visible_answers(store, case, person, store.corrections.newest_of_case(case.id))
-            ),
-        )
+    truths = store.truths.of_cases([case.id for case in cases])
+    visible: dict[str, GroundTruth] = {}
+    for project_id in {case.project_id for case in cases}:
+        own = {c.id: truths[c.id] for c in cases if c.project_id == project_id and c.id in truths}
+        visible |= find_visible_truths(store, project_id, person, own)
+    return [
+        DecidedCase(case, is_same, visible[case.id])
         for case in cases
+        if case.id in visible and visible[case.id].records
     ]
-    return [item for item in reviewed if item.gold is not None or item.said]
 
 
 @dataclass(frozen=True)
@@ -142,14 +123,16 @@ def rate_difference(said: Sequence[Correction]) -> int:
 class AnswerDifference:
     """In what people's newest answers to a case differ.
 
-    `labels` are those given, each with how many gave it, the most frequent first. Marks are
-    compared among answers of the same label: whether they mark different words or label a
-    statement differently, and by words that all of these marked the different kinds given.
+    `labels` are those given, each with how many gave it, the most frequent first; `majority` is
+    the one that more than half of two people or more gave. Marks are compared among answers of the
+    same label: whether they mark different words or label a statement differently, and by words
+    that all of these marked the different kinds given.
     """
 
     labels: tuple[tuple[Label, int], ...] = ()
     has_other_marks: bool = False
     kinds: tuple[tuple[str, ...], ...] = ()
+    majority: Label | None = None
 
     @property
     def kind(self) -> DifferenceKind:
@@ -159,12 +142,6 @@ class AnswerDifference:
         if self.has_other_marks:
             return "marks"
         return "kinds" if self.kinds else "nothing"
-
-    @property
-    def has_majority(self) -> bool:
-        """True if two people or more answered and more than half of them gave the same label."""
-        labels = [label for label, count in self.labels for _ in range(count)]
-        return len(labels) > 1 and find_majority_label(labels) is not None
 
 
 def find_difference(said: Sequence[Correction]) -> AnswerDifference:
@@ -183,7 +160,8 @@ def find_difference(said: Sequence[Correction]) -> AnswerDifference:
                 kinds[tuple(sorted(given))] = None
     labels = sorted(by_label, key=lambda label: (-len(by_label[label]), label))
     counts = tuple((label, len(by_label[label])) for label in labels)
-    return AnswerDifference(counts, has_other_marks, tuple(kinds))
+    majority = find_majority_label(one.label for one in said) if len(said) > 1 else None
+    return AnswerDifference(counts, has_other_marks, tuple(kinds), majority)
 
 
 def _differ_in_statements(said: Sequence[Correction]) -> bool:
@@ -274,7 +252,8 @@ def list_visible_comments(
     where they settle it as a lead.
     """
     comments = [each for each in store.queue_events.of_case(case.id) if each.did == "commented"]
-    has_answered = any(each.author == person for each in store.corrections.of_case(case.id))
-    if has_answered or can_see_answers(store, case.project_id, person, is_settling=is_settling):
+    if has_answered(store, case.id, person) or can_see_answers(
+        store, case.project_id, person, is_settling=is_settling
+    ):
         return comments
     return [each for each in comments if each.person == person]

@@ -24,7 +24,7 @@ from core.schema.records import Case, Label, Member, PersonRole, Project, Run, n
 from core.schema.reviews import Correction
 from core.store import Store
 from core.store.ground_truth import GroundTruth
-from core.store.projects import GUEST, ROLE_RANKS
+from core.store.projects import GUEST, ROLE_RANKS, has_rank
 
 PERSON_NOTE = "person"
 HOLDER_NOTE = "login.holder.{}"  # names the note with the identity that holds an address
@@ -100,7 +100,7 @@ def find_operator(store: Store, project: Project | None = None) -> str:
     """
     project = project or store.projects.first()
     members = store.projects.members(project.id) if project else []
-    leads = [m for m in members if m.role in ("lead", "admin") and m.person != GUEST]
+    leads = [m for m in members if has_rank(m.role, "lead") and m.person != GUEST]
     if leads:
         return min(leads, key=lambda m: (m.role != "admin", m.added_at)).person
     try:
@@ -131,7 +131,12 @@ def can_see_answers(
     project = store.projects.get(project_id)
     if project is None or not project.is_blind:
         return True
-    return is_settling and store.projects.role_of(project_id, person) in ("lead", "admin")
+    return is_settling and has_rank(store.projects.role_of(project_id, person), "lead")
+
+
+def has_answered(store: Store, case_id: str, person: str) -> bool:
+    """Return True if the person has answered the case, and not taken it back."""
+    return bool(store.queue.answered_by(person, [case_id]))
 
 
 def find_hidden_cases(

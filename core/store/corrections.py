@@ -108,13 +108,6 @@ class Corrections(Repository):
         newest = load_newest_corrections(self._db, IN_PROJECT_SQL, project_id)
         return sorted(newest, key=lambda one: (one.case_id, one.author))
 
-    def newest_by_run(self) -> list[Correction]:
-        """Return each corrected run's newest correction, in order of time."""
-        return self._query(
-            "standing k WHERE run_id IS NOT NULL AND place = (SELECT place FROM standing "
-            "WHERE run_id = k.run_id ORDER BY at DESC, place DESC LIMIT 1) ORDER BY at, place"
-        )
-
     def unchecked(self) -> int:
         """Return how many cases people answered without having seen a run."""
         query = "SELECT count(DISTINCT case_id) AS n FROM standing WHERE run_id IS NULL"

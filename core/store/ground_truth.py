@@ -179,7 +179,8 @@ def merge_marks(
 ) -> tuple[tuple[Span, ...], bool]:
     """Return the words that people agree are wrong, and whether they agree on any, or on none.
 
-    They agree on the characters that both of two, or at least half of more people marked.
+    They agree on the characters that both of two, or at least half of more, marked. Only those
+    count who said which words are wrong, or that no single word is.
     """
     # Marks that lack some of the wrong words would teach that those are right.
     said = [

@@ -264,6 +264,8 @@ UPDATE items SET differ = 3 WHERE differ = 2 AND (
             SELECT 1 FROM standing m WHERE m.case_id = k.case_id AND m.author = k.author
             AND (m.at, m.place) > (k.at, k.place))
         GROUP BY k.label));
+
+-- There are no m016 and m017: those numbers were never used.
 -- m018_guidelines
 --   What a project's leads tell its annotators, every version. Who assigned an item to a person, as
 --   a claim whose time has not begun; empty: it came from the queue.

@@ -30,6 +30,11 @@ MAX_GUIDELINE_CHARACTERS = 50_000  # characters
 ROLE_RANKS: dict[PersonRole, int] = {"annotator": 0, "lead": 1, "admin": 2}
 
 
+def has_rank(role: PersonRole | None, at_least: PersonRole) -> bool:
+    """Return True if the role, None for no role, permits what takes `at_least`."""
+    return role is not None and ROLE_RANKS[role] >= ROLE_RANKS[at_least]
+
+
 @dataclass(frozen=True)
 class PromptEdit:
     """A prompt as somebody wrote it for a project; an empty text means the shipped one."""
@@ -400,7 +405,7 @@ class Projects(Repository):
         A guest may do what an annotator may, except answer, which takes a name.
         """
         role = self.role_of(project_id, person) or ("annotator" if person == GUEST else None)
-        if role is None or ROLE_RANKS[role] < ROLE_RANKS[at_least]:
+        if not has_rank(role, at_least):
             project = self.get(project_id)
             where = f"“{project.name}”" if project else "this project"
             raise NotAllowed(

@@ -73,13 +73,13 @@ def compute_worth(unsure: float, apart: float, shares: CriterionShares = CRITERI
 
 
 def compute_unlikeness(
-    teaches: float, told: float, shares: CriterionShares = CRITERION_SHARES
+    teaches: float, worth: float, shares: CriterionShares = CRITERION_SHARES
 ) -> float:
-    """Return how unlike others an item was, from its `teaches` and its `worth` (`told`).
+    """Return how unlike others an item was, from its `teaches` and its `worth`.
 
     Negative if it was ranked lower because it is nearly a copy.
     """
-    above = teaches - (PRIORITY_BONUS if teaches >= PRIORITY_BONUS else 0.0) - told
+    above = teaches - (PRIORITY_BONUS if teaches >= PRIORITY_BONUS else 0.0) - worth
     return above / (shares.unlike or 1.0)
 
 
@@ -97,9 +97,8 @@ def rank_diverse_items(
     `vectors` (n, width) are of unit length, `known` (m, width) those of what was answered. The best
     is taken, then the best of the others given the first, and so on: `share` times its unlikeness
     to all before it is added to an item's worth, and for near copies (cosine above
-    `NEAR_COPY_COSINE`) the
-    worth itself shrinks. So the values never rise along the order. A vector of zeros is neither
-    like nor unlike anything.
+    `NEAR_COPY_COSINE`) the worth itself shrinks. So the values never rise along the order. A vector
+    of zeros is neither like nor unlike anything.
     """
     import numpy as np
 

@@ -63,6 +63,11 @@ HAS_WORDS_SQL = (
     "WHERE instr(c.response || ' ' || c.question, w.value) = 0 "
     "AND instr(lower(c.response || ' ' || c.question), lower(w.value)) = 0))"
 )
+# Items that no run was ever started over.
+UNCHECKED_SQL = (
+    "items WHERE project_id = :project AND run_id IS NULL "
+    "AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.case_id = items.case_id)"
+)
 IS_AMONG_SQL = "items.case_id IN (SELECT value FROM json_each(:case_ids))"
 HAS_ENDED_SQL = (
     "EXISTS (SELECT 1 FROM assignments m WHERE m.case_id = items.case_id "
@@ -77,6 +82,11 @@ class QueueRules:
     people: int = 1
     seconds: float = 1800.0
     random_share: float = 0.2
+
+
+def build_queue_rules(project: Project) -> QueueRules:
+    """Return the project's rules in the form that the queue expects."""
+    return QueueRules(project.people_each, 60.0 * project.hold_minutes, project.random_share)
 
 
 @dataclass(frozen=True)
@@ -453,11 +463,15 @@ class ReviewQueue(Repository):
     def unchecked(self, project_id: str, most: int) -> list[str]:
         """Return the cases of items that no run was ever started over, oldest first."""
         rows = self._db.query(
-            "SELECT case_id FROM items WHERE project_id = ? AND run_id IS NULL AND NOT EXISTS "
-            "(SELECT 1 FROM runs WHERE runs.case_id = items.case_id) ORDER BY added_at LIMIT ?",
-            [project_id, most],
+            f"SELECT case_id FROM {UNCHECKED_SQL} ORDER BY added_at LIMIT :most",
+            {"project": project_id, "most": most},
         )
         return [row["case_id"] for row in rows]
+
+    def count_unchecked(self, project_id: str) -> int:
+        """Return how many those are, without a limit."""
+        row = self._first(f"SELECT count(*) AS n FROM {UNCHECKED_SQL}", {"project": project_id})
+        return int(row["n"]) if row else 0
 
     def counts(self, project_id: str, rules: QueueRules, now: float) -> dict[str, int]:
         """Count items by state: pending, in hand, done (enough people), flagged, adjudicated."""

@@ -12,6 +12,9 @@ import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from core.schema.reviews import Correction
+from core.store import Store
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 START_SECONDS = 60
 HURRY = "hurry"  # a file beside the home
@@ -99,6 +102,13 @@ class Server:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait()
             self.process = None
+
+
+def list_newest_corrections(store: Store) -> list[Correction]:
+    """Each corrected run's newest correction, in order of time."""
+    cases = [case for project in store.projects.all() for case in store.cases.all(project.id)]
+    said = [one for case in cases for one in store.corrections.of_case(case.id)]
+    return sorted({one.run_id: one for one in said if one.run_id}.values(), key=lambda one: one.at)
 
 
 def free_port() -> int:

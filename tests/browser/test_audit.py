@@ -19,7 +19,7 @@ from core.schema.records import Plan, Run, Span, WordScore
 from core.store import open_store
 from tests.audits_told import CASE, told
 from tests.browser.conftest import choose, open_way, settle, verdict
-from tests.browser.serving import Server
+from tests.browser.serving import Server, list_newest_corrections
 from tests.documents.builders import pdf
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -138,7 +138,7 @@ def test_eighteen_statements_are_labelled_beside_their_sources_in_twenty_keys(
     expect(page.locator(".cp-st-count")).to_have_text("18 of 18 labelled · saved")
     page.get_by_text("said hallucinated").wait_for()
     with open_store(server.home) as store:
-        (saved,) = store.corrections.newest_by_run()
+        (saved,) = list_newest_corrections(store)
     labels = [one.label for one in saved.statements]
     assert labels == ["hallucinated" if n in WRONG else "supported" for n in range(18)]
     assert [LONG[one.start : one.end] for one in saved.statements] == SENTENCES

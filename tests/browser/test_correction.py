@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from core.store import open_store
 from tests.browser.conftest import check_prepared, settle, until_kept, verdict
-from tests.browser.serving import Server
+from tests.browser.serving import Server, list_newest_corrections
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 MakeServer = Callable[..., Server]
@@ -39,7 +39,7 @@ def test_disagreeing_takes_two_keystrokes_and_a_reason(
     page.get_by_text("measured with the approaches").first.wait_for()
     settle(page)
     with open_store(server.home) as store:
-        corrections = store.corrections.newest_by_run()
+        corrections = list_newest_corrections(store)
     assert [(c.label, c.reason) for c in corrections] == [
         ("supported", "measured with the approaches")
     ]
@@ -59,7 +59,7 @@ def test_no_key_is_lost_between_the_shortcut_and_the_field(
     page.get_by_text("86 is right").first.wait_for()
     settle(page)
     with open_store(server.home) as store:
-        assert [c.reason for c in store.corrections.newest_by_run()] == ["86 is right"]
+        assert [c.reason for c in list_newest_corrections(store)] == ["86 is right"]
 
 
 def test_what_is_typed_outlives_a_reload_until_it_is_saved(
@@ -101,7 +101,7 @@ def test_what_is_typed_outlives_a_reload_until_it_is_saved(
     page.get_by_text("said hallucinated").wait_for()
     settle(page)
     with open_store(server.home) as store:
-        (saved,) = store.corrections.newest_by_run()
+        (saved,) = list_newest_corrections(store)
     assert (saved.reason, saved.corrected_answer) == ("it is longer", "412 m")
     assert [span.text for span in saved.spans] == ["1932"]
     assert [span.text for span in saved.rejected] == ["512 m"]

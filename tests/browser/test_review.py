@@ -20,7 +20,7 @@ from core.schema.reviews import Correction
 from core.store import Store, open_store
 from core.store.review_queue import NO_ITEM_FILTER
 from tests.browser.conftest import settle
-from tests.browser.serving import Server
+from tests.browser.serving import Server, list_newest_corrections
 
 MakeServer = Callable[..., Server]
 OpenPage = Callable[..., Page]
@@ -76,7 +76,7 @@ def test_twenty_items_are_labelled_submitted_and_followed_by_the_next_from_the_k
     page.get_by_text("Nothing else is waiting for you").wait_for()
     assert seen == set(claims)
     with open_store(server.home) as store:
-        saved = store.corrections.newest_by_run()
+        saved = list_newest_corrections(store)
         project = ensure_project(store, "Mira", 1.0)
         counts = store.queue.counts_of(project.id, "Mira")
     assert len(saved) == 20
@@ -117,7 +117,7 @@ def test_a_blind_first_pass_hides_what_the_machine_found(
     page.keyboard.press("Control+Enter")
     page.get_by_text("Nothing else is waiting for you").wait_for()
     with open_store(server.home) as store:
-        (saved,) = store.corrections.newest_by_run()
+        (saved,) = list_newest_corrections(store)
     assert (saved.label, saved.is_blind, saved.machine_label) == (
         "hallucinated", True, "hallucinated"
     )  # fmt: skip
@@ -176,7 +176,7 @@ def test_one_wrong_word_takes_three_keys_with_words_source_and_save_in_view(
     expect(page.get_by_text("Nothing at all.").first).to_be_visible(timeout=30_000)
     expect(words).to_be_focused()
     with open_store(server.home) as store:
-        (saved,) = store.corrections.newest_by_run()
+        (saved,) = list_newest_corrections(store)
     assert [(span.text, span.category) for span in saved.spans] == [("512", "number_or_date")]
 
 

@@ -19,7 +19,7 @@ from core.runtime.config import Settings
 from core.schema.records import Member, Plan
 from core.store import open_store
 from tests.browser.conftest import check_prepared, settle, verdict
-from tests.browser.serving import Server
+from tests.browser.serving import Server, list_newest_corrections
 from tests.browser.test_review import CATS, checked
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -116,7 +116,7 @@ def test_marks_come_back_with_an_answer_that_is_taken_back(
     page.get_by_text("said hallucinated").wait_for()
     settle(page)
     with open_store(server.home) as store:
-        (saved,) = store.corrections.newest_by_run()
+        (saved,) = list_newest_corrections(store)
         history = store.corrections.history(saved.case_id)
     assert [span.text for span in saved.spans] == ["512 m"]
     assert saved.accepted_all
@@ -153,14 +153,14 @@ def test_two_browsers_that_answer_one_version_get_a_conflict(
     karl.get_by_text(f"{admin.person} said supported").first.wait_for()
     expect(karl.get_by_label(REASON)).to_have_value("with the approaches it is right")
     with open_store(server.home) as store:
-        assert [c.author for c in store.corrections.newest_by_run()] == [admin.person]
+        assert [c.author for c in list_newest_corrections(store)] == [admin.person]
     settle(karl)
     karl.get_by_role("button", name="Save mine after it").click()
     karl.get_by_text("with the approaches it is right").first.wait_for()
     expect(karl.get_by_text("Nothing of yours was saved yet")).to_have_count(0)
     settle(karl)
     with open_store(server.home) as store:
-        (newest,) = store.corrections.newest_by_run()
+        (newest,) = list_newest_corrections(store)
         said = store.corrections.of_case(newest.case_id)
     assert [c.author for c in said] == [admin.person, "Karl"]
 
@@ -199,7 +199,7 @@ def test_evidence_is_marked_in_the_sources_and_comes_back_after_a_reload(
     page.get_by_role("button", name=SAVE).click()
     page.get_by_text("Nothing else is waiting for you").wait_for()
     with open_store(server.home) as store:
-        (saved,) = store.corrections.newest_by_run()
+        (saved,) = list_newest_corrections(store)
         (mark,) = saved.evidence
         text = store.readings.text(mark.source_id, mark.start, mark.end)
     assert (saved.sure, saved.comment) == (1.0, "<b>see the source</b>")
@@ -255,7 +255,7 @@ def test_a_box_is_drawn_in_an_image_and_saved_with_the_answer(
     page.get_by_label(REASON).press("Control+Enter")
     page.get_by_text("A box in the image").wait_for()
     with open_store(server.home) as store:
-        (saved,) = store.corrections.newest_by_run()
+        (saved,) = list_newest_corrections(store)
     (box,) = saved.boxes
     assert box.source_id == entry.id
     for value, wanted in zip(
@@ -309,5 +309,5 @@ def test_a_browser_keeps_its_name_and_the_next_item_begins_at_its_top(
     mira.keyboard.press("Alt+z")
     mira.get_by_text("Why this one").wait_for()
     with open_store(server.home) as store:
-        (saved,) = store.corrections.newest_by_run()
+        (saved,) = list_newest_corrections(store)
     assert saved.author == "Mira"

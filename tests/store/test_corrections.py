@@ -44,7 +44,7 @@ def test_corrections_append_and_the_newest_counts(corrected: Store) -> None:
             corrected.corrections.add(item, RESPONSE)
     assert corrected.corrections.of_run("r") == [first, second]
     assert corrected.corrections.of_case("case") == [first, second]
-    assert corrected.corrections.newest_by_run() == [second]
+    assert corrected.corrections.newest_of_case("case") == [second]
 
 
 def test_overturning_takes_a_reason(corrected: Store) -> None:

@@ -64,7 +64,7 @@ def test_what_comes_in_later_does_not_overrule_what_was_settled(store: Store) ->
         store.golds.add(new, RESPONSE)
     assert store.golds.that_counts("case") == settled
     (found,) = load_decided_cases(store, [CASE], "Mira", is_same=True)
-    assert (found.gold, found.label) == (settled, "supported")
+    assert (found.truth.basis, found.truth.records) == ("settled", (settled,))
     assert list_versions(store, CASE, RunState())[-1].label == "supported"
     row = build_row(store, CASE, Project(PROJECT, "Ours", 1.0))
     assert row.truth.records == (settled,)

@@ -217,8 +217,9 @@ def _add_checked_case(store: Store, number: int) -> Case:
 
 def count_newest(store: Store, truth: dict[str, Label]) -> float:
     """The share of wrong labels where, as it once was, whoever answered last is right."""
-    newest = [(c.case_id, c.label) for c in store.corrections.newest_by_run()]
-    return share_of_wrong([one for one in newest if one[1] != "unclear"], truth)
+    answers = sorted(store.corrections.newest_by_person("project"), key=lambda one: one.at)
+    newest = {answer.case_id: answer.label for answer in answers}
+    return share_of_wrong([one for one in newest.items() if one[1] != "unclear"], truth)
 
 
 def share_of_wrong(found: Sequence[tuple[str, Label]], truth: dict[str, Label]) -> float:
