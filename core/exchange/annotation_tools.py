@@ -26,6 +26,7 @@ from xml.sax.saxutils import quoteattr
 from core.exchange.fields import (
     LABEL_BY_WORD,
     collect_extra_columns,
+    dump_golds,
     dump_json_list,
     dump_soft_labels,
     dump_suggestion,
@@ -42,6 +43,7 @@ from core.exchange.fields import (
     parse_soft_labels,
     parse_spans,
     parse_suggestions,
+    restore_golds,
 )
 from core.exchange.file_decoding import decode_file_text, iter_json_items
 from core.exchange.rows import (
@@ -91,8 +93,10 @@ SOFT_LABELS_KEY = (
     "soft_labels"  # Label Studio has no place for the share of people who marked a word
 )
 BASIS_KEY = "counterpoint_basis"  # nor for what the ground truth rests on
+GOLDS_KEY = "counterpoint_golds"  # nor for earlier golds
 KNOWN_TASK_FIELDS = (
     "id", *RESPONSE_FIELDS, "question", "language", "documents", SOFT_LABELS_KEY, BASIS_KEY,
+    GOLDS_KEY,
 )  # fmt: skip
 AGREEMENT_AUTHOR = "agreement"  # of a ground truth that is what several people, or one, say
 LABEL_RESULT_TYPES = ("labels", "hypertextlabels")
@@ -165,7 +169,9 @@ def _parse_argilla_people(
         else:
             corrections.append(replace(build_correction(name, label, spans), **texts))
     own = (gold for gold in golds if not is_derived_gold(gold, corrections, basis))
-    return tuple(_apply_extension(gold, metadata, response) for gold in own), tuple(corrections)
+    told = [_apply_extension(gold, metadata, response) for gold in own]
+    extension = FileRecord(_get_extension(metadata), "", record.line)
+    return restore_golds(told, extension), tuple(corrections)
 
 
 def _apply_extension(gold: GoldAnswer, metadata: dict[str, Any], response: str) -> GoldAnswer:
@@ -280,6 +286,8 @@ def _dump_extension(row: ExchangeRow) -> dict[str, str]:
         extension["soft"] = dump_soft_labels(row)
     if basis := get_basis(row):
         extension["basis"] = basis
+    if row.golds:
+        extension["golds"] = dump_golds(row)
     if row.suggestions[1:]:
         extension["suggestions"] = [dump_suggestion(one) for one in row.suggestions[:-1]]
     return {METADATA_EXTENSION_KEY: json.dumps(extension, ensure_ascii=False)} if extension else {}
@@ -349,6 +357,7 @@ def _parse_task(unit: OffsetUnit | None, record: FileRecord) -> ExchangeRow:
     golds, corrections = _parse_people(record, response, unit, task_data.fields.get(BASIS_KEY))
     soft = parse_soft_labels(response, task_data.fields.get(SOFT_LABELS_KEY))
     golds = tuple(replace(gold, soft=soft) for gold in golds)
+    golds = restore_golds(golds, task_data, GOLDS_KEY)
     return ExchangeRow(
         id=parse_case_id(own_id) or parse_case_id(record.fields.get("id")),
         response=response,
@@ -478,6 +487,7 @@ def _dump_task(number: int, row: ExchangeRow) -> dict[str, Any]:
     data |= {"documents": texts} if texts else {}
     data |= {SOFT_LABELS_KEY: dump_soft_labels(row)} if row.soft else {}
     data |= {BASIS_KEY: basis} if (basis := get_basis(row)) else {}
+    data |= {GOLDS_KEY: dump_golds(row)} if row.golds else {}
     others = expand_extra_columns(row.others)
     data |= {name: value for name, value in others.items() if name not in KNOWN_TASK_FIELDS}
     annotations = [

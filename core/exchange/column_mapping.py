@@ -38,9 +38,11 @@ from core.exchange.rows import (
     RowProblem,
     build_correction,
     build_gold,
+    mark_name_imported,
 )
 from core.runtime.errors import InputError, make_printable
 from core.schema.records import Label
+from core.store.corrections import require_author_and_time
 
 MAX_LABEL_VALUES = 20  # more different values are no labels
 COLUMN_NAMES: Mapping[str, Sequence[str]] = {
@@ -171,6 +173,7 @@ def _map_row(mapping: ColumnMapping, record: FileRecord) -> ExchangeRow:
         return row
     reason, right = get_text(values, "reason"), get_text(values, "corrected_answer")
     if person := get_text(values, "annotator").strip():
+        require_author_and_time(mark_name_imported(person), 0.0)
         answer = build_correction(person, label, spans, reason=reason, corrected_answer=right)
         return replace(row, corrections=(answer,))
     gold = build_gold(label, spans, reason=reason, corrected_answer=right)

@@ -29,8 +29,9 @@ from core.exchange.rows import (
 )
 from core.runtime.errors import InputError, make_printable
 from core.schema.records import Label, Span, WordScore
-from core.schema.reviews import Correction, GoldAnswer, Suggestion
-from core.store.ground_truth import GroundTruth, decide_truth
+from core.schema.reviews import Correction, GoldAnswer, QueueEvent, Suggestion
+from core.store.ground_truth import GroundTruth, choose_counting_gold, decide_truth
+from core.store.sqlite import from_plain, to_plain
 
 MAX_ID_CHARS = 200
 LABEL_SYNONYMS: Mapping[Label, str] = {
@@ -45,6 +46,7 @@ LABEL_BY_WORD = {
     word: label for label, words in LABEL_SYNONYMS.items() for word in words.split(", ")
 }
 T = TypeVar("T")
+R = TypeVar("R", GoldAnswer, Correction, Suggestion, QueueEvent)
 EXTENSION_KEY = "counterpoint"
 DERIVED_BASES = ("agreed", "single")  # what people say, without a right answer
 
@@ -266,6 +268,43 @@ def is_derived_gold(gold: GoldAnswer, answers: Sequence[Correction], basis: obje
     """
     truth = decide_truth((), answers)
     return basis in DERIVED_BASES and is_same_answer(truth, gold.label, gold.spans)
+
+
+def dump_records(records: Iterable[R], *left_out: str) -> list[dict[str, Any]]:
+    """Return the store's own records as JSON, without their case and the fields `left_out`."""
+    names = ("case_id", *left_out)
+    return [{k: v for k, v in to_plain(one).items() if k not in names} for one in records]
+
+
+def parse_records(record: FileRecord, name: str, kind: type[R]) -> tuple[R, ...]:
+    """Parse records as `dump_records` writes them. Raises InputError for anything else."""
+    items = record.fields.get(name) or []
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise record.broken(f"a list of objects called {name}", items)
+    try:
+        return tuple(from_plain(kind, {**item, "case_id": ""}) for item in items)
+    except InputError as error:
+        raise record.broken(f"{name} as Counterpoint writes them", str(error)) from error
+
+
+def dump_golds(row: ExchangeRow) -> list[dict[str, Any]]:
+    """Return all golds for a layout with room for one; what they took has no ids in there."""
+    return dump_records(row.golds, "took")
+
+
+def restore_golds(
+    golds: Sequence[GoldAnswer], record: FileRecord, name: str = "golds"
+) -> tuple[GoldAnswer, ...]:
+    """Return the golds that `dump_golds` wrote, if the layout's own are still what counts."""
+    recorded = parse_records(record, name, GoldAnswer)
+    counting = choose_counting_gold(recorded)
+    is_unedited = counting and [_get_content(counting)] == [*map(_get_content, golds)]
+    return recorded if is_unedited else tuple(golds)
+
+
+def _get_content(gold: GoldAnswer) -> tuple[object, ...]:
+    marks = [dump_span(span) for span in gold.spans]
+    return gold.label, marks, gold.soft, gold.reason, gold.corrected_answer
 
 
 def get_basis(row: ExchangeRow) -> str:

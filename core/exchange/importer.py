@@ -11,8 +11,8 @@ from __future__ import annotations
 import hashlib
 import re
 import sqlite3
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -40,7 +40,7 @@ from core.review.adjudication import rate_difference
 from core.review.queue_ranking import build_imported_item
 from core.runtime.errors import InputError, ReviewError
 from core.schema.events import Event, RunFinished, RunStarted
-from core.schema.records import Case, Plan, Project, Run, Span, WordScore
+from core.schema.records import Case, Label, Plan, Project, Run, Span, WordScore
 from core.schema.reviews import Correction, GoldAnswer, QueueEvent, Suggestion
 from core.store import Store
 from core.store.ground_truth import GroundTruth, choose_counting_gold
@@ -52,6 +52,7 @@ R = TypeVar("R", GoldAnswer, Correction, Suggestion)
 ROWS_PER_TRANSACTION = 200  # rows per transaction, so that other writers do not wait longer
 MAX_FILE_NAME_CHARS = 120
 GENERIC_NAME = re.compile(r"(source|context)( \d+)?\.txt")  # names that our formats make up
+MAX_NOTICES_TOLD = 5  # in the one line for a person
 MAX_CASE_WORDS = 48  # characters
 RANDOM_ID = re.compile(r"[0-9a-f]{32}")  # of a row without an id
 DEFAULT_FILE_NAME = "source.txt"
@@ -59,7 +60,10 @@ DEFAULT_FILE_NAME = "source.txt"
 
 @dataclass
 class ImportOutcome:
-    """The result of an import. `known` cases existed before; `problems` are rows left out."""
+    """The result of an import. `known` cases existed before; `problems` are rows left out.
+
+    `notices` name the rows that give one case different labels, and the one that counts.
+    """
 
     unit: str = "line"
     rows: int = 0
@@ -72,6 +76,7 @@ class ImportOutcome:
     runs: int = 0
     missing: int = 0
     problems: list[RowProblem] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
     sources: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -90,13 +95,15 @@ class ImportOutcome:
         missing_words = (
             f"; {format_count(self.missing, 'document')} not here" if self.missing else ""
         )
-        return f"{', '.join(parts)}{left_out_words}{missing_words}"
+        more = len(self.notices) - MAX_NOTICES_TOLD
+        notices = self.notices[:MAX_NOTICES_TOLD] + ([f"… and {more} more"] if more > 0 else [])
+        return "; ".join([f"{', '.join(parts)}{left_out_words}{missing_words}", *notices])
 
     def as_dict(self) -> dict[str, object]:
         """Return the outcome for a program; `missing` counts documents not in this home."""
         counts = {name: count for name, count in vars(self).items() if isinstance(count, int)}
         problems = [{"line": one.place, "reason": one.reason} for one in self.problems]
-        return {**counts, "unit": self.unit, "problems": problems}
+        return {**counts, "unit": self.unit, "problems": problems, "notices": self.notices}
 
 
 @dataclass(frozen=True)
@@ -115,20 +122,26 @@ def select_new_golds(
     golds: Sequence[GoldAnswer], before: ExchangeRow, by: str, now: float
 ) -> list[GoldAnswer]:
     """Return the golds that add something to the case."""
-    ids, keys = {one.id for one in before.golds}, {_make_key(one) for one in before.golds}
+    ids = {one.id for one in before.golds}
+    copies = {(_make_key(one), one.origin, one.at) for one in before.golds}
+    keys = {(_make_key(one), name) for one in before.golds for name in (one.origin, "imported")}
     new = []
     for gold in golds:
-        is_redundant = not gold.id and _is_redundant_gold(gold, before.answer)
-        if gold.id in ids or _make_key(gold) in keys or is_redundant:
+        key = _make_key(gold)
+        if gold.id:  # the same answer may have been given again, after another one
+            is_known = gold.id in ids or (key, gold.origin, gold.at) in copies
+        else:
+            is_known = (key, gold.origin) in keys or _is_redundant_gold(gold, before.answer)
+        if is_known:
             continue
-        keys.add(_make_key(gold))
+        keys.add((key, gold.origin))
         authored = replace(gold, author=gold.author or by)
         new.append(_assign_to_case(authored, gold, before, now, "gold"))
     return new
 
 
 def _is_redundant_gold(gold: GoldAnswer, answer: GroundTruth | None) -> bool:
-    if answer is None or gold.label != answer.label:
+    if answer is None or gold.label != answer.label or gold.origin != "imported":
         return False
     if _list_marks(gold.spans) != _list_marks(answer.spans):
         return False
@@ -269,7 +282,8 @@ def import_rows(
     """
     outcome = ImportOutcome(read.unit, len(read.rows) + len(read.problems))
     outcome.problems += read.problems
-    rows = iter(_assign_ids(store, read.rows, order.project))
+    identified = _assign_ids(store, read.rows, order.project)
+    rows = iter(identified)
     done = 0
     while batch := list(islice(rows, ROWS_PER_TRANSACTION)):
         _require_lead(store, order)
@@ -282,7 +296,32 @@ def import_rows(
         done += len(batch)
         on_progress(done, len(read.rows))
     outcome.problems.sort(key=lambda one: one.place)
+    if order.labels == "gold":
+        outcome.notices += _describe_conflicting_golds(store, identified, outcome)
     return outcome
+
+
+def _describe_conflicting_golds(
+    store: Store, rows: Sequence[ExchangeRow], outcome: ImportOutcome
+) -> Iterator[str]:
+    """Yield a notice for each case to which several rows give golds with different labels."""
+    left_out = {one.place for one in outcome.problems}
+    given: dict[str, dict[int, Label]] = defaultdict(dict)
+    for row in rows:
+        if row.place not in left_out and (gold := choose_counting_gold(row.golds)):
+            given[row.id][row.place] = gold.label
+    conflicts = {name: one for name, one in given.items() if len(set(one.values())) > 1}
+    for case_id, truth in store.truths.of_cases(list(conflicts)).items():
+        labels = conflicts[case_id]
+        last = max(labels)
+        other = max(place for place, label in labels.items() if label != labels[last])
+        counting = f"that of {outcome.unit} {last}"
+        if truth.basis == "settled" or truth.label != labels[last]:  # by a lead, or another file
+            counting = f"the {truth.basis} answer, {truth.label},"
+        yield (
+            f"{outcome.unit}s {other} and {last} give “{case_id[:60]}” different labels: "
+            f"{counting} counts"
+        )
 
 
 def _require_lead(store: Store, order: ImportRequest) -> None:

@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from core.documents.tables import (
     CLAIM_NAMES,
@@ -34,7 +34,9 @@ from core.documents.tables import (
 from core.exchange.fields import (
     collect_extra_columns,
     describe_row_error,
+    dump_golds,
     dump_json_lines,
+    dump_records,
     dump_soft_labels,
     dump_span,
     dump_suggestion,
@@ -47,10 +49,12 @@ from core.exchange.fields import (
     parse_case_id,
     parse_items,
     parse_label,
+    parse_records,
     parse_rows,
     parse_soft_labels,
     parse_spans,
     parse_suggestions,
+    restore_golds,
 )
 from core.exchange.file_decoding import (
     MAX_ROW_CHARS,
@@ -81,14 +85,13 @@ KNOWN_FIELDS = (
     "schema", "id", "response", *TEXT_FIELDS, "documents", "images", *ANSWER_FIELDS,
     *RECORD_FIELDS, "verdict", "others", "claim",
 )  # fmt: skip
-R = TypeVar("R", GoldAnswer, Correction, Suggestion, QueueEvent)
 CSV_COLUMNS = (
     "schema", "id", "question", "response", "language", "label", "spans", "soft", "reason",
     "corrected_answer", "answers", "document", "verdict", "p_hallucinated",
-    "suggestions", "basis",
+    "suggestions", "basis", "golds",
 )  # fmt: skip
 # Older tables do not have these columns.
-REQUIRED_CSV_COLUMNS = frozenset(CSV_COLUMNS) - {"suggestions", "basis"}
+REQUIRED_CSV_COLUMNS = frozenset(CSV_COLUMNS) - {"suggestions", "basis", "golds"}
 RESPONSE_NAMES = ("response", *(name for name in CLAIM_NAMES if name != "response"))
 DOCUMENT_NAMES = ("document", "documents", "context", "source", "evidence")
 LABEL_NAMES = ("label", "verdict_label", "gold")
@@ -143,10 +146,10 @@ def _parse_row(record: FileRecord) -> ExchangeRow:
         instruction=instruction,
         documents=_parse_documents(record, "documents"),
         images=_parse_documents(record, "images"),
-        golds=_parse_records(record, "golds", GoldAnswer),
-        corrections=_parse_records(record, "corrections", Correction),
-        suggestions=_parse_records(record, "suggestions", Suggestion),
-        handlings=_parse_records(record, "handlings", QueueEvent),
+        golds=parse_records(record, "golds", GoldAnswer),
+        corrections=parse_records(record, "corrections", Correction),
+        suggestions=parse_records(record, "suggestions", Suggestion),
+        handlings=parse_records(record, "handlings", QueueEvent),
         verdict=_parse_verdict(fields.get("verdict")),
         others=(*collect_extra_columns(others, ()), *collect_extra_columns(fields, KNOWN_FIELDS)),
         place=record.line,
@@ -192,19 +195,6 @@ def _parse_documents(record: FileRecord, name: str) -> tuple[ExchangeDocument, .
     return tuple(documents)
 
 
-def _parse_records(record: FileRecord, name: str, kind: type[R]) -> tuple[R, ...]:
-    items = record.fields.get(name) or []
-    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise record.broken(f"a list of objects called {name}", items)
-    records = []
-    for item in items:
-        try:
-            records.append(from_plain(kind, {**item, "case_id": ""}))
-        except InputError as error:
-            raise record.broken(f"{name} as Counterpoint writes them", str(error)) from error
-    return tuple(records)
-
-
 def _parse_verdict(value: object) -> MachineVerdict | None:
     if value is None:
         return None
@@ -234,8 +224,7 @@ def _dump_row(row: ExchangeRow, written_ids: set[str]) -> dict[str, Any]:
         "images": [{"id": image.id, "name": image.name} for image in row.images],
     }
     for name in RECORD_FIELDS:
-        records = [to_plain(one) for one in getattr(row, name)]
-        plain[name] = [{k: v for k, v in one.items() if k != "case_id"} for one in records]
+        plain[name] = dump_records(getattr(row, name))
     plain["verdict"] = to_plain(row.verdict)
     plain["others"] = expand_extra_columns(row.others)
     return plain
@@ -296,6 +285,7 @@ def _build_cells(row: ExchangeRow) -> list[str]:
         "" if p is None else str(p),
         _dump_json([dump_suggestion(one) for one in row.suggestions]) if row.suggestions else "",
         get_basis(row),
+        _dump_json(dump_golds(row)) if row.golds else "",
     ]
 
 
@@ -402,7 +392,7 @@ def _parse_csv_row(is_ours: bool, record: FileRecord) -> ExchangeRow:
     by_column = {fold_column_name(name): str(value) for name, value in record.fields.items()}
     is_written = is_ours and bool(by_column.get("schema"))  # rows added by hand have no schema
     used = {"id", "language", "soft", "spans", "reason", "corrected_answer", "answers"}
-    used |= {"schema", "suggestions", "basis"} if is_ours else set()
+    used |= {"schema", "suggestions", "basis", "golds"} if is_ours else set()
     values: dict[str, str] = {}
     for field, names in NAMES_BY_FIELD.items():
         name = next((one for one in names if one in by_column), "")
@@ -431,7 +421,11 @@ def _parse_csv_row(is_ours: bool, record: FileRecord) -> ExchangeRow:
         others=tuple(others),
         place=record.line,
     )
-    return _add_answers(row, by_column, values["label"])
+    row = _add_answers(row, by_column, values["label"])
+    if not is_ours:
+        return row
+    own = {"golds": parse_json_cell(by_column.get("golds", ""), "golds")}
+    return replace(row, golds=restore_golds(row.golds, FileRecord(own, "", row.place)))
 
 
 def _add_answers(row: ExchangeRow, by_column: dict[str, str], label_text: str) -> ExchangeRow:

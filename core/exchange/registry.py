@@ -71,8 +71,8 @@ FORMATS: dict[str, ExchangeFormat] = {
         "csv",
         read_csv_table,
         write_csv_table,
-        "Leaves out who gave the answer that counts, the verdict’s rationale, the bytes of files "
-        f"that are not plain text, {_DETAILS}.",
+        "Leaves out the verdict’s rationale, the bytes of files that are not plain text, "
+        f"{_DETAILS}.",
     ),
     "label-studio": ExchangeFormat(
         "Label Studio",

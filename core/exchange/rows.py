@@ -404,9 +404,11 @@ class ExchangeRow:
 
     @property
     def soft(self) -> tuple[WordScore, ...]:
-        """The share of people who marked each stretch, if it is known or can be counted."""
-        gold = choose_counting_gold(self.golds, self.reopened_at)
-        if gold is not None and gold.origin == "imported":
+        """The share of people who marked each stretch, if it is known or can be counted.
+
+        The marks of people whom a gold overrules say nothing about what counts.
+        """
+        if gold := choose_counting_gold(self.golds, self.reopened_at):
             return gold.soft
         marked = [[GoldSpan(span.start, span.end) for span in one.spans] for one in self.people]
         return tuple(

@@ -19,8 +19,10 @@ from core.exchange.column_mapping import (
 from core.exchange.exporter import load_project_rows
 from core.exchange.registry import FORMATS
 from core.runtime.errors import InputError
+from core.schema.records import Label
+from core.schema.reviews import GoldAnswer
 from core.store import open_store
-from tests.exchange.stores import NOWHERE, exported, imported, project_of
+from tests.exchange.stores import NOW, NOWHERE, exported, imported, project_of
 
 TABLE = (
     b"hypothesis;premise;is_hal;rater;topic\n"
@@ -50,6 +52,37 @@ def test_a_table_is_read_by_columns_and_meanings_that_a_person_chose(tmp_path: P
         assert imported(store, read, home=tmp_path).corrections == 0, "the same file again"
     opposite = map_rows(table, ColumnMapping(COLUMNS, {"0": "hallucinated", "1": None}))
     assert [one.label for row in opposite.rows for one in row.corrections] == ["hallucinated"]
+
+
+def test_a_name_that_cannot_be_shown_costs_its_own_answer_alone() -> None:
+    names = ("ana", "\u202eana", "n" * 5000, "n" * 195, "zed")
+    data = "response,label,annotator\n" + "".join(f"A cat.,0,{name}\n" for name in names)
+    table = read_file_table("set.csv", data.encode())
+    read = map_rows(table, ColumnMapping(guess_columns(table.columns), {"0": "supported"}))
+    with open_store(None) as store:
+        outcome = imported(store, read)
+    assert (outcome.new, outcome.corrections) == (1, 2)
+    assert [one.place for one in outcome.problems] == [3, 4, 5]
+    assert all("a name of 1 to 200 characters" in one.reason for one in outcome.problems)
+
+
+def test_rows_that_contradict_each_other_are_told() -> None:
+    """Both are kept; nobody should find out later that the first label no longer counts."""
+    data = b"id,response,label\n1,abc,0\n2,x,0\n1,abd,0\n2,x,0\n1,abc,1\n"
+    table = read_file_table("set.csv", data)
+    meanings: dict[str, Label | None] = {"0": "supported", "1": "hallucinated"}
+    read = map_rows(table, ColumnMapping(guess_columns(table.columns), meanings))
+    with open_store(None) as store:
+        outcome = imported(store, read)
+        notice = "lines 2 and 6 give “1” different labels: that of line 6 counts"
+        assert outcome.notices == [notice]
+        assert outcome.as_dict()["notices"] == [notice]
+        assert outcome.words.endswith(notice)
+        assert store.truths.of_case("1").label == "hallucinated"
+        store.golds.add(GoldAnswer("g", "1", "lee", NOW, "adjudicated", "unclear"), "abc")
+        (notice,) = imported(store, read).notices
+        assert notice.endswith("different labels: the settled answer, unclear, counts")
+        assert not imported(store, read, "cases").notices
 
 
 def test_a_label_whose_meaning_nobody_chose_is_a_problem_not_a_guess() -> None:

@@ -25,7 +25,7 @@ from core.exchange.rows import (
 )
 from core.review.adjudication import record_correction
 from core.schema.records import Label, Member, Project, Span, WordScore
-from core.schema.reviews import Correction, Suggestion
+from core.schema.reviews import Correction, GoldAnswer, Suggestion
 from core.store import open_store
 from core.store.ground_truth import GroundTruth
 from tests.exchange.stores import NOW, NOWHERE, exported, imported, kept, moved, project_of
@@ -287,7 +287,69 @@ def test_golds_and_answers_are_as_many_after_export_and_import(
             assert [d.text for d in copy.documents] == ["The tower is new."]
 
 
-def _list_marks(said: Correction | GroundTruth) -> tuple[str | None, list[tuple[int, int, str]]]:
+@pytest.mark.parametrize("name", WRITABLE_FORMATS)
+def test_what_was_settled_comes_back_as_settled_with_the_golds_before_it(name: str) -> None:
+    """Also where it was settled back, and against what everybody marked."""
+    tower = Span(4, 9, "tower", 1.0, "reasoning", "")
+    old = Span(13, 16, "old", 1.0, "contradicted", "", "new")
+    given = (
+        GoldAnswer("g1", "1", "lee", 5.0, "imported", "supported"),
+        GoldAnswer("g2", "1", "lee", 6.0, "adjudicated", "supported"),
+        GoldAnswer("g3", "1", "lee", 7.0, "adjudicated", "unclear", reason="hm"),
+        GoldAnswer("g4", "2", "lee", 5.0, "imported", "hallucinated", (tower,)),
+        GoldAnswer("g5", "2", "lee", 6.0, "adjudicated", "hallucinated", (old,)),
+        GoldAnswer("g6", "2", "lee", 7.0, "corrected", "hallucinated", (tower,), reason="p. 3"),
+        GoldAnswer("g7", "3", "lee", 7.0, "adjudicated", "hallucinated", (tower,)),
+        GoldAnswer("g8", "1", "lee", 8.0, "adjudicated", "supported"),
+    )
+    response = "The tower is old."
+    with open_store(None) as store, open_store(None) as other:
+        people = (build_correction("ana", "hallucinated", [old]),)
+        rows = tuple(ExchangeRow(n, response, corrections=people) for n in ("1", "2", "3"))
+        imported(store, ParsedFile(rows))
+        with store.writing():
+            for gold in given:
+                store.golds.add(gold, response)
+        read = FORMATS[name].read("rows", exported(store, name))
+        for again in (imported(store, read), imported(other, read), imported(other, read, now=2.0)):
+            assert not again.problems
+            assert again.golds == 0 or again.new, "its own file brings nothing new"
+        before, after = (
+            {row.id: row for row in load_project_rows(one, NOWHERE, project_of(one))}
+            for one in (store, other)
+        )
+    for case_id, row in before.items():
+        copy = after[case_id]
+        assert _list_marks(copy.truth) == _list_marks(row.truth)
+        assert copy.soft == row.soft == (), "marks that were overruled are no shares of it"
+        if name in ("mu-shroom", "ragtruth"):
+            assert (len(copy.golds), copy.truth.basis) == (1, "gold")
+        else:
+            assert [_list_gold(one) for one in copy.golds] == [_list_gold(g) for g in row.golds]
+            assert copy.truth.basis == "settled"
+
+
+def _list_gold(gold: GoldAnswer) -> tuple[object, ...]:
+    return gold.id, gold.at, gold.origin, gold.reason, _list_marks(gold)
+
+
+@pytest.mark.parametrize("name", ["csv", "label-studio", "argilla"])
+def test_an_edit_of_the_answer_wins_over_the_golds_that_the_file_carries(name: str) -> None:
+    gold = GoldAnswer("g1", "1", "lee", 5.0, "adjudicated", "supported", reason="because")
+    with open_store(None) as store, open_store(None) as other:
+        imported(store, ParsedFile((ExchangeRow("1", "The tower."),)))
+        store.golds.add(gold, "The tower.")
+        data = exported(store, name)
+        before, _, rest = (data.partition if name == "csv" else data.rpartition)(b"because")
+        data = before + b"as I say" + rest
+        imported(other, FORMATS[name].read("rows", data))
+        (found,) = other.golds.of_case("1")
+    assert (found.origin, found.reason) == ("imported", "as I say")
+
+
+def _list_marks(
+    said: Correction | GoldAnswer | GroundTruth,
+) -> tuple[str | None, list[tuple[int, int, str]]]:
     return said.label, [(s.start, s.end, s.category) for s in said.spans]
 
 
