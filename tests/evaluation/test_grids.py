@@ -187,6 +187,13 @@ def test_a_grid_runs_prints_and_goes_on(
     assert (code, again) == (0, table), "what is done is kept"
     assert "16 of 16 rows are known already" in progress
     assert run(capsys, "show", "ceda-4")[1] == table
+    for changed, failed in (
+        (("--roster", "nope"), 2),
+        (("--row", "CEDA=nope"), 2),
+        (("--path", str(data / "none")), 1),
+    ):
+        assert run(capsys, *words, *changed)[0] == failed
+        assert run(capsys, "show", "ceda-4")[1] == table, "figures are not replaced by nothing"
     (kept,) = home.glob("evaluations/grid-*.json")
     kept.write_text("{}")
     assert run(capsys, "show", "ceda-4")[0] == 2
@@ -241,6 +248,7 @@ def test_bad_input_takes_one_line(capsys: pytest.CaptureFixture[str], data: Path
         ("show", "ceda-9"),
         ("run", "ceda-4", "--path", str(data), "--row", "Nobody=builtin"),
         ("run", "ceda-4", "--path", str(data), "--limit", "0"),
+        ("run", "ceda-4", "--path", str(data), "--roster", "nope"),
     ):
         code, table, said = run(capsys, *words)
         assert (code, table, said.count("\n")) == (2, "", 1), said
