@@ -60,14 +60,23 @@ from core.evaluation.benchmarks import (
     read_spec,
 )
 from core.evaluation.dataset_files import GoldRow
-from core.evaluation.metrics import Figure, build_measures, estimate_figures
+from core.evaluation.metrics import (
+    Figure,
+    build_measures,
+    estimate_figures,
+    list_share_rows,
+)
 from core.evaluation.outcomes import Outcomes, Prediction, predict_constant
 from core.evaluation.system_comparison import (
     SystemComparison,
     compare_systems,
     list_comparison_cells,
 )
-from core.learning.metrics import CONFIDENCE_BAND_EDGES, compute_confidence_bands
+from core.learning.metrics import (
+    BOOTSTRAP_RESAMPLES,
+    CONFIDENCE_BAND_EDGES,
+    compute_confidence_bands,
+)
 from core.learning.track_record import WilsonShare
 from core.pipeline.batch_check import format_csv
 from core.schema.records import Label
@@ -220,8 +229,13 @@ def _load_systems(
 
 def _estimate(outcomes: Outcomes, wanted: Sequence[str], draws: int | None) -> dict[str, Figure]:
     measures = {name: one for name, one in build_measures(outcomes).items() if name in wanted}
-    options = {} if draws is None else {"draws": draws}
-    return estimate_figures(measures, outcomes.groups, FIGURE_SEED, **options)
+    return estimate_figures(
+        measures,
+        outcomes.groups,
+        FIGURE_SEED,
+        draws or BOOTSTRAP_RESAMPLES,
+        list_share_rows(outcomes),
+    )
 
 
 def draw_live_figures(benchmark: Benchmark, progress: BenchmarkProgress) -> None:
@@ -250,9 +264,9 @@ def _build_row(system: MeasuredSystem, wanted: Sequence[str]) -> dict[str, Any]:
 
 
 def _format_figure(figure: Figure | None) -> str:
-    return (
-        "–" if figure is None else format_interval(figure["value"], figure["low"], figure["high"])
-    )
+    if figure is None:
+        return "–"
+    return format_interval(figure["value"], figure.get("low"), figure.get("high"))
 
 
 def list_system_rows(measured: MeasuredBenchmark) -> list[dict[str, Any]]:

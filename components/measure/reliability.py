@@ -300,7 +300,7 @@ def _build_reasons_row(row: ProtocolAlignment, rating: dict[str, Any]) -> dict[s
 def _format_share(share: dict[str, float] | None, sign: str = "") -> str:
     if share is None:
         return "–"
-    return format_interval(share["value"], share["low"], share["high"], sign=sign)
+    return format_interval(share["value"], share.get("low"), share.get("high"), sign=sign)
 
 
 def _draw_debate_worth(worth: DebateWorth) -> None:

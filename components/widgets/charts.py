@@ -310,7 +310,10 @@ def reliability_figure(
 def cost_accuracy_figure(
     points: Sequence[tuple[str, float, tuple[float, ...]]], cost: str, accuracy: str
 ) -> go.Figure:
-    """Plot (name, cost, (accuracy, low, high)); the line joins what nothing cheaper reaches."""
+    """Plot (name, cost, (accuracy, low, high)); the line joins what nothing cheaper reaches.
+
+    Low and high may be missing.
+    """
     figure = go.Figure()
     frontier: list[tuple[float, float]] = []
     for _, spent, (value, *_) in sorted(points, key=lambda point: (point[1], -point[2][0])):
@@ -318,7 +321,8 @@ def cost_accuracy_figure(
             frontier.append((spent, value))
     style = {"color": NEUTRAL_COLOR, "dash": "dot"}
     _add_line(figure, "best for its cost", frontier, **style)
-    for number, (name, spent, (value, low, high)) in enumerate(points):
+    for number, (name, spent, (value, *bounds)) in enumerate(points):
+        low, high = bounds or (value, value)
         colour = SYSTEM_COLORS[number % len(SYSTEM_COLORS)]
         figure.add_scatter(
             name=_escape_name(name),

@@ -111,7 +111,7 @@ class PointSpanExtractor(WordScoringAgent):
             threshold = self.threshold(case.language)
             for words in iterate_unmarked_words(statements, judgement, scores, spans):
                 spans += [
-                    _make_span(stretch, case.response)
+                    make_scored_span(stretch, case.response)
                     for stretch in merge_scored_words(words, case.response, threshold)
                 ]
         return tuple(sorted(spans, key=lambda span: span.start))
@@ -187,7 +187,8 @@ def _contested_points(view: JudgeView, judgement: Judgement) -> list[DebatePoint
     return distinct
 
 
-def _make_span(stretch: ScoredRun, response: str) -> Span:
+def make_scored_span(stretch: ScoredRun, response: str) -> Span:
+    """Return the span of words that were scored, with the category that their form tells."""
     text = response[stretch.start : stretch.end]
     before = response[: stretch.start].rstrip()
     category = categorise_words(text, not before or before[-1] in SENTENCE_ENDS)
@@ -278,7 +279,7 @@ class WordPanelist(WordScoringAgent):
         """Return the runs of words with scores at or above the threshold."""
         scores, response = self.score_words(view, stop), view.case.response
         runs = merge_scored_words(scores, response, self.threshold(view.case.language))
-        return tuple(_make_span(run, response) for run in runs)
+        return tuple(make_scored_span(run, response) for run in runs)
 
     def vote(self, view: CaseView, spans: Sequence[Span], stop: StopSignal) -> tuple[SpanVote, ...]:
         """Vote with the mean score of each span's words."""

@@ -69,9 +69,10 @@ from core.learning.evidence_calibration import (
     measure_rows,
     score_statements,
 )
+from core.learning.metrics import MIN_GROUPS
 from core.learning.training_set import attribute_rows
 from core.llm.keys import Keys
-from core.llm.rate_limit import parse_rates, set_rates
+from core.llm.rate_limit import parse_rates, require_used_rates, set_rates
 from core.pipeline.single_check import CheckRequest, plan_check
 from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ConfigError, InputError, ModelError
@@ -382,9 +383,15 @@ def format_result(result: Mapping[str, Any]) -> str:
 
 def _format_figures(by_name: Mapping[str, Mapping[str, float]]) -> list[str]:
     return [
-        f"  {name:18} {figure['value']:.3f}  ({figure['low']:.3f} to {figure['high']:.3f})"
+        f"  {name:18} {figure['value']:.3f}  ({_format_bounds(figure)})"
         for name, figure in by_name.items()
     ]
+
+
+def _format_bounds(figure: Mapping[str, float]) -> str:
+    if "low" not in figure:
+        return f"no interval: fewer than {MIN_GROUPS} groups"
+    return f"{figure['low']:.3f} to {figure['high']:.3f}"
 
 
 def build_result_name(result: Mapping[str, Any]) -> str:
@@ -481,6 +488,8 @@ def _run_measurement(
         runner=RunnerOptions(options.workers, options.executor, options.address),
     )
     set_rates(parse_rates(options.rate))
+    if options.tool is not None or options.system is not None:
+        require_used_rates(None)
     is_learned = options.weights == "learned"
     if is_learned and (options.tool is not None or options.system is not None):
         raise InputError(
@@ -506,6 +515,7 @@ def _run_measurement(
         comparison = ProtocolComparison(order, ways, request, baseline, is_learned)
         return compare_protocols(comparison, home, keys, say)
     plan, notices = plan_check(home, request, keys)
+    require_used_rates(plan.sheet)
     for notice in notices:
         say(notice)
     require_weighed_protocol(is_learned, [plan])

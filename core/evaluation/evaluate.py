@@ -31,6 +31,7 @@ from core.evaluation.metrics import (
     compute_risk_coverage,
     estimate_calibrated_ece,
     estimate_figures,
+    list_share_rows,
 )
 from core.evaluation.outcomes import (
     Outcomes,
@@ -299,7 +300,8 @@ def load_labelled_rows(order: EvaluationRequest) -> list[GoldRow]:
 
 def compute_figures(found: Outcomes, seed: int) -> Figures:
     """Return all figures of the outcomes, with `ece_null` (a calibrated model's ECE) by `ece`."""
-    by_name = estimate_figures(build_measures(found), found.groups, seed)
+    shares = list_share_rows(found)
+    by_name = estimate_figures(build_measures(found), found.groups, seed, shares=shares)
     calibrated = estimate_calibrated_ece(found, seed)
     if calibrated is not None:
         by_name["ece_null"] = calibrated

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from core.agents.rosters import load_chosen_roster
 from core.evaluation.command_line import KeyLoader, MessageWriter, OutputWriter
 from core.evaluation.engine_runs import build_engine
 from core.evaluation.evaluate import EvaluationRequest, evaluate_engine
@@ -22,9 +24,11 @@ from core.evaluation.grids import (
     format_grid,
     get_grid,
     load_grids,
+    plan_cells,
     run_grid,
 )
 from core.evaluation.outcomes import EVALUATIONS_FOLDER
+from core.exchange.command_line import write_file_atomically
 from core.pipeline.single_check import CheckRequest, plan_check
 from core.runtime.errors import InputError
 from core.schema.rosters import BUILT_IN_ROSTER
@@ -75,27 +79,51 @@ def run_grids(
         out("".join(f"{name:20} {grid.title}\n" for name, grid in load_grids().items()))
         return 0
     grid, kept = get_grid(given.name), home / EVALUATIONS_FOLDER / f"grid-{given.name}.json"
-    run = GridRun(given.name, {DEFAULT_ROSTER: BUILT_IN_ROSTER})
-    if given.action == "run":
-        request = request_of(given)
-        rosters = _parse_rosters(grid, given.row, request)
-        order = EvaluationRequest("", Path(given.path), limit=given.limit, seed=given.seed)
-        order = replace(order, trivial_limit=0)  # evidence is neither removed nor exchanged
-        runner = GridCellRunner(home, request, order, keys_of, say)
-        try:
-            run = run_grid(given.name, rosters, runner.measure, say, given.seed)
-        except KeyboardInterrupt:
-            say("Stopped. What is done is kept; the same command goes on from there.")
-            return 1
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_bytes(msgspec.json.encode(run))
-    elif kept.exists():
-        try:
-            run = msgspec.json.decode(kept.read_bytes(), type=GridRun)
-        except msgspec.MsgspecError as error:
-            raise InputError(f"Expected a run of the grid in {kept}, found: {error}.") from error
+    if given.action == "show":
+        earlier = _load_run(kept) or GridRun(given.name, {DEFAULT_ROSTER: BUILT_IN_ROSTER})
+        out(format_grid(grid, earlier))
+        return 0
+    request = request_of(given)
+    rosters = _parse_rosters(grid, given.row, request)
+    for roster in {cell.roster for cell in plan_cells(grid, rosters)} - {request.model}:
+        load_chosen_roster(home, roster)  # a wrong one is refused before anything runs
+    order = EvaluationRequest("", Path(given.path), limit=given.limit, seed=given.seed)
+    order = replace(order, trivial_limit=0)  # evidence is neither removed nor exchanged
+    runner = GridCellRunner(home, request, order, keys_of, say)
+    try:
+        run = run_grid(given.name, rosters, runner.measure, say, given.seed)
+    except KeyboardInterrupt:
+        say("Stopped. What is done is kept; the same command goes on from there.")
+        return 1
     out(format_grid(grid, run))
-    return int(given.action == "run" and not any(one.result for one in run.cells))
+    if not any(one.result for one in run.cells):
+        return 1
+    with contextlib.suppress(InputError):  # a file that cannot be read is replaced
+        run = _keep_measured(run, _load_run(kept))
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    write_file_atomically(kept, msgspec.json.encode(run))
+    return 0
+
+
+def _load_run(path: Path) -> GridRun | None:
+    """Return the run in the file, None if there is none. Raises InputError if it is another."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=GridRun) if path.exists() else None
+    except msgspec.MsgspecError as error:
+        raise InputError(f"Expected a run of the grid in {path}, found: {error}.") from error
+
+
+def _keep_measured(run: GridRun, earlier: GridRun | None) -> GridRun:
+    """Return the run with the earlier results of cells that could not be measured this time."""
+    if earlier is None:
+        return run
+    known = {one.cell: one for one in earlier.cells if one.result}
+    cells = tuple(one if one.result else known.get(one.cell, one) for one in run.cells)
+    kept_sources = {
+        one.cell.source for one, new in zip(cells, run.cells, strict=True) if one is not new
+    }
+    comparisons = {s: c for s, c in earlier.comparisons.items() if s in kept_sources}
+    return replace(run, cells=cells, comparisons=comparisons | run.comparisons)
 
 
 def _parse_rosters(grid: Grid, texts: Sequence[str], request: CheckRequest) -> dict[str, str]:

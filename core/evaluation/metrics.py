@@ -31,14 +31,16 @@ wrong words whatever the verdict; `iou_shown` uses the marks that a person sees,
 verdict. `char_f1` pools all characters. Figures that a set cannot give (no spans, one label only)
 are left out. `engine_runs.py` counts the agents' answers.
 
-Intervals come from the bootstrap of `core/learning/metrics.py`, over groups of related rows. Marked
-words are compared with people's over characters, as in SemEval-2025 task 3 (Mu-SHROOM).
+Intervals come from the bootstrap of `core/learning/metrics.py`, over groups of related rows; fewer
+than five groups give none, and a share on which all groups agree has Wilson's. Marked words are
+compared with people's over characters, as in SemEval-2025 task 3 (Mu-SHROOM).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -47,18 +49,22 @@ from core.evaluation.engine_runs import compute_agent_figures, count_first_answe
 from core.evaluation.outcomes import PRIOR_P, Outcomes, Prediction
 from core.learning.metrics import (
     BOOTSTRAP_RESAMPLES,
+    FIGURE_DIGITS,
+    MIN_GROUPS,
     BoolArray,
     FloatArray,
     IndexArray,
     Measure,
+    MetricEstimate,
     bootstrap_measures,
     estimate_chance_ece,
     make_auroc,
     make_ece,
     make_mean,
 )
+from core.learning.track_record import WilsonShare
 
-Figure = dict[str, float]  # value, low, high
+Figure = dict[str, float]  # value, and low and high where there is an interval
 ROUNDING_DIGITS = 8  # to which the official scorer rounds before it tests shares for being constant
 
 
@@ -290,13 +296,49 @@ def _divide_safely(part: FloatArray, whole: FloatArray) -> FloatArray:
 
 
 def estimate_figures(
-    named: Mapping[str, Measure], groups: IndexArray, seed: int, draws: int = BOOTSTRAP_RESAMPLES
+    named: Mapping[str, Measure],
+    groups: IndexArray,
+    seed: int,
+    draws: int = BOOTSTRAP_RESAMPLES,
+    shares: Mapping[str, BoolArray] = MappingProxyType({}),
 ) -> dict[str, Figure]:
-    """Return `{"value", "low", "high"}` by name; undefined figures are left out."""
+    """Return `{"value", "low", "high"}` by name; undefined figures are left out.
+
+    Without enough groups there is only the value. `shares` are the rows of which a figure is a
+    share: if all groups agree, resampling gives a point, and the interval is Wilson's over groups.
+    """
     ones = np.ones((1, len(groups)))
     defined = {name: measure for name, measure in named.items() if not np.isnan(measure(ones)[0])}
+    if len(np.unique(groups)) < MIN_GROUPS:
+        return {
+            name: {"value": round(float(measure(ones)[0]), FIGURE_DIGITS)}
+            for name, measure in defined.items()
+        }
     estimates = bootstrap_measures(defined, groups, seed, draws)
+    for name, (value, low, high) in estimates.items():
+        if low == high and name in shares:
+            count = len(np.unique(groups[shares[name]]))
+            bounds = WilsonShare(round(value * count), count).interval
+            estimates[name] = MetricEstimate(value, *bounds)
     return {name: estimate.rounded() for name, estimate in estimates.items()}
+
+
+def list_share_rows(found: Outcomes) -> dict[str, BoolArray]:
+    """Return the rows of which figures are shares; of two shares, the rarer ones."""
+    wrong, labels = found.wrong, np.array(found.told)
+    rarer = wrong if wrong.mean() < 0.5 else ~wrong
+    everything = np.ones(len(wrong), dtype=bool)
+    return {
+        "accuracy": everything,
+        "accuracy3": everything,
+        "coverage": everything,
+        "recall": wrong,
+        "precision": labels == "hallucinated",
+        "selective_accuracy": found.answered,
+        "forced_accuracy": found.forced,
+        "balanced_accuracy": rarer,
+        "forced_balanced_accuracy": rarer & found.forced,
+    }
 
 
 def estimate_calibrated_ece(found: Outcomes, seed: int) -> Figure | None:

@@ -7,10 +7,11 @@ its current row; an incomplete line is skipped.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -184,20 +185,31 @@ def compute_row_digest(row: GoldRow) -> str:
 
 
 class PredictionCache:
-    """Keeps the predictions of one engine on one set in a file of JSON lines."""
+    """Keeps the predictions of one engine on one set in a file of JSON lines.
 
-    def __init__(self, home: Path, name: str, identity: Sequence[str]) -> None:
+    The file is locked while it is open, so that no row is checked, and paid for, twice.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        name: str,
+        identity: Sequence[str],
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
         """`identity` holds everything that could change a prediction.
 
-        Raises ConfigError if the home cannot be written.
+        Waits, and says so, while another process has the file open. Raises ConfigError if the home
+        cannot be written.
         """
         digest = hashlib.sha256(json.dumps(list(identity)).encode()).hexdigest()[:16]
         self.path = home / EVALUATIONS_FOLDER / f"{name}-{digest}.jsonl"
         self._known: dict[str, Prediction] = {}
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            text = self.path.read_text("utf-8", "replace") if self.path.exists() else ""
             self._file = self.path.open("a", encoding="utf-8")
+            self._lock(tell)
+            text = self.path.read_text("utf-8", "replace")
             if text and not text.endswith("\n"):
                 self._file.write("\n")  # that line is incomplete
         except OSError as error:
@@ -224,6 +236,14 @@ class PredictionCache:
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
+
+    def _lock(self, tell: Callable[[str], None]) -> None:
+        """Take the file's lock, which the kernel frees when its process ends."""
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            tell(f"Another run checks the same rows; this one goes on when it ends ({self.path}).")
+            fcntl.flock(self._file, fcntl.LOCK_EX)
 
     def _load_line(self, line: str) -> None:
         try:

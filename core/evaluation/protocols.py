@@ -38,6 +38,7 @@ from core.evaluation.outcomes import Outcomes, predict_constant
 from core.evaluation.runner import open_row_runner
 from core.learning.metrics import Measure
 from core.llm.keys import Keys
+from core.llm.rate_limit import require_used_rates
 from core.pipeline.single_check import CheckRequest, plan_check
 from core.runtime.errors import InputError
 from core.schema.records import Plan
@@ -73,7 +74,7 @@ class PairedComparison:
         figure = self.figures.get(DECIDING_FIGURE)
         if self.is_same:
             return "the same answer on every row"
-        if figure is None or figure["low"] <= 0 <= figure["high"]:
+        if not figure or "low" not in figure or figure["low"] <= 0 <= figure["high"]:
             return "no difference shown"
         return "better" if figure["low"] > 0 else "worse"
 
@@ -187,8 +188,8 @@ def _format_figure(figure: Mapping[str, float] | None, *, signed: bool = False) 
     if figure is None:
         return MISSING_CELL
     form = "{:+.3f}" if signed else "{:.3f}"
-    value, low, high = (form.format(figure[key]) for key in ("value", "low", "high"))
-    return f"{value} ({low} to {high})"
+    value, *bounds = (form.format(number) for number in figure.values())
+    return f"{value} ({' to '.join(bounds)})" if bounds else value
 
 
 def _format_header(titles: Sequence[str]) -> list[str]:
@@ -228,6 +229,7 @@ def compare_protocols(
     baseline = wanted.baseline
     ways = [baseline, *(way for way in wanted.ways if way.name != baseline.name)]
     plans = {way.name: plan_check(home, _make_request(wanted, way), keys)[0] for way in ways}
+    require_used_rates(plans[baseline.name].sheet)
     require_weighed_protocol(wanted.is_learned, list(plans.values()))
     engines = {
         name: build_engine(home, plan, keys, is_learned=wanted.is_learned)

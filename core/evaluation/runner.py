@@ -239,7 +239,7 @@ def open_row_runner(
     identity = (name, engine.id, to_json(engine.plan))
     stop = StopSignal()
     with open_workers(WorkerSetup((engine,)), options, stop) as workers:
-        kept = PredictionCache(engine.home, name, identity)
+        kept = PredictionCache(engine.home, name, identity, tell)
         try:
             yield RowRunner(workers, kept, tell)
         finally:

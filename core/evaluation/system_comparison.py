@@ -23,6 +23,7 @@ from core.evaluation.metrics import build_measures
 from core.evaluation.outcomes import Outcomes
 from core.learning.metrics import (
     FOLD_COUNT,
+    MIN_GROUPS,
     BoolArray,
     FloatArray,
     Measure,
@@ -173,10 +174,10 @@ def compare_systems(
 def bootstrap_difference(
     one: Measure, other: Measure, groups: Sequence[str], seed: int
 ) -> MetricEstimate | None:
-    """Return the difference of a figure with its paired interval; None if it is not defined."""
+    """Return a figure's difference with its paired interval; None if undefined or few groups."""
     measures: dict[str, Measure] = {"": lambda weights: one(weights) - other(weights)}
     difference = bootstrap_measures(measures, number_names(groups), seed)[""]
-    return None if np.isnan(difference.value) else difference
+    return None if np.isnan(difference.value) or len(set(groups)) < MIN_GROUPS else difference
 
 
 def _adjust_families(compared: Sequence[SystemComparison]) -> list[SystemComparison]:
@@ -191,7 +192,7 @@ def _adjust_families(compared: Sequence[SystemComparison]) -> list[SystemCompari
 def list_comparison_cells(compared: SystemComparison) -> dict[str, str]:
     """Return the comparison as the cells of a table by title; p stands as “p (p by Holm)”."""
     spread = [f"{mean:.3f} ± {deviation:.3f}" for mean, deviation in compared.scores]
-    shown = "none"
+    shown = "none" if compared.groups >= MIN_GROUPS else f"no interval: {compared.groups} groups"
     if compared.difference is not None:
         shown = "{:+.3f} ({:+.3f} to {:+.3f})".format(*compared.difference)
     return {

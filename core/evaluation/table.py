@@ -119,7 +119,7 @@ def _read_figure(name: str, trivial: str = "", *, interval: bool = False) -> Cel
         figure = figures.get(name)
         if figure is None:
             return MISSING_CELL
-        if not interval:
+        if not interval or "low" not in figure:
             return f"{figure['value']:.3f}"
         return f"{figure['value']:.3f} ({figure['low']:.2f}–{figure['high']:.2f})"
 

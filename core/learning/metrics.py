@@ -45,6 +45,7 @@ UNCLEAR_VALUE = 0.5  # an agent that did not decide
 FOLD_COUNT = 5
 ECE_BINS = 10
 BOOTSTRAP_RESAMPLES = 1000
+MIN_GROUPS = 5  # for an interval; fewer, resampled, say nothing of others
 CONFIDENCE_BAND_EDGES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 DRAWS_PER_BATCH = 50  # draws
 METRICS_SEED = 7

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from core.llm.call import is_elsewhere, provider_of
 from core.runtime.concurrency import StopSignal
 from core.runtime.errors import InputError
-from core.schema.rosters import AgentConfig
+from core.schema.rosters import AgentConfig, RosterConfig
 
 RateUnit = Literal["requests", "tokens"]
 RATE_FORM = re.compile(r"(\S+)=(\d{1,12})\s*(tokens?)?/(s|min)")
@@ -151,6 +151,24 @@ def await_turn(agent: AgentConfig, tokens: int, usual: int, stop: StopSignal) ->
             shares = (RateLimit(one.amount * _share, one.seconds, one.unit) for one in limits)
             limiter = _limiters[name, usual] = RateLimiter(shares)
     limiter.wait(tokens, stop)
+
+
+def require_used_rates(roster: RosterConfig | None) -> None:
+    """Raise InputError if a rate of this process is of no provider or server of the roster."""
+    used: dict[str, None] = {}
+    for _, agent in roster.agents_by_role() if roster else ():
+        if is_elsewhere(agent):
+            parts = urlsplit(agent.api_base)
+            used |= dict.fromkeys((parts.netloc.rpartition("@")[2], parts.hostname or ""))
+        elif not agent.is_built_in:
+            used[provider_of(agent) or ""] = None
+    for name in _rates:
+        if name not in used:
+            known = " or ".join(filter(None, used)) or "none, as no model is asked"
+            raise InputError(
+                f"Expected --rate of a provider or server that the agents use ({known}), found "
+                f"“{name[:80]}”."
+            )
 
 
 def _find_limits(agent: AgentConfig) -> tuple[str, tuple[RateLimit, ...]]:

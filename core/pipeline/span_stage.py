@@ -17,7 +17,8 @@ from functools import partial
 from itertools import pairwise
 
 from core.agents.agent_runner import RunContext, drain_calls, drain_notes, play_role
-from core.baseline.span_reader import fill_gaps
+from core.baseline.span_panel import make_scored_span
+from core.baseline.span_reader import ScoredRun, fill_gaps
 from core.runtime.concurrency import StopSignal, merge_streams
 from core.runtime.errors import ModelError, ReplyError, ReviewError, Stopped
 from core.schema.events import (
@@ -169,8 +170,8 @@ def name_members(panel: Sequence[SpanPanelist]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def is_in_any_statement(span: Span, statements: Sequence[Statement]) -> bool:
-    """Return True for a span within one of the statements."""
+def is_in_any_statement(span: Span | WordScore, statements: Sequence[Statement]) -> bool:
+    """Return True for a span or word within one of the statements."""
     return any(s.start <= span.start and span.end <= s.end for s in statements)
 
 
@@ -231,7 +232,10 @@ class _MemberRun:
         member = self.panel[self.number]
         try:
             if isinstance(member, WordScorer):
-                self.scores = member.score_words(self.view, self.stop)
+                self.scores = tuple(
+                    replace(word, p=0.0) if is_in_any_statement(word, self.aside) else word
+                    for word in member.score_words(self.view, self.stop)
+                )
             spans = member.extract(self.view, self.stop)
         except Stopped:
             raise
@@ -326,15 +330,21 @@ def rule_on_spans(found: PanelTally, label: Label) -> Iterator[SpanRuling]:
 
 
 def _merge_span(tally: PanelTally, place: SpanOffsets) -> Span:
-    """Return the span of that place, described as in the run that marked most of it."""
+    """Return the span of that place, described as in the run that marked most of it.
+
+    Words whose scores alone reach the threshold of the weighted votes are marked by no run.
+    """
     start, end = place
     overlaps = [(_count_shared(_get_place(s), place), s) for run in tally.used for s in run.spans]
     marking = [overlap for overlap in overlaps if overlap[0]]
-    _, best = max(marking, key=lambda overlap: (overlap[0], overlap[1].p or 0.0))
     shares = (_count_shared((part.start, part.end), place) * part.p for part in tally.labels)
-    p = sum(shares) / (end - start)
+    p = round(sum(shares) / (end - start), 3)
+    if not marking:
+        scorers = ", ".join(run.extractor for run in tally.used if run.scores)
+        return replace(make_scored_span(ScoredRun(start, end, p), tally.response), source=scorers)
+    _, best = max(marking, key=lambda overlap: (overlap[0], overlap[1].p or 0.0))
     source, text = ", ".join(_find_markers(tally, place)), tally.response[start:end]
-    return replace(best.span, start=start, end=end, text=text, p=round(p, 3), source=source)
+    return replace(best.span, start=start, end=end, text=text, p=p, source=source)
 
 
 def _explain_kept(tally: PanelTally, place: SpanOffsets) -> str:

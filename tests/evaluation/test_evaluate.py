@@ -304,6 +304,7 @@ BAD = [
     (["--dataset", "fever_symmetric", "--path", "{data}", "--workers", "0"], "--workers"),
     (["--dataset", "fever_symmetric", "--path", "{data}", "--workers", "999"], "256 workers"),
     (["--dataset", "fever_symmetric", "--path", "{data}", "--rate", "openai"], "openai=50/s"),
+    (["--dataset", "fever_symmetric", "--path", "{data}", "--rate", "openai=5/s"], "no model"),
     (["--dataset", "fever_symmetric", "--path", "{data}", "--address", "x:1"], "--executor ray"),
     (["--path", "{data}"], "--dataset"),
     (["--dataset", "fever_symmetric"], "--path"),

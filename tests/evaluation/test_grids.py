@@ -187,6 +187,14 @@ def test_a_grid_runs_prints_and_goes_on(
     assert (code, again) == (0, table), "what is done is kept"
     assert "16 of 16 rows are known already" in progress
     assert run(capsys, "show", "ceda-4")[1] == table
+    elsewhere = ("run", "ceda-4", "--path", str(data / "none"))
+    for changed, failed in (
+        ((*words, "--roster", "nope"), 2),
+        ((*words, "--row", "CEDA=nope"), 2),
+        (elsewhere, 1),
+    ):
+        assert run(capsys, *changed)[0] == failed
+        assert run(capsys, "show", "ceda-4")[1] == table, "figures are not replaced by nothing"
     (kept,) = home.glob("evaluations/grid-*.json")
     kept.write_text("{}")
     assert run(capsys, "show", "ceda-4")[0] == 2
@@ -241,6 +249,7 @@ def test_bad_input_takes_one_line(capsys: pytest.CaptureFixture[str], data: Path
         ("show", "ceda-9"),
         ("run", "ceda-4", "--path", str(data), "--row", "Nobody=builtin"),
         ("run", "ceda-4", "--path", str(data), "--limit", "0"),
+        ("run", "ceda-4", "--path", str(data), "--roster", "nope"),
     ):
         code, table, said = run(capsys, *words)
         assert (code, table, said.count("\n")) == (2, "", 1), said

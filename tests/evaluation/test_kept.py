@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import queue
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -85,6 +87,24 @@ def test_a_row_is_known_by_what_is_shown_of_it(tmp_path: Path) -> None:
     picture.unlink()
     with pytest.raises(InputError, match=r"a file, line 1: expected an image at .*chart\.png"):
         compute_row_digest(shown)
+
+
+def test_a_second_run_waits_and_knows_what_the_first_did(home: Path) -> None:
+    told: queue.SimpleQueue[str] = queue.SimpleQueue()
+    known: list[Prediction | None] = []
+
+    def run_again() -> None:
+        with contextlib.closing(PredictionCache(home, "set-all", (), told.put)) as second:
+            known.append(second.get("a"))
+
+    with kept(home) as first:
+        thread = threading.Thread(target=run_again)
+        thread.start()
+        assert "Another run checks the same rows" in told.get(timeout=20)
+        first.add("a", SAID)
+        assert not known
+    thread.join(timeout=20)
+    assert known == [SAID]
 
 
 def test_a_home_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:

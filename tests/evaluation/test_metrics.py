@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from sklearn import metrics as oracle
 
 from core.evaluation.dataset_files import GoldRow, GoldSpan
+from core.evaluation.evaluate import compute_figures
 from core.evaluation.metrics import build_measures, estimate_calibrated_ece, estimate_figures
 from core.evaluation.outcomes import Outcomes, Prediction, predict_all_marked, predict_constant
 from core.schema.records import Label
@@ -233,7 +235,29 @@ def test_rows_of_a_group_are_drawn_together() -> None:
     assert width["tens"] > 2.5 * width["alone"]
 
 
-def test_one_group_has_no_width() -> None:
-    found = Outcomes([row("hallucinated")] * 9, [Prediction("hallucinated", 0.9)] * 9)
-    accuracy = estimate_figures(build_measures(found), found.groups, seed=1)["accuracy"]
-    assert accuracy == {"value": 1.0, "low": 1.0, "high": 1.0}
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_few_groups_give_no_interval(groups: int) -> None:
+    rows = [row(TWO[i % 2], str(i % groups)) for i in range(20)]
+    found = Outcomes(rows, [Prediction(TWO[(i % 2) ^ (i < 9)], 0.9) for i in range(20)])
+    figures = compute_figures(found, seed=1)
+    assert {tuple(own) for name, own in figures.items() if name != "ece_null"} == {("value",)}
+    assert figures["accuracy"]["value"] == 0.55
+
+
+def test_shares_on_which_all_groups_agree_have_wilsons_interval_over_groups() -> None:
+    golds = [TWO[i >= 5] for i in range(20)]
+    right = Outcomes(
+        [row(gold, str(i)) for i, gold in enumerate(golds)],
+        [Prediction(gold, float(gold == "hallucinated")) for gold in golds],
+    )
+    figures = compute_figures(right, seed=1)
+    assert figures["accuracy"] == {"value": 1.0, "low": 0.8389, "high": 1.0}
+    assert figures["coverage"] == figures["accuracy"]
+    few = figures["balanced_accuracy"]["low"]
+    assert few == pytest.approx(5 / (5 + 1.96**2), abs=1e-3), "the five of the rarer label"
+    tens = replace(
+        right, rows=[replace(one, group=str(i // 2)) for i, one in enumerate(right.rows)]
+    )
+    assert compute_figures(tens, seed=1)["accuracy"]["low"] == 0.7225, "ten groups"
+    none = Outcomes(right.rows, [Prediction("supported", 0.0)] * 20)
+    assert compute_figures(none, seed=1)["precision"] == {"value": 0.0, "low": 0.0, "high": 1.0}

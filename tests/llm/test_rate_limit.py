@@ -13,12 +13,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.agents.rosters import make_single_model_roster
 from core.llm.call import Call, Message, Picture
 from core.llm.client import ModelClient
 from core.llm.failures import RetryPolicy
 from core.llm.keys import Keys
 from core.llm.limits import worst_case
-from core.llm.rate_limit import RateLimit, RateLimiter, RateWindow, parse_rates, set_rates
+from core.llm.rate_limit import (
+    RateLimit,
+    RateLimiter,
+    RateWindow,
+    parse_rates,
+    require_used_rates,
+    set_rates,
+)
 from core.runtime.concurrency import StopSignal
 from core.runtime.errors import InputError, Stopped
 from core.schema.rosters import AgentConfig
@@ -135,6 +143,24 @@ def test_pictures_and_the_form_of_the_reply_count_as_tokens(
             client.complete(call, lambda _: None, StopSignal())
             assert counted[-1] == worst_case(call).tokens
     assert counted[0] < min(counted[1:])
+
+
+@pytest.mark.usefixtures("rates")
+def test_a_rate_of_nothing_that_is_used_is_refused() -> None:
+    base = "http://127.0.0.1:8080/v1"
+    own = make_single_model_roster("openai/m", base)
+    for roster, texts in (
+        (own, ["127.0.0.1:8080=5/s", "127.0.0.1=9/min"]),
+        (make_single_model_roster("openai/gpt-4o-mini", ""), ["openai=5/s"]),
+        (None, []),
+    ):
+        set_rates(parse_rates(texts))
+        require_used_rates(roster)
+    set_rates(parse_rates(["opneai=5/s"]))
+    with pytest.raises(InputError, match=r"\(127\.0\.0\.1:8080 or 127\.0\.0\.1\), found “opneai”"):
+        require_used_rates(own)
+    with pytest.raises(InputError, match="no model"):
+        require_used_rates(None)
 
 
 @pytest.mark.parametrize("text", ["openai", "openai=0/s", "openai=5/h", "=5/s", "openai=-5/s"])

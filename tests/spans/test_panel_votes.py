@@ -164,6 +164,17 @@ def test_a_learned_threshold_and_a_learned_member_count_by_language() -> None:
     assert gone.alone == ""  # who could not extract decides nothing
 
 
+def test_words_that_scores_alone_make_wrong_are_marked_though_no_run_proposed_them() -> None:
+    rule = PanelRule(MarkingLevels(otherwise=0.3), weights=(("A", "A", 0.9),))
+    runs = [run("A", scores=(WordScore(0, 5, 0.4), WordScore(6, 11, 0.1))), run("B", voted(18, 23))]
+    found = tally_votes(runs, rule, TEXT, "en")
+    first, dropped = rule_on_spans(found, "hallucinated")
+    assert (first.kept, first.span.text, first.span.p, first.span.source) == (
+        True, "alpha", 0.36, "A",
+    )  # fmt: skip
+    assert (dropped.kept, dropped.span.text) == (False, "delta")
+
+
 def test_weights_sum_the_votes_with_each_ones_own_p() -> None:
     scores = (WordScore(0, 5, 0.8), WordScore(6, 11, 0.2))
     runs = [run("A", voted(0, 5, B=0.5), scores=scores), run("B", voted(6, 11))]
