@@ -39,7 +39,7 @@ class Editor {
       const isSubmit = this.isSubmit(event);
       if (isSubmit && !this.root.contains(event.target)) this.flush(true);
       const isLetter = event.key.length === 1 && !event.ctrlKey && !event.metaKey && event.key !== "?";
-      const isOurs = event.target === document.body ? isLetter || isSubmit : isSubmit && this.root.contains(event.target);
+      const isOurs = this.hears(event.target) ? isLetter || isSubmit : isSubmit && this.root.contains(event.target);
       if (!isOurs || window.counterpointKeys?.isSaving) return;
       this.onKey(event);
       // Before the page's own shortcuts hear of it: a button would save once more.
@@ -78,6 +78,11 @@ class Editor {
     const lost = ahead.keys.length;
     ahead.keys = [];
     if (lost) this.say(`Not saved; the ${lost} ${lost > 1 ? "keys" : "key"} pressed since did nothing.`);
+  }
+
+  /** Whether letters pressed there are the editor's. */
+  hears(target) {
+    return target === document.body;
   }
 
   isSubmit({ key, ctrlKey, metaKey }) {
@@ -304,7 +309,7 @@ function drawPlace(container, place, { buttons = [], isAsText = false, toggleTex
   excerpt.dir = "auto";
   const around = (words) => Object.assign(made("span", "cp-around", excerpt), { textContent: words });
   around(place.before || "");
-  const passage = made("mark", "cp-mark cp-mark-evidence", excerpt);
+  const passage = made("mark", "cp-mark cp-mark-evidence", place.text ? excerpt : null); // empty it would be a tick
   passage.textContent = place.text;
   around(place.after || "");
   const coming = Object.assign(made("div", "cp-quiet cp-st-coming"), { textContent: "Opening the source…" });

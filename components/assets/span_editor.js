@@ -2,6 +2,9 @@
 
 const RIGHT_TO_LEFT = /[\u0590-\u08FF\uFB1D-\uFDFF\uFE70-\uFEFC]/;
 
+// What takes letters itself; any other place of the page leaves them to the words.
+const TYPED = "input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable], [role=dialog], .cp-be, .cp-se-text";
+
 /** Both ways between UTF-16 places, as the page counts, and code points, as Python does. */
 function placesOf(text) {
   const points = new Uint32Array(text.length + 1);
@@ -52,7 +55,8 @@ class SpanEditor extends Editor {
   take(data, send) {
     this.send = send;
     this.data = data;
-    if (this.text !== data.text) {
+    const isNew = this.text !== data.text;
+    if (isNew) {
       this.text = data.text;
       this.places = placesOf(data.text);
       this.segmented = null;
@@ -74,7 +78,13 @@ class SpanEditor extends Editor {
     if (data.revision >= this.saving) this.hold(false);
     const isFirst = !this.elsewhere;
     this.attend();
-    if (isFirst && [document.body, null].includes(document.activeElement)) this.box.focus({ preventScroll: true });
+    const isFree = [document.body, null].includes(document.activeElement);
+    if (isFirst && (isFree || isNew)) this.box.focus({ preventScroll: true });
+  }
+
+  /** The whole page is for the words: their letters count anywhere but where one types. */
+  hears(target) {
+    return !target.closest?.(TYPED);
   }
 
   fromPython(mark) {
@@ -576,7 +586,7 @@ class SpanEditor extends Editor {
     const active = open.find((mark) => mark.id === this.active);
     if (active) {
       around.classList.add("cp-se-active");
-      if (active.start === start) around.append(this.handle("start"));
+      if (active.start === start) around.append(this.handle("start"), made("span", "cp-se-join"));
     }
     around.append(node);
     for (const mark of open) if (mark.end === end && mark.by) around.dataset.by = this.badge(mark);

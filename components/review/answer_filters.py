@@ -32,12 +32,15 @@ MAX_CACHED_PROJECTS = 8
 Choices = Mapping[str, Mapping[str, str]]
 
 
-def format_difference(difference: AnswerDifference) -> str:
-    """Return in one line in what people differ; empty if fewer than two answered."""
+def format_difference(difference: AnswerDifference, named: str = "") -> str:
+    """Return in one line in what people differ; empty if fewer than two answered.
+
+    `named`: which words they call which kind, said in place of the kinds alone.
+    """
     total = sum(count for _, count in difference.labels)
     if total < 2:
         return ""
-    kinds = "; ".join(" vs ".join(map(format_category, pair)) for pair in difference.kinds)
+    kinds = named or "; ".join(" vs ".join(map(format_category, pair)) for pair in difference.kinds)
     if difference.kind == "kinds":
         return f"only the kind differs: {kinds}"
     parts: list[str] = []

@@ -37,7 +37,6 @@ from core.schema.run_state import RunState
 from core.store import Store
 from core.store.ground_truth import merge_ranges
 
-VERSIONS_PER_ROW = 4
 FIRST_VERSION_KEY, LAST_VERSION_KEY = 4, 9  # Alt+1 to Alt+3 choose the label
 KIND_COLOURS = 9  # of the style sheet, the same as in the span editor
 ABOUT_SIGNS = (
@@ -67,11 +66,9 @@ def list_versions(store: Store, case: Case, progress: RunState) -> list[AnswerVe
 def draw_difference(answers: Sequence[Correction]) -> None:
     """Draw in what people differ, and the words that they call different kinds of error."""
     difference = find_difference(answers)
-    if words := format_difference(difference):
+    named = "; ".join(_describe_kinds(answers)) if difference.kinds else ""
+    if words := format_difference(difference, named):
         st.markdown(f"**Differences:** {escape_markdown(words)}", help=ABOUT_SIGNS)
-    lead = "" if difference.kind == "kinds" else "Only the kind differs: "
-    for line in _describe_kinds(answers) if difference.kinds else ():
-        st.caption(escape_markdown(lead + line))
 
 
 def _describe_kinds(answers: Sequence[Correction]) -> Iterator[str]:
@@ -90,12 +87,10 @@ def _describe_kinds(answers: Sequence[Correction]) -> Iterator[str]:
 
 
 def draw_versions(target: CorrectionTarget, versions: Sequence[AnswerVersion]) -> None:
-    """Draw all versions in rows of cards."""
-    for first in range(0, len(versions), VERSIONS_PER_ROW):
-        row = versions[first : first + VERSIONS_PER_ROW]
-        columns = st.columns(VERSIONS_PER_ROW if first else len(row))
-        for place, column in zip(range(first, first + len(row)), columns, strict=False):
-            with column, st.container(border=True, gap="xsmall", key=f"settle-version-{place}"):
+    """Draw all versions in one row of low cards, which app.css lets scroll sideways."""
+    with st.container(horizontal=True, gap="small", key="settle-versions"):
+        for place in range(len(versions)):
+            with st.container(border=True, gap="xsmall", key=f"settle-version-{place}"):
                 _draw_version(target, versions, place)
 
 

@@ -26,7 +26,13 @@ from components.widgets.annotation_editors import (
     list_drawn_boxes,
     take_unread_edits,
 )
-from components.widgets.controls import draw_button, draw_link, show_problem, store_problem
+from components.widgets.controls import (
+    SAVED_WORDS,
+    draw_button,
+    draw_link,
+    show_problem,
+    store_problem,
+)
 from components.widgets.wording import LABEL_WORDS, clip_text, escape_markdown, format_time
 from core.documents.quotes import find_absent_words
 from core.review.adjudication import record_correction
@@ -231,7 +237,8 @@ def save_answer(target: form.CorrectionTarget) -> None:
         st.session_state[f"{key}.saved"] = correction.id, drafts.load_draft_values(key)
         form.discard_draft(target.id)
         st.session_state[ANSWER_SAVED] = True
-        st.toast(f"Saved. {_describe_use(correction, target)}", icon=":material/check:")
+        # Drawn from a callback of the form's fragment, it would take the place of the style sheet.
+        st.session_state[SAVED_WORDS] = f"Saved. {_describe_use(correction, target)}"
 
 
 def _carry_statements(store: Store, correction: Correction) -> tuple[StatementLabel, ...]:
@@ -513,11 +520,16 @@ def draw_alternatives(case: Case, words: str) -> None:
 
 
 @st.fragment
-def draw_form(target: form.CorrectionTarget, own: Sequence[Correction] = ()) -> None:
+def draw_form(
+    target: form.CorrectionTarget,
+    own: Sequence[Correction] = (),
+    draw_last: Callable[[], None] = lambda: None,
+) -> None:
     """Draw the words to mark, the answer's fields and its buttons.
 
     As the page's form it is open from the start, with the answer that stands of the person's `own`
-    ones; else it opens once a label is chosen.
+    ones, and `draw_last` draws the way back to the last item below the buttons; else it opens once
+    a label is chosen.
     """
     key = form.make_form_key(target.id)
     if st.session_state.get(ANSWER_SAVED):
@@ -530,7 +542,8 @@ def draw_form(target: form.CorrectionTarget, own: Sequence[Correction] = ()) -> 
     is_chosen = chosen in ANSWER_LABELS
     if is_chosen or target.is_page:
         form.count_seconds(key)
-    focus = f"{key}.reason" if is_chosen and not target.is_page else ""
+    is_refused = f"{key}.problem" in st.session_state
+    focus = f"{key}.reason" if is_chosen and (is_refused or not target.is_page) else ""
     _watch_fields(target, focus)
     if not target.is_page:
         with st.container(horizontal=True):
@@ -557,6 +570,7 @@ def draw_form(target: form.CorrectionTarget, own: Sequence[Correction] = ()) -> 
             draw_button("Save", f"{key}.save", save_answer, target, **keys)
             if is_chosen:
                 draw_button("Discard", f"{key}.discard", _start_over, target, type="tertiary")
+            draw_last()
 
 
 def _draw_choices(target: form.CorrectionTarget) -> None:

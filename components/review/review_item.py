@@ -202,8 +202,18 @@ def _draw_saved() -> None:
         return
     did = f"saved: {LABEL_WORDS[said.label].lower()}" if said else last["did"]
     did = escape_markdown(did[:1].upper() + did[1:])
-    st.caption(f"{did}, “{escape_markdown(clip_text(case.response, 60))}”", width="content")
-    draw_button("Undo", "review.undo", _undo, case.id, said, icon="undo", shortcut="Alt+Z")
+    words = f"{did}, “{escape_markdown(clip_text(case.response, 60))}”"
+    with _draw_last_row(words):
+        options = {"icon": "undo", "shortcut": "Alt+Z"}
+        if draw_button("Undo", "review.undo", _undo, case.id, said, **options):
+            st.rerun()  # from within the form's fragment
+
+
+def _draw_last_row(words: str) -> DeltaGenerator:
+    """Draw what was done last; return the place of the way back to it."""
+    row = st.container(horizontal=True, vertical_alignment="center", key="label-last")
+    row.caption(words, width="content")
+    return row
 
 
 def _undo(case_id: str, said: Correction | None) -> None:
@@ -238,7 +248,8 @@ def draw_item(case_id: str) -> None:
         if mine is not None:
             _draw_progress(project)
             _draw_ways_out(mine)
-        _draw_saved()
+        else:
+            _draw_saved()
     if is_over:
         return
     if item is None or case is None:
@@ -328,7 +339,7 @@ def _draw_answer(
     target = replace(
         target, after=_finish_item, suggestions=suggestions, categories=project.categories
     )
-    draw_form(target, own)
+    draw_form(target, own, _draw_saved)
 
 
 def _draw_others(
@@ -445,7 +456,8 @@ def draw_adjudication(case_id: str) -> None:
                 words = "Give it back to the queue"
                 draw_button(words, "settle.open", _open_again, case_id, icon="undo")
             draw_shortcut_list(ADJUDICATION_KEYS, "settle.keys", case_id)
-        _draw_last()
+        else:
+            _draw_last()
     if item is None or case is None:
         st.info("There is no case at this link in the queue of this project.")
         return
@@ -486,7 +498,7 @@ def _draw_case(item: QueueItem, case: Case, project: Project) -> None:
     draw_difference(answers)
     draw_versions(target, versions)
     with _draw_sources(case, list_verdict_quotes(progress), "settle"):
-        draw_form(target)
+        draw_form(target, draw_last=_draw_last)
     with st.expander("Evidence"):
         draw_evidence(progress, f"settle.{case.id}.evidence")
     draw_comments(case, is_settling=True)
@@ -570,8 +582,11 @@ def _draw_last() -> None:
         last = store.cases.get(str(st.session_state.get("settle.last", "")))
     if last is None:
         return
-    st.caption(f"Settled: “{escape_markdown(clip_text(last.response, 60))}”", width="content")
-    if st.button("Back to it", key="settle.back", icon=":material/undo:", shortcut="Alt+Z"):
+    with _draw_last_row(f"Settled: “{escape_markdown(clip_text(last.response, 60))}”"):
+        is_back = st.button(
+            "Back to it", key="settle.back", icon=":material/undo:", shortcut="Alt+Z"
+        )
+    if is_back:
         st.session_state.pop("settle.last", None)
         st.switch_page(SETTLE_PAGE, query_params={"case": last.id})
 

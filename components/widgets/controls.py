@@ -14,6 +14,7 @@ import streamlit as st
 from components.widgets.wording import escape_markdown
 from core.runtime.errors import ReviewError
 
+SAVED_WORDS = "saved.words"  # of what was saved last, until the page has said so
 LINK_PARAMETERS = "link.parameters"  # of every link, as the page's frame has set them
 ASSETS = Path(__file__).parent.parent / "assets"
 
@@ -112,6 +113,12 @@ def store_problem(key: str) -> Iterator[None]:
         yield
     except ReviewError as error:
         st.session_state[key] = str(error)
+
+
+def show_saved() -> None:
+    """Show once that what was sent is saved, on the page that is open now."""
+    if words := st.session_state.pop(SAVED_WORDS, ""):
+        st.toast(words, icon=":material/check:")
 
 
 def show_problem(key: str) -> None:

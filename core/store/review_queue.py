@@ -293,8 +293,11 @@ class ReviewQueue(Repository):
             raise ConflictError("This case is not in the queue, or was settled; take the next one.")
         holds = mine is not None and mine.until > now
         if row["taken"] >= rules.people and not holds:  # nobody loses an item they are working on
+            others = [each for each in self.people_of(case_id) if each.person != person]
+            answered = sum(each.state == "submitted" for each in others)
+            did = "have answered this case" if answered >= rules.people else "are on this case"
             raise ConflictError(
-                "Others are on this case already, as many as the project wants; take the next one."
+                f"Others {did} already, as many as the project wants; take the next one."
             )
         waiting = [each.person for each in self.people_of(case_id) if each.is_waiting]
         if waiting and person not in waiting and not holds:

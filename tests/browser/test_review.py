@@ -16,7 +16,7 @@ from core.review.people import ensure_project
 from core.review.queue_ranking import fill_queue
 from core.runtime.config import Settings
 from core.schema.records import Plan, Span
-from core.schema.reviews import Correction
+from core.schema.reviews import Correction, GoldAnswer
 from core.store import Store, open_store
 from core.store.review_queue import NO_ITEM_FILTER
 from tests.browser.conftest import settle
@@ -213,6 +213,7 @@ def test_a_disagreement_is_settled_by_two_keys_with_all_of_it_in_view(
     first, second = (item_with(server, f"number {n}") for n in (1, 2))
     for case_id in (first, second):
         differ(server, case_id)
+    answer_alike(server, first)
     view = {"width": 1366, "height": 768}
     page = open_page(server, f"/adjudicate_case?case={first}", viewport=view)
     words = page.locator(".cp-se-text")
@@ -222,23 +223,36 @@ def test_a_disagreement_is_settled_by_two_keys_with_all_of_it_in_view(
     expect(page.get_by_text("0 of 2 settled")).to_be_visible()
     save = page.get_by_role("button", name=re.compile("^Save"))
     versions = page.get_by_role("button", name=re.compile("^Use this")).all()
-    assert len(versions) == 3
-    for part in (words, page.locator(".cp-sr-source"), save, *versions):
+    assert len(versions) == 5
+    source = page.locator(".cp-sr-source")
+    for part in (words, source, save, *versions[:3]):
         box = part.bounding_box()
         assert box is not None
         assert box["y"] >= 0
         assert box["y"] + box["height"] <= view["height"]
+        assert part is save or box["y"] < 380
     page.keyboard.press("?")
     keys = page.locator(".cp-se-keys")
     expect(keys).to_be_visible()
     page.keyboard.press("Escape")
     expect(keys).to_be_hidden()
-    for key in ("s", "Control+Enter"):
+    for key in ("Alt+4", "Control+Enter"):
         page.keyboard.press(key)
+        settle(page)
+    reason = page.get_by_label("Reason (needed")
+    expect(reason).to_be_focused()  # the first case had a right answer
+    for part in (reason, page.get_by_role("alert")):
+        expect(part).to_be_in_viewport(ratio=1)
+    page.keyboard.type("It is so.")
+    page.wait_for_timeout(2_500)  # until the draft has been told
+    settle(page)
+    page.keyboard.press("Control+Enter")
     page.get_by_text("1 of 2 settled").wait_for()
+    expect(page.get_by_text("It is the right answer from now on.")).to_be_visible()
     settle(page)
     expect(page).to_have_url(re.compile(second))
     expect(words).to_be_focused()
+    expect(page.locator(".st-key-settle-versions")).to_have_css("flex-wrap", "nowrap")
     page.keyboard.press("Alt+5")  # Karl's
     expect(page.locator(".cp-se-suggested")).to_have_count(0)
     settle(page)
@@ -249,6 +263,17 @@ def test_a_disagreement_is_settled_by_two_keys_with_all_of_it_in_view(
     assert [(gold.label, [s.text for s in gold.spans]) for gold in settled if gold] == [
         ("supported", []), ("hallucinated", ["512"]),
     ]  # fmt: skip
+
+
+def answer_alike(server: Server, case_id: str) -> None:
+    """Lea answers as Ida did; an earlier right answer was imported."""
+    with open_store(server.home) as store, store.writing():
+        (case,) = store.cases.several([case_id])
+        said = Correction("Lea" + case_id, None, case_id, "Lea", 5.0, "supported")
+        record_correction(store, said, case)
+        store.golds.add(
+            GoldAnswer("gold", case_id, "Mira", 4.0, "imported", "hallucinated"), case.response
+        )
 
 
 def differ(server: Server, case_id: str) -> None:
