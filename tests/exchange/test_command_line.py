@@ -368,3 +368,18 @@ def test_who_begins_a_home_at_the_command_line_by_name_is_its_only_admin(
     assert run("import", "--format", "jsonl", str(file), *at, capsys=capsys)[0] == 0
     with open_store(tmp_path) as store:
         assert store.projects.admins(store.projects.all()[0].id) == ["Zoe"]
+
+
+def test_documents_that_a_set_names_by_its_field_are_named_by_their_case(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, home = tmp_path / "qa.jsonl", tmp_path / "h"
+    rows = [
+        {"id": ask, "response": "Yes.", "question": ask, "documents": [{"name": name, "text": ask}]}
+        for ask, name in (("Who?", "knowledge.txt"), ("When?", "context.txt"), ("How?", "a.txt"))
+    ]
+    file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    assert run("import", "--format", "jsonl", str(file), "--home", str(home), capsys=capsys)[0] == 0
+    with open_store(home) as store:
+        names = {entry.name for entry in store.library.all(store.projects.all()[0].id)}
+    assert names == {"Who?, knowledge.txt", "When?, context.txt", "a.txt"}
