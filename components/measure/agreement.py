@@ -12,6 +12,7 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
+from components.app.frame import FIGURES_OF_LEADS
 from components.measure.summary import (
     draw_counts,
     draw_next_step,
@@ -104,13 +105,18 @@ def draw_agreement() -> None:
         st.info(f"{who} said anything yet: what people save on Review and on runs counts here.")
         draw_next_step("answer the first cases.", QUEUE_PAGE, "Review")
         return
-    _draw_next_step(tables)
-    draw_counts(
-        f"Here count all answers, {tables.shared:,} of the cases with those of two people or more."
-    )
-    st.subheader("Together", anchor=False)
-    if not tables.together:
-        st.caption("No item has answers of two people yet.")
+    if only:
+        draw_next_step("answer more cases.", REVIEW_PAGE, "Review")
+        draw_counts(f"Here count your own answers. {FIGURES_OF_LEADS}")
+    else:
+        _draw_next_step(tables)
+        draw_counts(
+            f"Here count all answers, {tables.shared:,} of the cases with those of two people or "
+            "more."
+        )
+        st.subheader("Together", anchor=False)
+        if not tables.together:
+            st.caption("No item has answers of two people yet.")
     _draw_table(tables.together, "agreement.together")
     _draw_table(tables.pairs, "agreement.pairs", "In pairs")
     if tables.judged:

@@ -13,10 +13,11 @@ from components.check.roster_choice import (
     get_default_protocol,
     load_library_entries,
 )
+from components.run.run_view import ACTIVE_STATUSES, POLL_MANY_SECONDS
 from components.widgets.controls import draw_button, draw_link, show_problem, store_problem
 from components.widgets.wording import escape_markdown
 from core.baseline.wording import format_count
-from core.pipeline.batch_check import start_case_batch
+from core.pipeline.batch_check import load_batch_results, start_case_batch
 from core.runtime.errors import InputError
 from core.schema.records import Case, Plan, Project
 from core.store import Store
@@ -31,8 +32,12 @@ def draw_unchecked() -> None:
         project = state.get_project(store)
         total = store.queue.count_unchecked(project.id)
         total = min(total, store.projects.settings().table_claims)
-    if (batch := st.session_state.get(STARTED)) and not project.is_blind:
-        draw_link("pages/check/table.py", "The checks that you started", "table_rows", batch=batch)
+    if batch := st.session_state.get(STARTED):
+        if not project.is_blind:
+            words = "The checks that you started"
+            draw_link("pages/check/table.py", words, "table_rows", batch=batch)
+        if (active := count_active(batch))[0]:
+            _follow(batch, active)
     show_problem("review.unchecked.problem")
     if not total or not has_role("annotator"):
         return
@@ -59,6 +64,22 @@ def draw_unchecked() -> None:
             return
         words = "Check it" if len(cases) == 1 else f"Check these {len(cases):,}"
         draw_button(words, "review.unchecked", _check, icon="gavel")
+
+
+def count_active(batch_id: str) -> tuple[int, int]:
+    """Return how many runs of a batch are not over yet, and how many there are."""
+    with state.open_store() as store:
+        runs = [run for _, run in load_batch_results(store, batch_id) if run is not None]
+    return sum(run.status in ACTIVE_STATUSES for run in runs), len(runs)
+
+
+@st.fragment(run_every=POLL_MANY_SECONDS)
+def _follow(batch_id: str, drawn: tuple[int, int]) -> None:
+    """Draw how far a batch is; draw the whole page again when another run has ended."""
+    active, total = count_active(batch_id)
+    if (active, total) != drawn:
+        st.rerun()
+    st.progress(1 - active / total, text=f"{total - active} of {format_count(total, 'check')} done")
 
 
 def _load_unchecked(store: Store, project: Project) -> list[Case]:

@@ -65,7 +65,7 @@ AGE_LIMITS = {
     "a month": 30 * DAY_SECONDS,
 }
 PAGE_SIZE = 25
-ROW_HEIGHT, MAX_CLAIM_CHARS = 64, 95  # pixels and characters of three lines
+ROW_HEIGHT, MAX_CLAIM_CHARS = 76, 95  # pixels of four lines, characters of three: words break
 MAX_PEOPLE_PER_ITEM = 20
 MAX_HOLD_MINUTES = 480
 MAX_CATEGORY_CHARS = 40  # characters
@@ -192,7 +192,7 @@ def _draw_page(
     if not rows:  # others have answered these items meanwhile
         st.session_state[page] = 1
         st.rerun()
-    widths = {"Claim": 236, "Why": 190, "Checked by": 100, "They differ in": 260}
+    widths = {"Claim": 236, "Why": 190, "Checked by": 100, "They differ in": 300}
     columns = {name: st.column_config.TextColumn(width=width) for name, width in widths.items()}
     chosen = draw_choice_table(rows, f"{key}.{first}", column_config=columns, row_height=ROW_HEIGHT)
     if (pages := -(-total // PAGE_SIZE)) > 1:
@@ -535,7 +535,8 @@ def _build_settling_cells(store: Store, item: QueueItem) -> dict[str, Any]:
     cells = {
         "Claim": clip_text(case.response if case else "", MAX_CLAIM_CHARS),
         "People": ", ".join(f"{each.author}: {LABEL_SIGNS[each.label]}" for each in answers),
-        "They differ in": format_difference(find_difference(answers)) or "–",
+        # The table breaks lines by a guess at their width, but always where one ends.
+        "They differ in": format_difference(find_difference(answers)).replace(" · ", "\n") or "–",
         "The machine": _format_label(item),
     }
     if item.state == "flagged":

@@ -11,7 +11,7 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
-from components.app.frame import has_role
+from components.app.frame import ask_name, has_role
 from components.check import roster_choice
 from components.check.new_check import describe_entry
 from components.measure.calibration import draw_error_rate, refit_limit
@@ -192,6 +192,8 @@ def draw_choice() -> None:
         with st.popover("New project", icon=":material/add:"):
             st.text_input("Name", key="project.new")
             draw_button("Create", "project.begin", _create_project, type="primary")
+    else:
+        ask_name()  # of an admin, in a browser that has not been told it
     show_problem("project.problem")
 
 

@@ -6,7 +6,9 @@ import csv
 import re
 import time
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 
 from core.agents.rosters import ROSTER_DESCRIPTIONS
@@ -205,11 +207,17 @@ def format_bytes(number: int) -> str:
 
 
 def clip_text(text: str, limit: int) -> str:
-    """Return the text on one line of at most `limit` characters, not cut inside a number."""
+    """Return the text on one line of at most `limit` characters, not cut inside a number.
+
+    A character that is as wide as two, such as a Chinese one, counts as two.
+    """
     flat = " ".join(text.split())
-    if len(flat) <= limit:
+    widths = (2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in flat[: limit + 1])
+    ends = list(accumulate(widths))  # the width of the text up to and with each character
+    if not ends or ends[-1] <= limit:
         return flat
-    head, rest = flat[: limit - 1], flat[limit - 1 :]
+    fitting = bisect_right(ends, limit - 1)
+    head, rest = flat[:fitting], flat[fitting:]
     if NUMBER_REST.match(rest):  # part of a number is another number
         head = NUMBER_START.sub("", head) or head
     return head.rstrip() + "…"

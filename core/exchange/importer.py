@@ -35,6 +35,7 @@ from core.exchange.rows import (
     mark_name_imported,
     mark_row_imported,
 )
+from core.pipeline.batch_check import TEXT_NAMES
 from core.pipeline.single_check import CaseDraft, store_case
 from core.review.adjudication import rate_difference
 from core.review.queue_ranking import build_imported_item
@@ -51,7 +52,8 @@ RecordKey = tuple[object, ...]
 R = TypeVar("R", GoldAnswer, Correction, Suggestion)
 ROWS_PER_TRANSACTION = 200  # rows per transaction, so that other writers do not wait longer
 MAX_FILE_NAME_CHARS = 120
-GENERIC_NAME = re.compile(r"(source|context)( \d+)?\.txt")  # names that our formats make up
+# Names that our formats make up, and that sets of rows give the text of every row.
+GENERIC_NAME = re.compile(rf"(source|{'|'.join(TEXT_NAMES)})( \d+)?\.txt")
 MAX_NOTICES_TOLD = 5  # in the one line for a person
 MAX_CASE_WORDS = 48  # characters
 RANDOM_ID = re.compile(r"[0-9a-f]{32}")  # of a row without an id

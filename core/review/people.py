@@ -103,6 +103,10 @@ def find_operator(store: Store, project: Project | None = None) -> str:
     leads = [m for m in members if has_rank(m.role, "lead") and m.person != GUEST]
     if leads:
         return min(leads, key=lambda m: (m.role != "admin", m.added_at)).person
+    return _get_system_user()
+
+
+def _get_system_user() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError):
@@ -110,14 +114,19 @@ def find_operator(store: Store, project: Project | None = None) -> str:
 
 
 def ensure_project(store: Store, person: str, now: float) -> Project:
-    """Return the oldest project; in an empty home create one with the person as its admin."""
+    """Return the oldest project; in an empty home create one with the person as its admin.
+
+    The system's user of the command line is nobody who could be asked in a browser: beside that
+    user a guest is admin, so whoever first gives a name there.
+    """
     with store.writing():
         projects = store.projects.all()
         if projects:
             return projects[0]
         project = Project(new_id(), "First project", now)
         store.projects.save(project)
-        store.projects.set_member(Member(project.id, person, "admin", now))
+        for admin in {person, GUEST if person == _get_system_user() else person}:
+            store.projects.set_member(Member(project.id, admin, "admin", now))
     return project
 
 
@@ -452,7 +461,7 @@ def find_project(store: Store, person: str, wanted: str) -> Project:
     if projects:
         return next((project for project in projects if project.id == wanted), projects[0])
     first = store.projects.first()
-    admins = store.projects.admins(first.id) if first else []
+    admins = [one for one in store.projects.admins(first.id) if one != GUEST] if first else []
     raise NotAllowed(
         f"You are logged in as {person}, who has no role here yet. Ask "
         f"{' or '.join(admins[:MAX_NAMED_ADMINS]) or 'whoever runs this server'} to add exactly "

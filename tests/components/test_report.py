@@ -465,6 +465,8 @@ def test_no_probability_is_rounded_to_certainty() -> None:
         ("It admitted 8,412 inpatients", 18, "It admitted 8,412…"),
         ("في عام ٢٠٢٤ وحده", 10, "في عام…"),
         ("20242024", 5, "2024…"),
+        ("加利西亚位于", 12, "加利西亚位于"),
+        ("加利西亚位于西班牙", 12, "加利西亚位…"),
     ],
 )
 def test_no_text_is_cut_inside_a_number(text: str, limit: int, shown: str) -> None:

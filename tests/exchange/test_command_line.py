@@ -25,10 +25,11 @@ from core.learning.training_set import load_training_set
 from core.pipeline.jobs import JobRunner
 from core.pipeline.single_check import await_outcome
 from core.review.adjudication import record_correction
-from core.review.people import ensure_project, switch_person
+from core.review.people import ensure_project, find_operator, switch_person
 from core.schema.records import CATEGORY_WORDS, Member, Plan, Span
 from core.schema.reviews import Correction
 from core.store import open_store
+from core.store.projects import GUEST
 from tests.test_architecture import ROOT
 
 ROWS = (
@@ -354,4 +355,31 @@ def test_the_command_line_leaves_an_empty_home_to_the_systems_user(
     assert run("import", "--format", "jsonl", str(file), "--home", str(home), capsys=capsys)[0] == 0
     with open_store(home) as store:
         members = store.projects.members(store.projects.all()[0].id)
-    assert [(one.person, one.role) for one in members] == [(getpass.getuser(), "admin")]
+    expected = {getpass.getuser(): "admin", GUEST: "admin"}  # who first gives a name is the guest
+    assert {one.person: one.role for one in members} == expected
+    with open_store(home) as store:
+        assert find_operator(store) == getpass.getuser()
+
+
+def test_who_begins_a_home_at_the_command_line_by_name_is_its_only_admin(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at = ("--home", str(tmp_path), "--by", "Zoe")
+    assert run("import", "--format", "jsonl", str(file), *at, capsys=capsys)[0] == 0
+    with open_store(tmp_path) as store:
+        assert store.projects.admins(store.projects.all()[0].id) == ["Zoe"]
+
+
+def test_documents_that_a_set_names_by_its_field_are_named_by_their_case(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, home = tmp_path / "qa.jsonl", tmp_path / "h"
+    rows = [
+        {"id": ask, "response": "Yes.", "question": ask, "documents": [{"name": name, "text": ask}]}
+        for ask, name in (("Who?", "knowledge.txt"), ("When?", "context.txt"), ("How?", "a.txt"))
+    ]
+    file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    assert run("import", "--format", "jsonl", str(file), "--home", str(home), capsys=capsys)[0] == 0
+    with open_store(home) as store:
+        names = {entry.name for entry in store.library.all(store.projects.all()[0].id)}
+    assert names == {"Who?, knowledge.txt", "When?, context.txt", "a.txt"}

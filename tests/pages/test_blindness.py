@@ -368,6 +368,8 @@ def test_an_answer_opens_its_own_case_and_no_other(tmp_path: Path) -> None:
     own = "\n".join(visitor.drawn(visitor.open("pages/review/agreement.py")))
     assert NORA in own
     assert "Ysolde" not in own
+    assert "only its leads see figures from everybody's answers" in own
+    assert "of two people" not in own, "others may have answered the same cases"
 
 
 @pytest.mark.parametrize("name", [*WRITABLE_FORMATS, "archive", "trajectories"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import getpass
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from components.app import state
 from components.app.frame import MENU
+from core.__main__ import main
 from core.pipeline.single_check import CaseDraft, store_case
 from core.review.people import load_draft
 from core.review.queue_ranking import fill_queue
@@ -74,6 +77,30 @@ def test_who_names_the_browser_that_began_a_home_has_it(
     named(app("pages/setup/settings.py"), "Bo")
     with open_store(home) as store:
         assert store.projects.role_of(project.id, "Bo") == "annotator"
+
+
+def test_who_first_names_a_browser_of_a_home_from_the_command_line_leads_it_too(
+    app: OpenApp, home: Path, new_browser: None, tmp_path: Path
+) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps({"id": "a", "response": WRONG}) + "\n", encoding="utf-8")
+    assert main(["import", "--format", "jsonl", str(rows), "--home", str(home)]) == 0
+    lead = named(app("pages/setup/settings.py"), "Lena")
+    assert "project.begin" in keys(lead.switch_page("pages/setup/project.py").run())
+    named(app("pages/setup/settings.py"), "Ann")
+    with open_store(home) as store:
+        members = store.projects.members(store.projects.all()[0].id)
+    assert {one.person: one.role for one in members} == {
+        getpass.getuser(): "admin", "Lena": "admin", "Ann": "annotator",
+    }  # fmt: skip
+
+
+def test_a_guest_whom_project_refuses_may_give_an_admins_name_there(
+    app: OpenApp, project_id: str, new_browser: None
+) -> None:
+    at = app("pages/setup/project.py")
+    assert "Only admins can create a project: Mira" in told(at)
+    assert "project.begin" in keys(named(at, "Mira"))
 
 
 @pytest.mark.parametrize("name", ["", "  ", GUEST])

@@ -15,6 +15,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from components.app import state
+from components.review import check_unchecked
 from components.review.correction_draft import load_case_sources, make_suggestions
 from components.review.review_queue import clean_categories
 from components.widgets import annotation_editors
@@ -547,6 +548,17 @@ def test_all_items_that_nobody_checked_are_checked_in_one_batch(site: Site, page
     assert state.get_jobs().wait(row.run_id, 60)
     assert "review.unchecked" not in keys(site.open(f"pages/{page}.py"))
     assert item_of(site.home, case_id).run_id == row.run_id
+    assert not at.run().get("progress")[1:], "it is over"
+
+
+def test_review_follows_the_checks_that_were_started_there(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported(site.home)
+    at = site.open("pages/review/pending.py")
+    monkeypatch.setattr(check_unchecked, "count_active", lambda batch: (1, 2))
+    at.session_state[check_unchecked.STARTED] = "b"
+    assert "1 of 2 checks done" in [bar.proto.text for bar in at.run().get("progress")]
 
 
 def test_a_language_that_is_not_known_is_called_so(site: Site, run_id: str) -> None:
