@@ -106,7 +106,7 @@ def draw_agreement() -> None:
         draw_next_step("answer the first cases.", QUEUE_PAGE, "Review")
         return
     if only:
-        draw_next_step("answer more cases.", REVIEW_PAGE, "Review")
+        draw_next_step("answer more cases.", QUEUE_PAGE, "Review")
         draw_counts(f"Here count your own answers. {FIGURES_OF_LEADS}")
     else:
         _draw_next_step(tables)

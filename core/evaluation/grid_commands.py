@@ -24,7 +24,7 @@ from core.evaluation.grids import (
     format_grid,
     get_grid,
     load_grids,
-    plan_cells,
+    plan_grid_cells,
     run_grid,
 )
 from core.evaluation.outcomes import EVALUATIONS_FOLDER
@@ -85,7 +85,7 @@ def run_grids(
         return 0
     request = request_of(given)
     rosters = _parse_rosters(grid, given.row, request)
-    for roster in {cell.roster for cell in plan_cells(grid, rosters)} - {request.model}:
+    for roster in {cell.roster for cell in plan_grid_cells(grid, rosters)} - {request.model}:
         load_chosen_roster(home, roster)  # a wrong one is refused before anything runs
     order = EvaluationRequest("", Path(given.path), limit=given.limit, seed=given.seed)
     order = replace(order, trivial_limit=0)  # evidence is neither removed nor exchanged
