@@ -251,4 +251,5 @@ def test_the_project_says_how_a_newcomer_checks(app: OpenApp, home: Path) -> Non
     with open_store(home) as store:
         project = ensure_project(store, "Mira", 1.0)
         store.projects.save(replace(project, protocol="audit"))
+        store.projects.save_note("person", "Mira")
     assert app().selectbox(key="new.protocol").value == "audit"
