@@ -596,6 +596,7 @@ def _watch_fields(target: form.CorrectionTarget, focus: str) -> None:
         focus=focus,
         stamp=float(st.session_state.get(f"{key}.stamp") or 0.0),
         shortcuts="" if target.is_page else "123",
+        is_over=lambda: bool(st.session_state.get(ANSWER_SAVED)),
     )
 
 

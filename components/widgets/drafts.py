@@ -102,6 +102,7 @@ def watch_fields(
     focus: str = "",
     stamp: float = 0.0,
     shortcuts: str = "",
+    is_over: Callable[[], bool] = lambda: False,
 ) -> None:
     """Call `on_typed` with what stands in the fields while it is typed.
 
@@ -113,7 +114,10 @@ def watch_fields(
         stamp: a time; each later one moves the cursor once.
         shortcuts: keys that, with Alt, open the field to focus; what is typed before it exists
             goes into it.
+        is_over: tells that the fields are done with, so that the page must be drawn again.
     """
+    if is_over():  # what is typed overtook the run that would have done so
+        st.rerun()
 
     def report_typed() -> None:
         typed = st.session_state[key].get("typed")

@@ -244,8 +244,6 @@ def test_a_disagreement_is_settled_by_two_keys_with_all_of_it_in_view(
     for part in (reason, page.get_by_role("alert")):
         expect(part).to_be_in_viewport(ratio=1)
     page.keyboard.type("It is so.")
-    page.wait_for_timeout(2_500)  # until the draft has been told
-    settle(page)
     page.keyboard.press("Control+Enter")
     page.get_by_text("1 of 2 settled").wait_for()
     expect(page.get_by_text("It is the right answer from now on.")).to_be_visible()
