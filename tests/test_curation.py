@@ -174,7 +174,7 @@ def test_the_queue_knows_at_once_whether_people_differ_and_what_is_settled() -> 
         item = store.queue.get("case")
         assert item is not None
         assert item.state == "open"
-        assert [h.did for h in store.queue_events.of_case("case")] == ["adjudicated", "opened"]
+        assert [h.did for h in store.queue_events.of_case("case")] == ["adjudicated", "reopened"]
         assert store.golds.of_case("case") == [gold]
 
 

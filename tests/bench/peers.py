@@ -396,6 +396,8 @@ def _format_figure(figures: Mapping[str, Figure], name: str) -> str:
     figure = figures.get(name)
     if figure is None:
         return "–"
+    if "low" not in figure:  # too few rows to tell
+        return f"{figure['value']:.3f}"
     return f"{figure['value']:.3f} ({figure['low']:.2f}–{figure['high']:.2f})"
 
 

@@ -217,7 +217,7 @@ def require_whole(store: Store) -> None:
         did = [(h.did, h.person, h.at) for h in store.queue_events.of_case(case_id)]
         settled = [(g.author, g.at) for g in store.golds.of_case(case_id)]
         assert [(person, at) for what, person, at in did if what == "adjudicated"] == settled
-        last = [what for what, _, _ in did if what in ("adjudicated", "opened")][-1:]
+        last = [what for what, _, _ in did if what in ("adjudicated", "reopened")][-1:]
         assert (item.state == "adjudicated") == (last == ["adjudicated"])
 
 
