@@ -198,7 +198,7 @@ def test_a_case_that_is_asked_about_again_comes_back_to_who_answered_it_with_why
         assert store.queue.claim(PROJECT, "Karl", rules, 70.0) is not None, "her time ran out"
         assert [c.author for c in store.corrections.of_case("case")] == ["Mira"], "it stands"
         last = store.queue_events.of_case("case")[-1]
-        assert (last.person, last.did, last.words) == ("Lea", "opened", "it looks wrong")
+        assert (last.person, last.did, last.words) == ("Lea", "reopened", "it looks wrong")
 
 
 def test_a_settled_case_that_is_asked_about_again_is_open_to_all() -> None:

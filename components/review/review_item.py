@@ -194,6 +194,8 @@ def _describe_span(span: Span) -> str:
 
 
 def _draw_saved() -> None:
+    if st.session_state.get("review.back"):  # Undo was pressed within the form's fragment
+        st.rerun()
     last: dict[str, str] = st.session_state.get("review.last") or {}
     with state.open_store() as store:
         said = store.corrections.get(last.get("correction", ""))
@@ -205,8 +207,7 @@ def _draw_saved() -> None:
     words = f"{did}, “{escape_markdown(clip_text(case.response, 60))}”"
     with _draw_last_row(words):
         options = {"icon": "undo", "shortcut": "Alt+Z"}
-        if draw_button("Undo", "review.undo", _undo, case.id, said, **options):
-            st.rerun()  # from within the form's fragment
+        draw_button("Undo", "review.undo", _undo, case.id, said, **options)
 
 
 def _draw_last_row(words: str) -> DeltaGenerator:
