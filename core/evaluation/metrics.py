@@ -32,7 +32,7 @@ verdict. `char_f1` pools all characters. Figures that a set cannot give (no span
 are left out. `engine_runs.py` counts the agents' answers.
 
 Intervals come from the bootstrap of `core/learning/metrics.py`, over groups of related rows; fewer
-than five groups give none, and a share on which all groups agree has Wilson's. Marked words are
+than five groups give none, and a share of 0 or 1 has Wilson's. Marked words are
 compared with people's over characters, as in SemEval-2025 task 3 (Mu-SHROOM).
 """
 
@@ -305,7 +305,7 @@ def estimate_figures(
     """Return `{"value", "low", "high"}` by name; undefined figures are left out.
 
     Without enough groups there is only the value. `shares` are the rows of which a figure is a
-    share: if all groups agree, resampling gives a point, and the interval is Wilson's over groups.
+    share: if it is 0 or 1, resampling gives a point, and the interval is Wilson's over groups.
     """
     ones = np.ones((1, len(groups)))
     defined = {name: measure for name, measure in named.items() if not np.isnan(measure(ones)[0])}
@@ -316,7 +316,8 @@ def estimate_figures(
         }
     estimates = bootstrap_measures(defined, groups, seed, draws)
     for name, (value, low, high) in estimates.items():
-        if low == high and name in shares:
+        # A constant answer's balanced accuracy is 0.5 whatever the rows: that is a point indeed.
+        if low == high and name in shares and round(value, ROUNDING_DIGITS) in (0.0, 1.0):
             count = len(np.unique(groups[shares[name]]))
             bounds = WilsonShare(round(value * count), count).interval
             estimates[name] = MetricEstimate(value, *bounds)
