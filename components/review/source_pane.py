@@ -36,6 +36,7 @@ def draw_source_pane(case: Case, quotes: Sequence[Quote]) -> None:
     get_component("source_reader")(
         key="label.sources",
         data={
+            "case": case.id,  # what was sought for the last one is not said of this one
             "sources": _dump_sources(load_case_sources(case)),
             "quotes": [{"source": quote.source_id, "words": quote.text} for quote in quotes],
             "empty": "" if unread else NO_SOURCES,  # what is unread has a line above
