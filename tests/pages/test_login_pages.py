@@ -460,7 +460,7 @@ def test_who_has_no_role_stops_and_resumes_nothing(app: OpenApp, home: Path, str
         ("many.resume", pages[1]),
     ):
         assert not offered & keys(app(page, **query))
-        assert not offered & keys(press(outdated(app, home, page, **query), key))
+        assert not offered & keys(press(outdated(app, home, page, None, **query), key))
     with open_store(home) as store, store.writing():
         store.db.execute(
             "UPDATE runs SET status = 'running', heartbeat_at = ?", [time.time() + 1e6]
@@ -468,7 +468,7 @@ def test_who_has_no_role_stops_and_resumes_nothing(app: OpenApp, home: Path, str
     running = dump(home)
     for key, (page, query) in zip(("run.stop", "many.stop"), pages, strict=True):
         assert not offered & keys(app(page, **query))
-        assert not offered & keys(press(outdated(app, home, page, **query), key))
+        assert not offered & keys(press(outdated(app, home, page, None, **query), key))
     assert dump(home) == running
     assert {k: v for k, v in running.items() if k != "runs"} == {
         k: v for k, v in before.items() if k != "runs"
