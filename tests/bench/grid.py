@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import random
+import contextlib
+import json
+import subprocess
+import sys
+from bisect import bisect_left
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from core.evaluation.benchmarks import (
@@ -22,10 +27,9 @@ from core.llm.keys import Keys
 from core.llm.rate_limit import parse_rates, set_rates
 from core.pipeline.single_check import CheckRequest, plan_check
 from core.review.people import ensure_project
+from core.runtime.config import PROJECT_ROOT
 from core.store import open_store
-from tests.debate.test_all_protocols_served import sensible
 from tests.evaluation.test_benchmarks import facts
-from tests.llm.loopback import Asked, Fault, Reply, loopback
 
 RATE = 50
 WORKERS = 24
@@ -33,7 +37,6 @@ WAYS = (
     "single,single:samples=3,single:style=thought,ceda,colmad:rounds=1,copmad:rounds=1,society,"
     "mad:rounds=1"
 )
-FAULTS: tuple[Fault, ...] = ("hang_up", "cut_off", "malformed", "no_finish", "empty_body")
 
 
 @dataclass(frozen=True)
@@ -47,21 +50,38 @@ class GridFigures:
     calls: int
 
 
+@dataclass
+class FaultyModels:
+    """Where they are served; once they have ended, their faults and when requests arrived."""
+
+    base: str
+    faults: int = 0
+    times: list[float] = field(default_factory=list)
+
+
+@contextlib.contextmanager
+def faulty_models() -> Iterator[FaultyModels]:
+    """Models in a process of their own: in ours, arrivals would wait for our interpreter."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.bench.faulty_server"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=PROJECT_ROOT,
+    )
+    assert process.stdout
+    models = FaultyModels(process.stdout.readline().strip())
+    try:
+        yield models
+    finally:
+        ended, _ = process.communicate(timeout=10)
+        models.faults, models.times = (found := json.loads(ended))["faults"], found["times"]
+
+
 def run_grid(home: Path, rows: int) -> GridFigures:
     """Run the grid; the first and the last twentieth of the requests are left out of the share."""
-    chance, faults = random.Random(7), Counter[str]()
-
-    def answer(asked: Asked) -> Reply:
-        if chance.random() >= 0.2:
-            return sensible(asked)
-        fault = chance.choice((*FAULTS, *["overloaded"] * len(FAULTS)))
-        faults[fault] += 1
-        if fault == "overloaded":
-            return Reply(status=503, headers={"Retry-After": "0"})
-        return Reply(sensible(asked).text, fault=fault)  # type: ignore[arg-type]
-
     keys = Keys({"COUNTERPOINT_API_KEY": "test-key-0123456789"})
-    with loopback(answer) as server, open_store(home) as store:
+    with faulty_models() as server, open_store(home) as store:
         with store.writing():
             store.projects.save_setting("day_tokens", 1_000_000_000)
             store.projects.save_setting("person_day_tokens", 1_000_000_000)
@@ -81,13 +101,13 @@ def run_grid(home: Path, rows: int) -> GridFigures:
         )
         run_benchmark(home, benchmark_id, "bench", keys, RunnerOptions(workers=WORKERS))
         said = [s for n in range(len(cells)) for s in load_outcomes(store, benchmark_id, n).said]
-        times = sorted(asked.at for asked in server.asked)
     set_rates({})
     ends = Counter(
         "failed" if one.is_failure else "unclear" if one.label == "unclear" else "scored"
         for one in said
     )
+    times = server.times
     middle = times[len(times) // 20 : -len(times) // 20]
     used = (len(middle) - 1) / (middle[-1] - middle[0]) / RATE
-    most = max(sum(start <= at < start + 1 for at in times) for start in times)
-    return GridFigures(used, most, ends, sum(faults.values()), len(times))
+    most = max(bisect_left(times, start + 1) - n for n, start in enumerate(times))
+    return GridFigures(used, most, ends, server.faults, len(times))
