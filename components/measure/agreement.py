@@ -224,6 +224,7 @@ def _build_tables(
         stances = store.queue_lists.stances(project_id)
         cases = store.cases.several(sorted({c.case_id for c in corrections}))
         truths = store.truths.labels(project_id)
+        blind = store.corrections.list_blind_ids(project_id)
     if not corrections:
         return None
     lengths = {case.id: len(case.response) for case in cases}
@@ -250,7 +251,7 @@ def _build_tables(
     return AgreementTables(
         _compare_all(answers, marks, lengths),
         _compare_pairs(people, answers, marks, differing),
-        _compare_machine(people, judged),
+        _compare_machine(people, judged, blind),
         _count_confusion(judged),
         _compare_agents(corrections, stances),
         len(judged),
@@ -344,7 +345,9 @@ def _sort_by_figure(rows: list[tuple[stats.AgreementFigure, dict[str, Any]]]) ->
     return [cells for _, cells in rows]
 
 
-def _compare_machine(people: Sequence[str], judged: Sequence[Correction]) -> TableRows:
+def _compare_machine(
+    people: Sequence[str], judged: Sequence[Correction], blind: set[str]
+) -> TableRows:
     by_person: dict[str, list[Correction]] = defaultdict(list)
     for each in judged:
         by_person[each.author].append(each)
@@ -356,7 +359,7 @@ def _compare_machine(people: Sequence[str], judged: Sequence[Correction]) -> Tab
                 "Person": person,
                 "Labels differ": f"{sum(c.label != c.machine_label for c in own)} of {len(own)}",
                 "Cohen's kappa": _format_figure(kappa),
-                "Answered blind": sum(c.is_blind for c in own),
+                "Answered blind": sum(c.id in blind for c in own),
             }
             rows.append((kappa, cells))
     return _sort_by_figure(rows)

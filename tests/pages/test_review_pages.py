@@ -391,6 +391,23 @@ def test_undo_opens_the_form_with_suggestions_as_they_were_left(site: Site, run_
         assert [span.text for span in store.corrections.of_case(case_id)[-1].spans] == ["left"]
 
 
+def test_an_answer_given_again_after_undo_is_not_counted_as_blind(site: Site, run_id: str) -> None:
+    case_id = queued(site.home, run_id).case_id
+    with open_store(site.home) as store, store.writing():
+        store.projects.save(replace(ensure_project(store, "Mira", 1.0), is_blind=True))
+
+    def count_blind() -> int:
+        at = site.open("pages/review/agreement.py")
+        (table,) = (each.value for each in at.dataframe if "Answered blind" in each.value)
+        return int(table["Answered blind"][0])
+
+    form = label_page(site.open, case_id).do("choose.supported", "save")
+    assert count_blind() == 1
+    press(form.at, "review.undo")
+    form.do("save")
+    assert count_blind() == 0, "what others said may have been seen in between"
+
+
 @pytest.fixture
 def browser(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What the browser is given of the words; an edit in the session counts as just sent."""
