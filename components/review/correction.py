@@ -50,6 +50,7 @@ from core.schema.reviews import (
 )
 from core.schema.run_state import RunState
 from core.store import Store
+from core.store.projects import has_rank
 from core.store.review_queue import build_queue_rules
 
 RATING_WORDS: dict[str, str] = {
@@ -515,7 +516,7 @@ def draw_alternatives(case: Case, words: str) -> None:
         role = store.projects.role_of(case.project_id, state.get_person(store))
     with st.container(horizontal=True):
         draw_link(QUEUE_PAGE, "Take another item from the queue", "checklist")
-        if role in ("lead", "admin"):
+        if has_rank(role, "lead"):
             draw_link(SETTLE_PAGE, "Adjudicate it", "gavel", case=case.id)
 
 
