@@ -1050,6 +1050,27 @@ def test_a_flag_tells_the_lead_why_and_comments_go_both_ways(site: Site, run_id:
     ]  # fmt: skip
 
 
+def test_label_has_one_place_for_comments(site: Site, run_id: str) -> None:
+    case_id = queued(site.home, run_id).case_id
+    on_run, on_label = run_page(site.open, run_id), label_page(site.open, case_id)
+    for form in (on_run, on_label):
+        put(form.do("choose.supported").at, f"{form.key}.more", True)
+    assert f"{on_run.key}.comment" in keys(on_run.at), "a run has no other place"
+    fields = {area.key for area in on_label.at.text_area}
+    assert f"comment.{case_id}" in fields
+    assert f"{on_label.key}.comment" not in fields
+    on_label.do("discard")
+    with open_store(site.home) as store, store.writing():
+        case = case_of(store, run_id)
+        said = Correction("old", run_id, case.id, "Mira", 1.0, "supported", reason="So.")
+        store.corrections.add(replace(said, comment="See p. 2."), case.response)
+    again = label_page(site.open, case_id)
+    put(again.at, f"{again.key}.more", True)
+    again.write("comment", "See p. 3.").do("save")
+    with open_store(site.home) as store:
+        assert store.corrections.of_case(case_id)[-1].comment == "See p. 3."
+
+
 def test_what_i_submitted_shows_my_answer_and_time_and_leads_see_everybodys(
     site: Site, run_id: str
 ) -> None:
