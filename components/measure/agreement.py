@@ -38,6 +38,9 @@ MAX_LISTED_ROWS = 12  # rows; longer tables scroll
 ITEM_PAGES = {True: "pages/review/adjudicate_case.py", False: "pages/review/label.py"}  # by is_lead
 DIFFERENCE_WORDS = {LABELS_DIFFER: "label", MARKS_DIFFER: "only marked words or their kind"}
 COLUMN_HELP = {
+    "Agreement": (
+        "Fleiss' kappa holds only for equally many answers on every item, alpha for any number."
+    ),
     "Labels differ": "Of the cases that both answered: those on which they gave different labels.",
     "Only marks differ": (
         "Of the cases with the same label: those on which they marked other words, another kind of "
@@ -49,7 +52,7 @@ COLUMN_HELP = {
     "F1 of marked characters": "Over the cases on which at least one of the two marked words.",
     "Left unclear": "Cases on which the agent decided nothing. They count as differing.",
 }
-UNEVEN_WORDS = "only for equally many answers on every item; alpha holds for any"
+UNEVEN_WORDS = "uneven answers"
 TableRows = list[dict[str, Any]]
 
 
@@ -297,7 +300,7 @@ def _compare_all(
         ("Labels: Krippendorff's alpha", stats.measure_counts(counts, stats.krippendorff_alpha)),
         ("Labels: Fleiss' kappa", stats.measure_counts(counts, stats.fleiss_kappa)),
         (
-            "Marked characters: Krippendorff's alpha",
+            "Marks: Krippendorff's alpha",
             stats.measure_span_alpha(stats.count_marked_characters(marks, lengths)),
         ),
     ]
@@ -328,9 +331,9 @@ def _compare_pairs(
             by_label = counts[LABELS_DIFFER]
             cells = {
                 "People": f"{one} · {other}",
+                "Cohen's kappa": _format_figure(kappa),
                 "Labels differ": f"{by_label} of {kappa.n}",
                 "Only marks differ": f"{counts[MARKS_DIFFER]} of {kappa.n - by_label}",
-                "Cohen's kappa": _format_figure(kappa),
                 "F1 of marked characters": _format_figure(
                     stats.measure_marking_f1(marks, one, other)
                 ),
@@ -357,8 +360,8 @@ def _compare_machine(
             kappa = stats.measure_cohen_kappa((c.label, c.machine_label or "") for c in own)
             cells = {
                 "Person": person,
-                "Labels differ": f"{sum(c.label != c.machine_label for c in own)} of {len(own)}",
                 "Cohen's kappa": _format_figure(kappa),
+                "Labels differ": f"{sum(c.label != c.machine_label for c in own)} of {len(own)}",
                 "Answered blind": sum(c.id in blind for c in own),
             }
             rows.append((kappa, cells))
@@ -395,10 +398,10 @@ def _compare_agents(
         kappa = replace(stats.measure_cohen_kappa(labels), n=len(cases[agent]))
         cells = {
             "Agent": agent,
+            "Cohen's kappa": _format_figure(kappa),
             "Cases": kappa.n,
             "Labels differ": f"{sum(a != b for a, b in labels)} of {len(labels)}",
             "Left unclear": sum(said == "unclear" for _, said in labels),
-            "Cohen's kappa": _format_figure(kappa),
         }
         rows.append((kappa, cells))
     return _sort_by_figure(rows)
@@ -420,9 +423,8 @@ def _draw_table(rows: TableRows, key: str, title: str = "") -> None:
         st.subheader(title, anchor=False)
     if rows:
         columns = {
-            name: st.column_config.Column(help=words)
-            for name, words in COLUMN_HELP.items()
-            if name in rows[0]
+            name: st.column_config.Column(help=COLUMN_HELP.get(name), pinned=not place)
+            for place, name in enumerate(rows[0])
         }
         draw_table(rows, key, height=_choose_height(rows), column_config=columns)
 
