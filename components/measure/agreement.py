@@ -50,6 +50,10 @@ COLUMN_HELP = {
         "Agreement on labels beyond chance: 1 is full, 0 is chance. The lowest come first."
     ),
     "F1 of marked characters": "Over the cases on which at least one of the two marked words.",
+    "Answered blind": (
+        "First answers on a case, given while the verdict was hidden. One given again after Undo "
+        "is none: the verdict and others' answers may have been seen in between."
+    ),
     "Left unclear": "Cases on which the agent decided nothing. They count as differing.",
 }
 UNEVEN_WORDS = "uneven answers"
@@ -462,5 +466,5 @@ def draw_work_times() -> None:
         "From taking an item out of the queue to submitting it. More than "
         f"{format_duration(PAUSE_SECONDS)} is a pause and no work: such items have no time here, "
         "nor have those that were imported or answered on a run’s page. Time between two items "
-        "does not count."
+        "does not count, and no second counts for two."
     )
