@@ -136,16 +136,33 @@ def test_comments_of_others_are_shown_blind_only_after_answering() -> None:
         assert seen("B") == ["A", "B"]
 
 
-def test_pauses_are_no_work() -> None:
-    def taken(person: str, seconds: float) -> Assignment:
-        return Assignment("case", person, "submitted", "", 100.0, 0.0, 100.0 + seconds)
+def taken(person: str, start: float, end: float) -> Assignment:
+    return Assignment("case", person, "submitted", "", start, 0.0, end)
 
+
+def test_pauses_are_no_work() -> None:
     ida, karl = measure_work_times(
-        [taken("Karl", 0.0), *(taken("Ida", s) for s in (20.0, 30.0, 70.0, PAUSE_SECONDS + 1))]
+        [
+            taken("Karl", 100.0, 100.0),
+            taken("Ida", 100.0, 120.0),
+            taken("Ida", 120.0, 150.0),
+            taken("Ida", 160.0, 230.0),
+            taken("Ida", 230.0, 231.0 + PAUSE_SECONDS),
+        ]
     )
     assert (ida.person, ida.submitted, ida.median_seconds) == ("Ida", 4, 30.0)
     assert ida.items_per_hour == 90.0
     assert (karl.submitted, karl.median_seconds, karl.items_per_hour) == (1, None, None)
+
+
+def test_no_second_counts_for_two_items() -> None:
+    """The first was taken back after the second and third, which two tabs had open at once."""
+    (ida,) = measure_work_times(
+        [taken("Ida", 0.0, 100.0), taken("Ida", 30.0, 60.0), taken("Ida", 40.0, 70.0)]
+    )
+    assert (ida.submitted, sorted(ida.seconds)) == (3, [10.0, 30.0, 60.0])
+    (ida,) = measure_work_times([taken("Ida", 0.0, 100.0)] * 2)
+    assert (ida.submitted, ida.seconds) == (2, (100.0,))
 
 
 def test_the_queue_knows_at_once_whether_people_differ_and_what_is_settled() -> None:

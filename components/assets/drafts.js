@@ -52,6 +52,9 @@ export default function({ data, parentElement, setStateValue }) {
       // just as a link opens another page, would leave that page empty.
       if (event.target.matches?.(TEXT)) clearTimeout(mine.timer);
     };
+    mine.unloading = () => {  // Told any later, as at `pagehide`, it would not be sent.
+      if (mine.timer) tell();
+    };
     mine.hurrying = (event) => {
       const modified = event.altKey || event.ctrlKey || event.metaKey;
       if (event.altKey && mine.data.shortcuts.includes(event.key)) {
@@ -65,6 +68,7 @@ export default function({ data, parentElement, setStateValue }) {
         event.stopPropagation();
       }
     };
+    window.addEventListener("beforeunload", mine.unloading);
     document.addEventListener("keydown", mine.hurrying, true);
     document.addEventListener("input", mine.typing, true);
     document.addEventListener("keydown", mine.sending, true);
@@ -76,6 +80,7 @@ export default function({ data, parentElement, setStateValue }) {
   }
   return () => {
     clearTimeout(mine.timer);
+    window.removeEventListener("beforeunload", mine.unloading);
     document.removeEventListener("input", mine.typing, true);
     document.removeEventListener("keydown", mine.sending, true);
     document.removeEventListener("focusout", mine.leaving, true);

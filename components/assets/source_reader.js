@@ -2,9 +2,12 @@
 
 const LEAST = 3; // letters of a word worth looking for by itself
 
+// Letters to which Arabic and Persian keyboards give different codes.
+const ALIKE = { "\u0643": "\u06a9", "\u064a": "\u06cc", "\u0649": "\u06cc" };
+
 /** In lower case, letter by letter, so that places stay as they are. */
-const folded = (text) => text.replace(/\p{Lu}/gu, (letter) => {
-  const small = letter.toLowerCase();
+const folded = (text) => text.replace(/[\p{Lu}\u0643\u064a\u0649]/gu, (letter) => {
+  const small = ALIKE[letter] ?? letter.toLowerCase();
   return small.length === letter.length ? small : letter;
 });
 

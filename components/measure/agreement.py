@@ -38,6 +38,9 @@ MAX_LISTED_ROWS = 12  # rows; longer tables scroll
 ITEM_PAGES = {True: "pages/review/adjudicate_case.py", False: "pages/review/label.py"}  # by is_lead
 DIFFERENCE_WORDS = {LABELS_DIFFER: "label", MARKS_DIFFER: "only marked words or their kind"}
 COLUMN_HELP = {
+    "Agreement": (
+        "Fleiss' kappa holds only for equally many answers on every item, alpha for any number."
+    ),
     "Labels differ": "Of the cases that both answered: those on which they gave different labels.",
     "Only marks differ": (
         "Of the cases with the same label: those on which they marked other words, another kind of "
@@ -47,9 +50,13 @@ COLUMN_HELP = {
         "Agreement on labels beyond chance: 1 is full, 0 is chance. The lowest come first."
     ),
     "F1 of marked characters": "Over the cases on which at least one of the two marked words.",
+    "Answered blind": (
+        "First answers on a case, given while the verdict was hidden. One given again after Undo "
+        "is none: the verdict and others' answers may have been seen in between."
+    ),
     "Left unclear": "Cases on which the agent decided nothing. They count as differing.",
 }
-UNEVEN_WORDS = "only for equally many answers on every item; alpha holds for any"
+UNEVEN_WORDS = "uneven answers"
 TableRows = list[dict[str, Any]]
 
 
@@ -224,6 +231,7 @@ def _build_tables(
         stances = store.queue_lists.stances(project_id)
         cases = store.cases.several(sorted({c.case_id for c in corrections}))
         truths = store.truths.labels(project_id)
+        blind = store.corrections.list_blind_ids(project_id)
     if not corrections:
         return None
     lengths = {case.id: len(case.response) for case in cases}
@@ -250,7 +258,7 @@ def _build_tables(
     return AgreementTables(
         _compare_all(answers, marks, lengths),
         _compare_pairs(people, answers, marks, differing),
-        _compare_machine(people, judged),
+        _compare_machine(people, judged, blind),
         _count_confusion(judged),
         _compare_agents(corrections, stances),
         len(judged),
@@ -296,7 +304,7 @@ def _compare_all(
         ("Labels: Krippendorff's alpha", stats.measure_counts(counts, stats.krippendorff_alpha)),
         ("Labels: Fleiss' kappa", stats.measure_counts(counts, stats.fleiss_kappa)),
         (
-            "Marked characters: Krippendorff's alpha",
+            "Marks: Krippendorff's alpha",
             stats.measure_span_alpha(stats.count_marked_characters(marks, lengths)),
         ),
     ]
@@ -327,9 +335,9 @@ def _compare_pairs(
             by_label = counts[LABELS_DIFFER]
             cells = {
                 "People": f"{one} · {other}",
+                "Cohen's kappa": _format_figure(kappa),
                 "Labels differ": f"{by_label} of {kappa.n}",
                 "Only marks differ": f"{counts[MARKS_DIFFER]} of {kappa.n - by_label}",
-                "Cohen's kappa": _format_figure(kappa),
                 "F1 of marked characters": _format_figure(
                     stats.measure_marking_f1(marks, one, other)
                 ),
@@ -344,7 +352,9 @@ def _sort_by_figure(rows: list[tuple[stats.AgreementFigure, dict[str, Any]]]) ->
     return [cells for _, cells in rows]
 
 
-def _compare_machine(people: Sequence[str], judged: Sequence[Correction]) -> TableRows:
+def _compare_machine(
+    people: Sequence[str], judged: Sequence[Correction], blind: set[str]
+) -> TableRows:
     by_person: dict[str, list[Correction]] = defaultdict(list)
     for each in judged:
         by_person[each.author].append(each)
@@ -354,9 +364,9 @@ def _compare_machine(people: Sequence[str], judged: Sequence[Correction]) -> Tab
             kappa = stats.measure_cohen_kappa((c.label, c.machine_label or "") for c in own)
             cells = {
                 "Person": person,
-                "Labels differ": f"{sum(c.label != c.machine_label for c in own)} of {len(own)}",
                 "Cohen's kappa": _format_figure(kappa),
-                "Answered blind": sum(c.is_blind for c in own),
+                "Labels differ": f"{sum(c.label != c.machine_label for c in own)} of {len(own)}",
+                "Answered blind": sum(c.id in blind for c in own),
             }
             rows.append((kappa, cells))
     return _sort_by_figure(rows)
@@ -392,10 +402,10 @@ def _compare_agents(
         kappa = replace(stats.measure_cohen_kappa(labels), n=len(cases[agent]))
         cells = {
             "Agent": agent,
+            "Cohen's kappa": _format_figure(kappa),
             "Cases": kappa.n,
             "Labels differ": f"{sum(a != b for a, b in labels)} of {len(labels)}",
             "Left unclear": sum(said == "unclear" for _, said in labels),
-            "Cohen's kappa": _format_figure(kappa),
         }
         rows.append((kappa, cells))
     return _sort_by_figure(rows)
@@ -417,9 +427,8 @@ def _draw_table(rows: TableRows, key: str, title: str = "") -> None:
         st.subheader(title, anchor=False)
     if rows:
         columns = {
-            name: st.column_config.Column(help=words)
-            for name, words in COLUMN_HELP.items()
-            if name in rows[0]
+            name: st.column_config.Column(help=COLUMN_HELP.get(name), pinned=not place)
+            for place, name in enumerate(rows[0])
         }
         draw_table(rows, key, height=_choose_height(rows), column_config=columns)
 
@@ -457,5 +466,5 @@ def draw_work_times() -> None:
         "From taking an item out of the queue to submitting it. More than "
         f"{format_duration(PAUSE_SECONDS)} is a pause and no work: such items have no time here, "
         "nor have those that were imported or answered on a run’s page. Time between two items "
-        "does not count."
+        "does not count, and no second counts for two."
     )

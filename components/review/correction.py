@@ -50,6 +50,7 @@ from core.schema.reviews import (
 )
 from core.schema.run_state import RunState
 from core.store import Store
+from core.store.projects import has_rank
 from core.store.review_queue import build_queue_rules
 
 RATING_WORDS: dict[str, str] = {
@@ -412,7 +413,10 @@ def _draw_more(target: form.CorrectionTarget) -> None:
     """Draw a switch for more fields; their values count even if it is off."""
     key = form.make_form_key(target.id)
     marks = len(form.list_evidence(key)) + len(list_drawn_boxes(key))
-    words = "More: how sure, ratings, comment, evidence" + (f" ({marks} marked)" if marks else "")
+    # Label has the comments on the case; one that an answer has already stays there to change.
+    has_comment = not target.is_page or bool(st.session_state.get(f"{key}.comment"))
+    words = f"More: how sure, ratings, {'comment, ' if has_comment else ''}evidence"
+    words += f" ({marks} marked)" if marks else ""
     if not st.toggle(words, key=f"{key}.more", persist_state="session"):
         return
     st.segmented_control(
@@ -430,9 +434,9 @@ def _draw_more(target: form.CorrectionTarget) -> None:
             help="1 is poor, 5 is good",
             **form.draft_field_options(target.id),
         )
-    st.text_area(
-        "Comment", key=f"{key}.comment", height=68, **form.draft_field_options(target.id, "comment")
-    )
+    if has_comment:
+        options = form.draft_field_options(target.id, "comment")
+        st.text_area("Comment", key=f"{key}.comment", height=68, **options)
     st.markdown("Words of the sources that support or contradict it")
     sources = form.load_case_sources(target.case)
     form.draw_evidence_marks(key, sources, lambda: form.save_draft(target.id))
@@ -515,7 +519,7 @@ def draw_alternatives(case: Case, words: str) -> None:
         role = store.projects.role_of(case.project_id, state.get_person(store))
     with st.container(horizontal=True):
         draw_link(QUEUE_PAGE, "Take another item from the queue", "checklist")
-        if role in ("lead", "admin"):
+        if has_rank(role, "lead"):
             draw_link(SETTLE_PAGE, "Adjudicate it", "gavel", case=case.id)
 
 

@@ -80,6 +80,7 @@ from core.schema.reviews import (
 from core.schema.run_state import RunState
 from core.store import Store
 from core.store.ground_truth import find_majority_label
+from core.store.projects import has_rank
 from core.store.review_queue import NO_ITEM_FILTER, ItemFilter, build_queue_rules
 
 HANDLING_WORDS: dict[str, str] = {
@@ -353,7 +354,7 @@ def _draw_others(
     """Draw what is known of the item besides its form: answers, its right answer, its history."""
     with state.open_store() as store:
         golds = store.golds.of_case(target.case.id)
-        is_lead = store.projects.role_of(project.id, mine.person) in ("lead", "admin")
+        is_lead = has_rank(store.projects.role_of(project.id, mine.person), "lead")
         is_open = can_see_answers(store, project.id, mine.person) and (is_lead or bool(own))
         entries = _list_history(store, target.case.id, only="" if is_open else mine.person)
     if mine.state == "claimed":

@@ -36,6 +36,8 @@ WORD_CONTINUATION = regex.compile(r"[\p{L}\p{N}\p{M}\u200d]")
 TYPOGRAPHY_MAP = str.maketrans(
     {"“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "‘": "'", "’": "'", "–": "-", "—": "-"}
 )
+# Letters to which Arabic and Persian keyboards give different codes.
+KEYBOARD_MAP = str.maketrans("\u0643\u064a\u0649", "\u06a9\u06cc\u06cc")
 
 
 def verify_quote(text: str, passages: Iterable[Passage], sources: Mapping[str, str]) -> Quote:
@@ -131,14 +133,18 @@ def find_absent_words(response: str, texts: Iterable[str]) -> TextRange | None:
     """Return the first number, else name, else word of the response that no text has, or None.
 
     Words of a few letters say little by themselves. Words are compared as written, but for their
-    case: no more than a reader with a search field would see. Scripts without blanks between words
-    are compared by their numbers alone.
+    case and keyboard: no more than a reader with a search field would see. Scripts without blanks
+    between words are compared by their numbers alone.
     """
-    known = {match.group().casefold() for text in texts for match in WORD_PATTERN.finditer(text)}
+
+    def fold(match: regex.Match[str]) -> str:
+        return match.group().casefold().translate(KEYBOARD_MAP)
+
+    known = {fold(match) for text in texts for match in WORD_PATTERN.finditer(text)}
     absent = [
         match
         for match in WORD_PATTERN.finditer(response)
-        if match.group().casefold() not in known
+        if fold(match) not in known
         and not IS_UNSPACED.search(match.group())
         and (match.group()[0].isnumeric() or len(match.group()) > MAX_FUNCTION_WORD_CHARS)
     ]

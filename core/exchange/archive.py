@@ -26,6 +26,7 @@ from core.documents.segmentation import extract_terms
 from core.exchange.fields import MAX_ID_CHARS
 from core.exchange.file_decoding import iter_json_lines
 from core.exchange.rows import RowProblem
+from core.review.people import list_first_admins
 from core.review.queue_ranking import check_error_rate
 from core.runtime.config import MEGABYTE
 from core.runtime.errors import ConflictError, InputError
@@ -103,7 +104,10 @@ def restore_project(
     """
     _require_consistent(content)
     with store.writing():
-        if store.projects.first() is not None:
+        admins = {by}
+        if store.projects.first() is None:
+            admins = list_first_admins(by)
+        else:
             store.projects.require_for_all(by, "admin", "create a project")
         existing_ids = [case.id for case in content.cases if store.cases.get(case.id) is not None]
         existing = store.projects.get(content.project.id)
@@ -115,7 +119,7 @@ def restore_project(
                 f"{len(content.cases)} cases), so nothing was stored; import it into another home."
             )
         project = _assign_free_name(store, content.project)
-        _store_people_and_files(store, home, project, content, by, now)
+        _store_people_and_files(store, home, project, content, admins, now)
         _store_cases(store, project, content)
         for edit in content.prompts:  # checked for its fields when it is used
             store.prompt_edits.save(edit)
@@ -177,13 +181,18 @@ def _assign_free_name(store: Store, project: Project) -> Project:
 
 
 def _store_people_and_files(
-    store: Store, home: Path, project: Project, content: ArchiveContent, by: str, now: float
+    store: Store,
+    home: Path,
+    project: Project,
+    content: ArchiveContent,
+    admins: set[str],
+    now: float,
 ) -> None:
     store.projects.save(project)
     for member in content.members:
         store.projects.set_member(member)
-    if store.projects.role_of(project.id, by) != "admin":
-        store.projects.set_member(Member(project.id, by, "admin", now))
+    for admin in admins:
+        store.projects.set_member(Member(project.id, admin, "admin", now))
     settings = store.projects.settings()
     for entry in content.library:
         data = content.documents[entry.id]

@@ -389,15 +389,22 @@ def _is_copy(store: Store, row: ExchangeRow, project: Project) -> bool:
 
 def _copy_for_project(row: ExchangeRow, project: Project) -> ExchangeRow:
     """Return the row as a case of its own, whose records get ids of their own."""
-    return replace(_clear_record_ids(row), id=row.id + get_copy_suffix(project))
+    return _derive_record_ids(replace(row, id=row.id + get_copy_suffix(project)))
 
 
-def _clear_record_ids(row: ExchangeRow) -> ExchangeRow:
+def _derive_record_ids(row: ExchangeRow) -> ExchangeRow:
+    """Return the row with other ids for its records; those that say the same stay apart."""
+
+    def derive(record_id: str) -> str:
+        return record_id and compute_digest(row.id, record_id)
+
     return replace(
         row,
-        golds=tuple(replace(one, id="", took=()) for one in row.golds),
-        corrections=tuple(replace(one, id="") for one in exclude_withdrawn(row.corrections)),
-        suggestions=tuple(replace(one, id="") for one in row.suggestions),
+        golds=tuple(replace(one, id=derive(one.id), took=()) for one in row.golds),
+        corrections=tuple(
+            replace(one, id=derive(one.id)) for one in exclude_withdrawn(row.corrections)
+        ),
+        suggestions=tuple(replace(one, id=derive(one.id)) for one in row.suggestions),
     )
 
 
@@ -512,8 +519,8 @@ def _import_row(
             if not any(store.cases.get(row.id + get_copy_suffix(one)) for one in projects):
                 raise
             with store.part():  # the file of a project that has a copy of this case
-                cleared = _clear_record_ids(row)
-                new_records, is_new = _store_row(store, cleared, order, outcome)
+                derived = _derive_record_ids(row)
+                new_records, is_new = _store_row(store, derived, order, outcome)
     except ReviewError as error:
         outcome.problems.append(RowProblem(row.place, str(error)))
     except sqlite3.IntegrityError:

@@ -113,19 +113,24 @@ def _get_system_user() -> str:
         return "me"
 
 
-def ensure_project(store: Store, person: str, now: float) -> Project:
-    """Return the oldest project; in an empty home create one with the person as its admin.
+def list_first_admins(person: str) -> set[str]:
+    """Return who administers the first project of a home that the person begins.
 
     The system's user of the command line is nobody who could be asked in a browser: beside that
     user a guest is admin, so whoever first gives a name there.
     """
+    return {person, GUEST if person == _get_system_user() else person}
+
+
+def ensure_project(store: Store, person: str, now: float) -> Project:
+    """Return the oldest project; in an empty home create one, with its first admins."""
     with store.writing():
         projects = store.projects.all()
         if projects:
             return projects[0]
         project = Project(new_id(), "First project", now)
         store.projects.save(project)
-        for admin in {person, GUEST if person == _get_system_user() else person}:
+        for admin in list_first_admins(person):
             store.projects.set_member(Member(project.id, admin, "admin", now))
     return project
 

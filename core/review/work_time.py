@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from core.schema.reviews import Assignment
@@ -41,13 +41,30 @@ def measure_seconds(assignment: Assignment) -> float | None:
     return seconds if 0.0 < seconds <= PAUSE_SECONDS else None
 
 
+def _count_apart(own: Sequence[Assignment]) -> Iterator[float]:
+    """Yield the seconds of a person's items, each second only for the item that ended first.
+
+    An answer that was taken back and given again spans the items in between.
+    """
+    counted: list[tuple[float, float]] = []  # stretches of time, apart and in order
+    timed = [(a.claimed_at, s) for a in own if (s := measure_seconds(a))]
+    for start, seconds in sorted(timed, key=sum):
+        first, end = start, start + seconds
+        while counted and counted[-1][1] > start:
+            earlier, last = counted.pop()
+            seconds -= last - max(earlier, start)
+            first = min(first, earlier)
+        counted.append((first, end))
+        if seconds > 0.0:
+            yield seconds
+
+
 def measure_work_times(submitted: Sequence[Assignment]) -> list[WorkTime]:
     """Return each person's work time, those with most items first."""
     by_person: dict[str, list[Assignment]] = {}
     for assignment in submitted:
         by_person.setdefault(assignment.person, []).append(assignment)
     times = [
-        WorkTime(person, len(own), tuple(s for each in own if (s := measure_seconds(each))))
-        for person, own in by_person.items()
+        WorkTime(person, len(own), tuple(_count_apart(own))) for person, own in by_person.items()
     ]
     return sorted(times, key=lambda time: (-time.submitted, time.person))

@@ -68,11 +68,11 @@ class Correction:
     Undo is another correction: it `withdraws` an earlier one by its id and says nothing else.
     `corrected_answer` is O_gold (SC-MAKS 3.5). `seconds` run from opening the form to saving it,
     `sure` in [0, 1] is how sure the person says they are. `rejected` are the machine's spans that
-    the person said are not wrong. `is_blind`: they answered before they saw the machine's verdict,
-    which is recorded all the same. `is_unmarked`: they said explicitly that no single word is
-    wrong, which an empty `spans` alone does not mean. `accepted_all`: they accepted all of the
-    machine's spans at once. `statements` are the labels of the statements that they labelled one by
-    one.
+    the person said are not wrong. `is_blind`: the form hid the machine's verdict, which is recorded
+    all the same; of these only a person's first answer on a case counts as given blind.
+    `is_unmarked`: they said explicitly that no single word is wrong, which an empty `spans` alone
+    does not mean. `accepted_all`: they accepted all of the machine's spans at once. `statements`
+    are the labels of the statements that they labelled one by one.
     """
 
     id: str

@@ -108,6 +108,21 @@ class Corrections(Repository):
         newest = load_newest_corrections(self._db, IN_PROJECT_SQL, project_id)
         return sorted(newest, key=lambda one: (one.case_id, one.author))
 
+    def list_blind_ids(self, project_id: str) -> set[str]:
+        """Return the ids of the answers of a project that were given blind.
+
+        Those are people's first answers on a case where the form hid the verdict: who takes one
+        back may have seen the verdict, and what others said, before they answer again.
+        """
+        rows = self._db.conn.execute(
+            "SELECT k.id FROM corrections k WHERE k.withdraws = '' AND k.payload ->> 'is_blind' "
+            f"AND {IN_PROJECT_SQL} AND NOT EXISTS (SELECT 1 FROM corrections e "
+            "WHERE e.case_id = k.case_id AND e.author = k.author AND e.withdraws = '' "
+            "AND (e.at, e.rowid) < (k.at, k.rowid))",
+            [project_id],
+        )
+        return {correction_id for (correction_id,) in rows}
+
     def unchecked(self) -> int:
         """Return how many cases people answered without having seen a run."""
         query = "SELECT count(DISTINCT case_id) AS n FROM standing WHERE run_id IS NULL"

@@ -165,3 +165,15 @@ def test_a_right_to_left_claim_is_aligned_and_punctuated_right(looked_at: Site, 
     )
     assert places["right"] < 30, "it begins at the right"
     assert places["label"] < places["stop"] < places["first"], "the full stop ends the claim"
+
+
+def test_a_table_that_goes_on_beyond_its_edge_shows_that(looked_at: Site, page: Page) -> None:
+    open_settled(page, f"{looked_at.server.url}/agreement")
+    page.locator(".dvn-scroller").first.wait_for()
+    told = page.locator(".dvn-scroller").evaluate_all(
+        """tables => tables.map((table) =>
+          [table.scrollWidth > table.clientWidth, getComputedStyle(table).boxShadow !== "none"])"""
+    )
+    assert all(is_cut == has_shadow for is_cut, has_shadow in told)
+    width = page.evaluate("innerWidth")
+    assert any(is_cut for is_cut, _ in told) == (width == 390)

@@ -317,7 +317,7 @@ def test_words_of_the_response_and_a_search_move_the_source(
     make_server: MakeServer, open_page: OpenPage
 ) -> None:
     server = make_server()
-    text = "Filler. " * 300 + CATS
+    text = "Filler. " * 300 + CATS + " \u06a9تابخانه"
     checked(server, ["Male cats are right pawed."], text)
     page = open_page(server, f"/label?case={item_with(server, 'Male')}")
     found = page.locator(".cp-sr-source .cp-mark-evidence")
@@ -330,6 +330,8 @@ def test_words_of_the_response_and_a_search_move_the_source(
     expect(found).to_be_in_viewport()
     page.get_by_role("searchbox", name="Search the sources").fill("MORE OFTEN")
     expect(found).to_have_text("more often")
+    page.get_by_role("searchbox", name="Search the sources").fill("\u0643تاب")
+    expect(found).to_have_text("\u06a9تاب")  # typed on another keyboard
     page.get_by_role("searchbox", name="Search the sources").fill("dogs")
     expect(page.locator(".cp-sr-said")).to_have_text("“dogs” is in no source.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import hashlib
 import io
 import json
@@ -23,7 +24,7 @@ from core.exchange.archive import (
 )
 from core.llm.prompting import load_shipped_prompt
 from core.pipeline.single_check import CaseDraft, store_case
-from core.review.people import ensure_project
+from core.review.people import ensure_project, name_guest
 from core.review.queue_ranking import build_imported_item
 from core.runtime.config import Settings
 from core.runtime.errors import NotAllowed, ReviewError
@@ -171,6 +172,19 @@ def test_only_who_may_begin_a_project_takes_an_archive_in(home: Path, tmp_path: 
         assert [one.name for one in store.projects.all()] == ["First project", "Second"]
         assert store.cases.all(first.id) == []
     assert not list((other / "documents").glob("*"))
+
+
+def test_a_home_that_begins_with_an_archive_has_an_admin_in_the_browser(
+    home: Path, tmp_path: Path
+) -> None:
+    """The command line's user is nobody there, and those of the other home may not be here."""
+    for user, then in ((getpass.getuser(), "admin"), ("kim", "annotator")):
+        with open_store(tmp_path / user) as store:
+            data = io.BytesIO(packed(home))
+            project = import_archive(store, tmp_path / user, data, user, 100.0).project
+            assert {user, "lee"} <= set(store.projects.admins(project.id))
+            name_guest(store, project.id, "Zoe", 101.0)
+            assert store.projects.role_of(project.id, "Zoe") == then
 
 
 def of_version_1(files: dict[str, bytes]) -> None:

@@ -375,6 +375,33 @@ def test_the_same_ids_in_two_projects_are_two_cases() -> None:
         assert not fully.problems, "records of another project's case get ids of their own"
 
 
+@pytest.mark.parametrize("name", ["jsonl", "csv", "label-studio", "argilla"])
+def test_what_was_said_settled_and_said_again_is_the_same_in_another_projects_copy(
+    name: str,
+) -> None:
+    labels: tuple[Label, ...] = ("supported", "hallucinated", "supported")
+    with open_store(None) as store:
+        imported(store, ParsedFile((ExchangeRow("a", "The tower."),)))
+        first, towers = project_of(store), Project("t" * 32, "Towers", 2.0)
+        with store.writing():
+            store.projects.save(towers)
+            store.projects.set_member(Member(towers.id, "lee", "lead", 2.0))
+            for at, label in enumerate(labels, start=3):
+                gold = GoldAnswer(f"g{at}", "a", "lee", at, "adjudicated", label)
+                store.golds.add(gold, "The tower.")
+                said = Correction(f"k{at}", None, "a", "Ana", at, label)
+                store.corrections.add(said, "The tower.")
+        write = FORMATS[name].write
+        assert write is not None
+        read = FORMATS[name].read("rows", write(load_project_rows(store, NOWHERE, first)))
+        order = ImportRequest(towers, "lee", NOW, "rows")
+        assert [import_rows(store, NOWHERE, read, order).golds for _ in range(2)] == [3, 0]
+        (copy,) = store.cases.all(towers.id)
+        assert tuple(gold.label for gold in store.golds.of_case(copy.id)) == labels
+        said_there = [said.label for said in store.corrections.of_case(copy.id)]
+        assert said_there == list(labels if name == "jsonl" else labels[-1:]), "others: the newest"
+
+
 @pytest.mark.parametrize("name", WRITABLE_FORMATS)
 def test_a_case_of_two_projects_leaves_both_with_its_own_id(name: str) -> None:
     """What either exports is known to both, and to the second also without the first."""

@@ -103,8 +103,8 @@ def test_agreement_is_what_krippendorff_and_scikit_learn_find_in_the_export(site
     tables = [table.value for table in at.dataframe]
     together = dict(zip(tables[0][""], tables[0]["Agreement"], strict=True))
     assert together["Labels: Krippendorff's alpha"].startswith(f"{alpha:.2f} (")
-    assert together["Marked characters: Krippendorff's alpha"].startswith(f"{by_character:.2f} (")
-    assert "equally many answers" in together["Labels: Fleiss' kappa"]
+    assert together["Marks: Krippendorff's alpha"].startswith(f"{by_character:.2f} (")
+    assert together["Labels: Fleiss' kappa"] == "uneven answers"
 
     shown = tables[1].set_index("People")
     kappas: dict[str, float] = {}

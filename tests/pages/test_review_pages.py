@@ -391,6 +391,23 @@ def test_undo_opens_the_form_with_suggestions_as_they_were_left(site: Site, run_
         assert [span.text for span in store.corrections.of_case(case_id)[-1].spans] == ["left"]
 
 
+def test_an_answer_given_again_after_undo_is_not_counted_as_blind(site: Site, run_id: str) -> None:
+    case_id = queued(site.home, run_id).case_id
+    with open_store(site.home) as store, store.writing():
+        store.projects.save(replace(ensure_project(store, "Mira", 1.0), is_blind=True))
+
+    def count_blind() -> int:
+        at = site.open("pages/review/agreement.py")
+        (table,) = (each.value for each in at.dataframe if "Answered blind" in each.value)
+        return int(table["Answered blind"][0])
+
+    form = label_page(site.open, case_id).do("choose.supported", "save")
+    assert count_blind() == 1
+    press(form.at, "review.undo")
+    form.do("save")
+    assert count_blind() == 0, "what others said may have been seen in between"
+
+
 @pytest.fixture
 def browser(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What the browser is given of the words; an edit in the session counts as just sent."""
@@ -1031,6 +1048,27 @@ def test_a_flag_tells_the_lead_why_and_comments_go_both_ways(site: Site, run_id:
     assert events == [
         ("commented", "Which cats?"), ("flagged", "two readings"), ("commented", "All of them.")
     ]  # fmt: skip
+
+
+def test_label_has_one_place_for_comments(site: Site, run_id: str) -> None:
+    case_id = queued(site.home, run_id).case_id
+    on_run, on_label = run_page(site.open, run_id), label_page(site.open, case_id)
+    for form in (on_run, on_label):
+        put(form.do("choose.supported").at, f"{form.key}.more", True)
+    assert f"{on_run.key}.comment" in keys(on_run.at), "a run has no other place"
+    fields = {area.key for area in on_label.at.text_area}
+    assert f"comment.{case_id}" in fields
+    assert f"{on_label.key}.comment" not in fields
+    on_label.do("discard")
+    with open_store(site.home) as store, store.writing():
+        case = case_of(store, run_id)
+        said = Correction("old", run_id, case.id, "Mira", 1.0, "supported", reason="So.")
+        store.corrections.add(replace(said, comment="See p. 2."), case.response)
+    again = label_page(site.open, case_id)
+    put(again.at, f"{again.key}.more", True)
+    again.write("comment", "See p. 3.").do("save")
+    with open_store(site.home) as store:
+        assert store.corrections.of_case(case_id)[-1].comment == "See p. 3."
 
 
 def test_what_i_submitted_shows_my_answer_and_time_and_leads_see_everybodys(

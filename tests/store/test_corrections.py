@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -45,6 +46,21 @@ def test_corrections_append_and_the_newest_counts(corrected: Store) -> None:
     assert corrected.corrections.of_run("r") == [first, second]
     assert corrected.corrections.of_case("case") == [first, second]
     assert corrected.corrections.newest_of_case("case") == [second]
+
+
+def test_only_a_persons_first_answer_on_a_case_is_blind(corrected: Store) -> None:
+    entries = [
+        correction(1, is_blind=True),
+        correction(2, withdraws="k1"),
+        correction(3, is_blind=True),  # having seen what others said
+        replace(correction(4, is_blind=True), author="Karl"),
+        replace(correction(5), author="Ida"),
+    ]
+    with corrected.writing():
+        for entry in entries:
+            corrected.corrections.add(entry, RESPONSE)
+    assert corrected.corrections.list_blind_ids("project") == {"k1", "k4"}
+    assert corrected.corrections.list_blind_ids("another") == set()
 
 
 def test_overturning_takes_a_reason(corrected: Store) -> None:
