@@ -283,6 +283,13 @@ class GroundTruths(Repository):
             value,
         )
 
+    def settled(self, project_id: str) -> set[str]:
+        """Return the project's cases that a lead has settled."""
+        query = f"golds WHERE {IN_PROJECT_SQL} ORDER BY rowid"
+        golds = load_records(self._db, GoldAnswer, query, [project_id])
+        truths = self._group(golds, (), IN_PROJECT_SQL, project_id)
+        return {case_id for case_id, truth in truths.items() if truth.basis == "settled"}
+
     def _decide(self, where: str, value: str) -> dict[str, GroundTruth]:
         golds = load_records(self._db, GoldAnswer, f"golds WHERE {where} ORDER BY rowid", [value])
         corrections = load_newest_corrections(self._db, where, value)
