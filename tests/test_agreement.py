@@ -193,8 +193,7 @@ def test_marks_are_compared_by_character() -> None:
     assert character_f1([(0, 2), (1, 3)], [(0, 3)]) == 1.0
     assert measure_marking_f1(marks, "a", "b").value == pytest.approx(0.5), "one item has marks"
     items = count_marked_characters(marks, lengths)
-    assert [len(item) for item in items] == [10, 5]
-    assert items[0][:, 1].tolist() == [1, 1, 2, 2, 1, 1, 0, 0, 0, 0]
+    assert [item.tolist() for item in items] == [[4, 4, 2], [5, 0, 0]]
     found = measure_span_alpha(items)
     assert found.value is not None
     assert found.value < 0.75

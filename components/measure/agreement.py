@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import streamlit as st
 
@@ -60,8 +60,7 @@ UNEVEN_WORDS = "uneven answers"
 TableRows = list[dict[str, Any]]
 
 
-@dataclass(frozen=True)
-class DifferingItem:
+class DifferingItem(NamedTuple):
     """A case on which two answers differ, and in what; `labels` are theirs."""
 
     case_id: str
@@ -229,12 +228,11 @@ def _build_tables(
             if only in ("", correction.author)
         ]
         stances = store.queue_lists.stances(project_id)
-        cases = store.cases.several(sorted({c.case_id for c in corrections}))
-        truths = store.truths.labels(project_id)
+        lengths = store.cases.lengths(project_id)
+        settled = store.truths.settled(project_id)
         blind = store.corrections.list_blind_ids(project_id)
     if not corrections:
         return None
-    lengths = {case.id: len(case.response) for case in cases}
     people = sorted({c.author for c in corrections})
     by_case: dict[str, dict[str, Correction]] = defaultdict(dict)
     for each in corrections:
@@ -249,7 +247,6 @@ def _build_tables(
     judged = [c for c in corrections if c.machine_label is not None]
     differing = _list_differing(people, by_case)
     shared = [own for own in by_case.values() if len(own) > 1]
-    settled = {case_id for case_id, truth in truths.items() if truth.basis == "settled"}
     differences = Counter(
         min(rate_difference(list(own.values())), LABELS_DIFFER)
         for case_id, own in by_case.items()
@@ -260,7 +257,7 @@ def _build_tables(
         _compare_pairs(people, answers, marks, differing),
         _compare_machine(people, judged, blind),
         _count_confusion(judged),
-        _compare_agents(corrections, stances),
+        _compare_agents(answers, stances),
         len(judged),
         sum(c.machine_label == "unclear" for c in judged),
         sum(c.machine_label not in ("unclear", c.label) for c in judged),
@@ -280,8 +277,9 @@ def _list_differing(
     for case_id, own in by_case.items():
         for one, other in itertools.combinations(sorted(own), 2):
             first, second = own[one], own[other]
-            if difference := min(rate_difference([first, second]), LABELS_DIFFER):
-                labels = (first.label, second.label)
+            labels = (first.label, second.label)
+            differ = labels[0] != labels[1]
+            if difference := LABELS_DIFFER if differ else rate_difference([first, second]):
                 found[one, other].append(DifferingItem(case_id, first.run_id, difference, labels))
         for who, said in own.items():
             if said.machine_label is not None and said.machine_label != said.label:
@@ -385,27 +383,29 @@ def _count_confusion(judged: Sequence[Correction]) -> TableRows:
 
 
 def _compare_agents(
-    corrections: Sequence[Correction], stances: Mapping[str, Sequence[tuple[str, Label]]]
+    answers: stats.ItemAnswers, stances: Mapping[str, Sequence[tuple[str, Label]]]
 ) -> TableRows:
     """Compare each agent with people; each answer on a case that the agent spoke on counts once.
 
     Answers of several people on one case are no further cases: a figure is thin by its cases.
     """
-    pairs: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    pairs: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
     cases: dict[str, set[str]] = defaultdict(set)
-    for correction in corrections:
-        for agent, stance in stances.get(correction.case_id, ()):
-            pairs[agent].append((correction.label, stance))
-            cases[agent].add(correction.case_id)
+    for case_id, said in answers.items():
+        for agent, stance in stances.get(case_id, ()):
+            cases[agent].add(case_id)
+            for label in said.values():
+                pairs[agent][label, stance] += 1
     rows: list[tuple[stats.AgreementFigure, dict[str, Any]]] = []
     for agent, labels in sorted(pairs.items()):
         kappa = replace(stats.measure_cohen_kappa(labels), n=len(cases[agent]))
+        differing = sum(count for (label, said), count in labels.items() if label != said)
         cells = {
             "Agent": agent,
             "Cohen's kappa": _format_figure(kappa),
             "Cases": kappa.n,
-            "Labels differ": f"{sum(a != b for a, b in labels)} of {len(labels)}",
-            "Left unclear": sum(said == "unclear" for _, said in labels),
+            "Labels differ": f"{differing} of {labels.total()}",
+            "Left unclear": sum(labels[label, "unclear"] for label in LABEL_WORDS),
         }
         rows.append((kappa, cells))
     return _sort_by_figure(rows)

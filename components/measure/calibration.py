@@ -179,7 +179,10 @@ def _record_cache() -> _RecordCache:
 def _load_record(
     store: Store, project_id: str, wait: float | None = None
 ) -> past.TrackRecord | None:
-    """Return the project's current record, or None if counting takes longer than `wait` seconds."""
+    """Return the project's current record, or None if counting takes longer than `wait` seconds.
+
+    With `wait`, only the one who begins the counting waits: the next need not wait for it again.
+    """
     cache, key = _record_cache(), (str(state.home_folder()), project_id)
     before = cache.records.get(key)
     renewed = past.renew_track_record(store, project_id, before) if before is not None else None
@@ -196,6 +199,8 @@ def _await_count(
         future = cache.counting.get(key)
         if future is None:
             future = cache.counting[key] = cache.worker.submit(_count_record, *key)
+        elif wait is not None:
+            wait = 0.0
     try:
         return future.result(wait)
     except TimeoutError:

@@ -50,7 +50,7 @@ from core.schema.run_state import RunState, fold_events
 from core.store import Store
 from core.store.cases import compute_fingerprint
 from core.store.ground_truth import GroundTruth, TruthBasis, merge_ranges
-from core.store.queries import find_newest_finished_runs, load_events
+from core.store.queries import find_newest_finished_runs, find_runs_judged, load_events_by_run
 from core.store.versions import NOTHING_LEARNED, ArtefactChoice, LearnedArtefact, parse_body
 
 AnswerSource = TruthBasis | Literal["several"]
@@ -99,7 +99,7 @@ class SpanAnswer:
 
     `places` are the characters of `case.response` in `spans`, as `[start, end)`. `said` are the ids
     of their corrections or of the right answer. `sure` in [0, 1] is that of the least sure person,
-    None if nobody said.
+    None if nobody said. `run` is the newest one, if its judge called the case hallucinated.
     """
 
     case: Case
@@ -129,14 +129,20 @@ def load_span_answers(store: Store, project_id: str) -> list[SpanAnswer]:
     held = {group for group, is_held in store.versions.holdout().items() if is_held}
     truths = store.truths.of_project(project_id)
     runs = find_newest_finished_runs(store, project_id)
-    answers = []
-    for case in store.cases.several(sorted(truths)):
-        answer = _build_answer(case, truths[case.id])
-        if answer is not None and answer.group not in held:
-            run_id = runs.get(case.id, "")
-            run = fold_events(load_events(store, run_id, SPAN_EVENT_KINDS)) if run_id else None
-            answers.append(replace(answer, run_id=run_id, run=run))
-    return answers
+    built = (_build_answer(case, truths[case.id]) for case in store.cases.several(sorted(truths)))
+    answers = [answer for answer in built if answer is not None and answer.group not in held]
+    # Of other runs, which may be most, no words were marked: their events need not be read.
+    judged = find_runs_judged(store, "hallucinated")
+    wanted = sorted(judged & {runs.get(answer.case.id, "") for answer in answers})
+    progress = {
+        run_id: fold_events(events)
+        for run_id, events in load_events_by_run(store, wanted, SPAN_EVENT_KINDS)
+    }
+    return [
+        replace(answer, run_id=run_id, run=progress.get(run_id))
+        for answer in answers
+        for run_id in [runs.get(answer.case.id, "")]
+    ]
 
 
 def _build_answer(case: Case, truth: GroundTruth) -> SpanAnswer | None:

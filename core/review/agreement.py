@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
+
+from core.store.ground_truth import merge_ranges
 
 CountArray = npt.NDArray[np.float64]
 # The one rule of all pages: of fewer cases only the count is shown and no point is drawn, because
@@ -120,7 +123,7 @@ def pair_labels(answers: ItemAnswers, one: str, other: str) -> list[tuple[str, s
 
 
 def measure_cohen_kappa(pairs: Iterable[tuple[str, str]]) -> AgreementFigure:
-    """Return Cohen's kappa of two people's labels of the same items, with its interval."""
+    """Return Cohen's kappa of two people's labels of the same items, or of counts of such pairs."""
     counts = Counter(pairs)
     labels, n = sorted({label for pair in counts for label in pair}), counts.total()
     if not n:
@@ -146,31 +149,32 @@ def measure_counts(counts: CountArray, measure: WeightedMeasure) -> AgreementFig
 
 
 def count_marked_characters(marks: ItemMarks, lengths: Mapping[str, int]) -> list[CountArray]:
-    """Return (characters, 2) counts per item that two or more marked: how many left, marked each.
+    """Return, per item that two or more judged, how many characters 0, 1, … of them marked.
 
     `marks` maps items to people to `[start, end)` spans; a person who marked nothing has [].
     """
     counts: list[CountArray] = []
     for item, by_person in marks.items():
         if len(by_person) > 1 and lengths[item]:
-            marked = np.sum(
-                [_mark_characters(spans, lengths[item]) for spans in by_person.values()],
-                axis=0,
-            )
-            counts.append(np.stack([len(by_person) - marked, marked], axis=1).astype(np.float64))
+            marked = np.zeros(lengths[item], dtype=np.int64)
+            for spans in by_person.values():
+                for start, end in merge_ranges(spans):
+                    marked[start:end] += 1
+            counts.append(np.bincount(marked, minlength=len(by_person) + 1).astype(np.float64))
     return counts
 
 
-def _mark_characters(spans: Sequence[tuple[int, int]], length: int) -> npt.NDArray[np.bool_]:
-    inside = np.zeros(length, dtype=bool)
-    for start, end in spans:
-        inside[start:end] = True
-    return inside
+@cache
+def _rate_marks(people: int) -> CountArray:
+    """Return, for a character that 0, 1, … of so many marked: differing pairs, left, marked."""
+    marked = np.arange(people + 1.0)
+    counts = np.stack([people - marked, marked], axis=1)
+    return np.column_stack([_count_differing(counts), counts])
 
 
 def measure_span_alpha(items: Sequence[CountArray]) -> AgreementFigure:
     """Return Krippendorff's alpha over characters, resampled by item."""
-    parts = np.array([[_count_differing(item).sum(), *item.sum(axis=0)] for item in items])
+    parts = np.array([item @ _rate_marks(len(item) - 1) for item in items])
     return measure_counts(
         parts, lambda rows, times: _alpha(float(times @ rows[:, 0]), times @ rows[:, 1:])
     )
@@ -178,6 +182,8 @@ def measure_span_alpha(items: Sequence[CountArray]) -> AgreementFigure:
 
 def character_f1(one: Sequence[tuple[int, int]], other: Sequence[tuple[int, int]]) -> float:
     """Return the F1 of the characters that two people marked; 1 if neither marked any."""
+    if one == other:  # as most do
+        return 1.0
     first, second = ({i for place in own for i in range(*place)} for own in (one, other))
     total = len(first) + len(second)
     return 2 * len(first & second) / total if total else 1.0
@@ -196,7 +202,7 @@ def measure_marking_f1(marks: ItemMarks, one: str, other: str) -> AgreementFigur
     ]
     return measure_counts(
         np.array(scores)[:, None],
-        lambda rows, times: float(np.average(rows[:, 0], weights=times)),
+        lambda rows, times: float(times @ rows[:, 0] / times.sum()),
     )
 
 

@@ -360,6 +360,13 @@ class Cases(Repository):
             self._db, Case, "cases WHERE project_id = ? ORDER BY rowid", [project_id]
         )
 
+    def lengths(self, project_id: str) -> dict[str, int]:
+        """Return how many characters the response of each case of a project has, by id."""
+        rows = self._db.conn.execute(
+            "SELECT id, response FROM cases WHERE project_id = ?", [project_id]
+        )
+        return {case_id: len(response) for case_id, response in rows}
+
     def places(self) -> dict[str, tuple[str, str]]:
         """Return project and language of every case of all projects, by id."""
         rows = self._db.conn.execute(

@@ -191,11 +191,11 @@ def merge_marks(
     if not said:
         return (), False
     enough = len(said) if len(said) <= 2 else len(said) / 2
-    marked = [{i for s in answer.spans for i in range(s.start, s.end)} for answer in said]
-    is_unmarked = sum(not own for own in marked) >= enough
+    is_unmarked = sum(not answer.spans for answer in said) >= enough
     if len({tuple(sorted((s.start, s.end) for s in answer.spans)) for answer in said}) == 1:
         spans = tuple(_vote_on_category(s, (s.start, s.end), said) for s in said[0].spans)
         return tuple(sorted(spans, key=lambda span: span.start)), bool(spans) or is_unmarked
+    marked = [{i for s in answer.spans for i in range(s.start, s.end)} for answer in said]
     counts = Counter(i for own in marked for i in own)
     letters = {
         s.start + n: letter for a in said for s in a.spans for n, letter in enumerate(s.text)
@@ -282,6 +282,13 @@ class GroundTruths(Repository):
             where,
             value,
         )
+
+    def settled(self, project_id: str) -> set[str]:
+        """Return the project's cases that a lead has settled."""
+        query = f"golds WHERE {IN_PROJECT_SQL} ORDER BY rowid"
+        golds = load_records(self._db, GoldAnswer, query, [project_id])
+        truths = self._group(golds, (), IN_PROJECT_SQL, project_id)
+        return {case_id for case_id, truth in truths.items() if truth.basis == "settled"}
 
     def _decide(self, where: str, value: str) -> dict[str, GroundTruth]:
         golds = load_records(self._db, GoldAnswer, f"golds WHERE {where} ORDER BY rowid", [value])

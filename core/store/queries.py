@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from core.schema.events import Event
 from core.schema.records import Label, Verdict
@@ -144,14 +147,32 @@ def find_newest_finished_runs(store: Store, project_id: str) -> dict[str, str]:
     return {row["case_id"]: row["id"] for row in rows}
 
 
+def find_runs_judged(store: Store, label: Label) -> set[str]:
+    """Return the runs of all projects whose judge reached this label, whatever was scored since."""
+    rows = store.db.conn.execute(
+        "SELECT run_id FROM events WHERE kind = 'judgement_reached' "
+        "AND json_extract(payload, '$.judgement.label') = ?",
+        [label],
+    )
+    return {run_id for (run_id,) in rows}
+
+
 def load_events(store: Store, run_id: str, kinds: Sequence[str]) -> list[Event]:
     """Return the run's events of these kinds, in order, without loading its other events."""
-    marks = ", ".join("?" for _ in kinds)
+    return next((events for _, events in load_events_by_run(store, [run_id], kinds)), [])
+
+
+def load_events_by_run(
+    store: Store, run_ids: Sequence[str], kinds: Sequence[str]
+) -> Iterator[tuple[str, list[Event]]]:
+    """Yield each run that has events of these kinds, with these in order, by one query."""
     rows = store.db.conn.execute(
-        f"SELECT kind, payload FROM events WHERE run_id = ? AND kind IN ({marks}) ORDER BY seq",
-        [run_id, *kinds],
+        "SELECT run_id, kind, payload FROM events WHERE run_id IN (SELECT value FROM json_each(?)) "
+        "AND kind IN (SELECT value FROM json_each(?)) ORDER BY run_id, seq",
+        [json.dumps(run_ids), json.dumps(kinds)],
     )
-    return [event_from_json(kind, payload) for kind, payload in rows]
+    for run_id, own in itertools.groupby(rows, itemgetter(0)):
+        yield run_id, [event_from_json(kind, payload) for _, kind, payload in own]
 
 
 def load_present_classifiers(store: Store, run_ids: Sequence[str]) -> dict[str, str]:

@@ -190,6 +190,8 @@ def test_where_the_machine_marks_nothing_no_threshold_is_learned(store: Store, l
     case = add_case(store, "a")
     add_run(store, case, [0.9] * 5, label=label)  # type: ignore[arg-type]
     say(store, case, span(0))
+    assert the_only(store).run_id
+    assert the_only(store).run is None, "its events need not be read"
     assert not any(group_scored_cases(load_span_answers(store, PROJECT.id)).values())
 
 

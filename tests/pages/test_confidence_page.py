@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from pathlib import Path
 from unittest.mock import Mock
@@ -10,7 +11,8 @@ from unittest.mock import Mock
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.learning.track_record import build_risk_curve
+from components.measure import calibration
+from core.learning.track_record import TrackRecord, build_risk_curve
 from core.review.queue_ranking import load_policy
 from core.store import open_store
 from core.store.answered_verdicts import AnsweredVerdicts
@@ -166,3 +168,21 @@ def test_figures_are_kept_until_somebody_says_something(
         say(store, "0.97-0", "supported", at=99.0)
     at.run()
     assert counted.call_count == 1
+
+
+def test_only_the_first_view_waits_for_a_long_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is much to count, each key on Label waited for it again."""
+    is_counted, record = threading.Event(), TrackRecord({}, corrections=1.0)
+
+    def count(home: str, project_id: str) -> TrackRecord:
+        is_counted.wait(20.0)
+        return record
+
+    monkeypatch.setattr(calibration, "_count_record", count)
+    cache, key = calibration._RecordCache(), ("home", "project")
+    assert calibration._await_count(cache, key, 0.01) is None
+    began = time.monotonic()
+    assert calibration._await_count(cache, key, 10.0) is None
+    assert time.monotonic() - began < 5.0
+    is_counted.set()
+    assert calibration._await_count(cache, key, None) is record

@@ -116,11 +116,13 @@ def test_what_was_settled_counts_until_the_case_is_given_back() -> None:
             store.cases.add(case, [])
             store.queue.add(QueueItem("c", "project", None, 1.0, "", None, 0.0, "en", 0.0))
             record_gold(store, settled, case)
+            assert store.truths.settled(case.project_id) == {case.id}
             reopen_case(store, case.id, "Lea", 2.0)
             for answer in agreed:
                 record_correction(store, answer, case)
         truths = [store.truths.of_case(case.id), *store.truths.labels().values()]
         assert [truth.label for truth in truths] == ["supported"] * 2
+        assert store.truths.settled(case.project_id) == set()
         assert store.golds.that_counts(case.id) is None
 
 
