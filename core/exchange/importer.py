@@ -556,7 +556,8 @@ def _store_row(
         label, p = (first.label, first.p) if first else (None, None)
         store.queue.add(build_imported_item(case, order.now, label, p))
     if new_records.corrections:
-        store.queue.set_differ(case.id, rate_difference(store.corrections.newest_of_case(case.id)))
+        said = store.corrections.newest_of_case(case.id)
+        store.queue.update_answers(case.id, rate_difference(said))
     return new_records, known is None
 
 
