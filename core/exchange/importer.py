@@ -310,7 +310,7 @@ def _describe_conflicting_golds(
     left_out = {one.place for one in outcome.problems}
     given: dict[str, dict[int, Label]] = defaultdict(dict)
     for row in rows:
-        if row.place not in left_out and (gold := choose_counting_gold(row.golds)):
+        if row.place not in left_out and (gold := choose_counting_gold(row.golds, row.reopened_at)):
             given[row.id][row.place] = gold.label
     conflicts = {name: one for name, one in given.items() if len(set(one.values())) > 1}
     for case_id, truth in store.truths.of_cases(list(conflicts)).items():
@@ -533,6 +533,8 @@ def _store_row(
     """Store one row; return its new records and whether its case is new."""
     known = _find_known_case(store, row, order.project)
     case = known or _create_case(store, row, order)
+    if known is not None:  # the log by which others count no more comes with a new case alone
+        row = replace(row, golds=row.standing_golds)
     if row.run is not None:
         outcome.runs += store_recorded_run(store, row.run, case, order)
     before = build_row(store, case, order.project)
