@@ -455,8 +455,8 @@ def draw_corrections(
     with state.open_store() as store:
         person, project = state.get_person(store), store.projects.get(case.project_id)
         suggestions = tuple(store.golds.suggestions(case.id))
-        golds = store.golds.of_case(case.id)
-    form.draw_right_answer(golds)
+        gold = store.golds.that_counts(case.id)
+    form.draw_right_answer(gold)
     draw_answers(corrections, person, run.id)
     draw_judgement(build_run_target(run, case, progress, project, suggestions))
 

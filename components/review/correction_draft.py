@@ -131,17 +131,15 @@ class CorrectionTarget:
         return {name: format_category(name) for name in used}
 
 
-def draw_right_answer(golds: Sequence[GoldAnswer]) -> None:
-    """Draw the right answer that a lead decided on, if any."""
-    settled = [gold for gold in golds if gold.origin != "imported"]
-    if not settled:
+def draw_right_answer(gold: GoldAnswer | None) -> None:
+    """Draw the right answer that counts, if a lead decided on it."""
+    if gold is None or gold.origin == "imported":
         return
-    last = settled[-1]
-    right = f" Right: {escape_markdown(last.corrected_answer)}." if last.corrected_answer else ""
-    reason = f": {escape_markdown(last.reason)}" if last.reason else ""
+    right = f" Right: {escape_markdown(gold.corrected_answer)}." if gold.corrected_answer else ""
+    reason = f": {escape_markdown(gold.reason)}" if gold.reason else ""
     st.info(
-        f"Settled by **{escape_markdown(last.author)}** on {format_time(last.at)} as "
-        f"{LABEL_WORDS[last.label].lower()}{reason}.{right} What you say is kept beside it.",
+        f"Settled by **{escape_markdown(gold.author)}** on {format_time(gold.at)} as "
+        f"{LABEL_WORDS[gold.label].lower()}{reason}.{right} What you say is kept beside it.",
         icon=":material/gavel:",
     )
 

@@ -353,7 +353,7 @@ def _draw_others(
 ) -> None:
     """Draw what is known of the item besides its form: answers, its right answer, its history."""
     with state.open_store() as store:
-        golds = store.golds.of_case(target.case.id)
+        gold = store.golds.that_counts(target.case.id)
         is_lead = has_rank(store.projects.role_of(project.id, mine.person), "lead")
         is_open = can_see_answers(store, project.id, mine.person) and (is_lead or bool(own))
         entries = _list_history(store, target.case.id, only="" if is_open else mine.person)
@@ -363,7 +363,7 @@ def _draw_others(
     else:
         st.caption(f"You have {mine.state} it; you may answer again.")
     if not is_blind:
-        draw_right_answer(golds)
+        draw_right_answer(gold)
     draw_answers(own, mine.person, target.id)
     draw_comments(target.case)
     _draw_history(entries)
@@ -515,7 +515,7 @@ def _build_target(
     def record(store: Store, correction: Correction, case: Case) -> None:
         """Store the form's answer as the case's right one."""
         spans = tuple(replace(span, p=1.0) for span in correction.spans)
-        origin: GoldOrigin = "corrected" if store.golds.of_case(case.id) else "adjudicated"
+        origin: GoldOrigin = "corrected" if store.golds.that_counts(case.id) else "adjudicated"
         adopted = tuple(version.correction_id for version in versions if version.is_persons)
         gold = GoldAnswer(
             new_id(),

@@ -92,7 +92,7 @@ AdjudicationView = tuple[ItemFilter, tuple[ItemState, ...]]
 ADJUDICATION_VIEWS: dict[str, AdjudicationView] = {
     "people differ": (ItemFilter(differ=True), ("open",)),
     "flagged": (NO_ITEM_FILTER, ("flagged",)),
-    "people agree": (ItemFilter(given_from=2, differ=False), ("open",)),
+    "people agree": (ItemFilter(answers_from=2, differ=False), ("open",)),
     "right answer known": (ItemFilter(has_gold=True), ("open", "flagged")),
     "settled": (NO_ITEM_FILTER, ("adjudicated",)),
 }

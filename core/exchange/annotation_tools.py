@@ -286,8 +286,8 @@ def _dump_extension(row: ExchangeRow) -> dict[str, str]:
         extension["soft"] = dump_soft_labels(row)
     if basis := get_basis(row):
         extension["basis"] = basis
-    if row.golds:
-        extension["golds"] = dump_golds(row)
+    if golds := dump_golds(row):
+        extension["golds"] = golds
     if row.suggestions[1:]:
         extension["suggestions"] = [dump_suggestion(one) for one in row.suggestions[:-1]]
     return {METADATA_EXTENSION_KEY: json.dumps(extension, ensure_ascii=False)} if extension else {}
@@ -487,7 +487,7 @@ def _dump_task(number: int, row: ExchangeRow) -> dict[str, Any]:
     data |= {"documents": texts} if texts else {}
     data |= {SOFT_LABELS_KEY: dump_soft_labels(row)} if row.soft else {}
     data |= {BASIS_KEY: basis} if (basis := get_basis(row)) else {}
-    data |= {GOLDS_KEY: dump_golds(row)} if row.golds else {}
+    data |= {GOLDS_KEY: golds} if (golds := dump_golds(row)) else {}
     others = expand_extra_columns(row.others)
     data |= {name: value for name, value in others.items() if name not in KNOWN_TASK_FIELDS}
     annotations = [

@@ -288,8 +288,11 @@ def parse_records(record: FileRecord, name: str, kind: type[R]) -> tuple[R, ...]
 
 
 def dump_golds(row: ExchangeRow) -> list[dict[str, Any]]:
-    """Return all golds for a layout with room for one; what they took has no ids in there."""
-    return dump_records(row.golds, "took")
+    """Return the golds that stand, for a layout with room for one and none for the log.
+
+    What they took has no ids in there.
+    """
+    return dump_records(row.standing_golds, "took")
 
 
 def restore_golds(

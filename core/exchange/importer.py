@@ -310,7 +310,7 @@ def _describe_conflicting_golds(
     left_out = {one.place for one in outcome.problems}
     given: dict[str, dict[int, Label]] = defaultdict(dict)
     for row in rows:
-        if row.place not in left_out and (gold := choose_counting_gold(row.golds)):
+        if row.place not in left_out and (gold := choose_counting_gold(row.golds, row.reopened_at)):
             given[row.id][row.place] = gold.label
     conflicts = {name: one for name, one in given.items() if len(set(one.values())) > 1}
     for case_id, truth in store.truths.of_cases(list(conflicts)).items():
@@ -540,6 +540,8 @@ def _store_row(
     """Store one row; return its new records and whether its case is new."""
     known = _find_known_case(store, row, order.project)
     case = known or _create_case(store, row, order)
+    if known is not None:  # the log by which others count no more comes with a new case alone
+        row = replace(row, golds=row.standing_golds)
     if row.run is not None:
         outcome.runs += store_recorded_run(store, row.run, case, order)
     before = build_row(store, case, order.project)
@@ -563,7 +565,8 @@ def _store_row(
         label, p = (first.label, first.p) if first else (None, None)
         store.queue.add(build_imported_item(case, order.now, label, p))
     if new_records.corrections:
-        store.queue.set_differ(case.id, rate_difference(store.corrections.newest_of_case(case.id)))
+        said = store.corrections.newest_of_case(case.id)
+        store.queue.update_answers(case.id, rate_difference(said))
     return new_records, known is None
 
 

@@ -285,7 +285,7 @@ def _build_cells(row: ExchangeRow) -> list[str]:
         "" if p is None else str(p),
         _dump_json([dump_suggestion(one) for one in row.suggestions]) if row.suggestions else "",
         get_basis(row),
-        _dump_json(dump_golds(row)) if row.golds else "",
+        _dump_json(golds) if (golds := dump_golds(row)) else "",
     ]
 
 

@@ -28,7 +28,12 @@ from core.schema.records import (
     WordScore,
 )
 from core.schema.reviews import Correction, GoldAnswer, QueueEvent, Suggestion
-from core.store.ground_truth import GroundTruth, choose_counting_gold, decide_truth
+from core.store.ground_truth import (
+    GroundTruth,
+    choose_counting_gold,
+    decide_truth,
+    select_standing_golds,
+)
 
 OffsetUnit = Literal["code points", "utf-16"]
 RawSpan = tuple[object, object, object]  # start, end and quoted text as in the file
@@ -388,6 +393,11 @@ class ExchangeRow:
     def reopened_at(self) -> float:
         """When the case was last given back to the queue, in seconds since 1970; 0 if never."""
         return max((one.at for one in self.handlings if one.did == "reopened"), default=0.0)
+
+    @property
+    def standing_golds(self) -> tuple[GoldAnswer, ...]:
+        """The golds but for what was settled before the case was last given back."""
+        return select_standing_golds(self.golds, self.reopened_at)
 
     @property
     def answer(self) -> GroundTruth | None:

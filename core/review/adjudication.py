@@ -205,7 +205,7 @@ def record_correction(store: Store, correction: Correction, case: Case) -> None:
     if correction.author == GUEST:
         raise NotAllowed("An answer takes the name of who gave it; type yours, then save again.")
     store.corrections.add(correction, case.response)
-    store.queue.set_differ(case.id, rate_difference(store.corrections.newest_of_case(case.id)))
+    store.queue.update_answers(case.id, rate_difference(store.corrections.newest_of_case(case.id)))
 
 
 def record_gold(store: Store, gold: GoldAnswer, case: Case) -> None:

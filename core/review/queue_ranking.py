@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from core.baseline.encoder import load_multilingual_encoder
 from core.llm.encoder import Embedder
+from core.review.adjudication import rate_difference
 from core.runtime.errors import ConfigError, InputError, ReviewError
 from core.schema.records import Case, Label, Project, Run, Stance
 from core.schema.reviews import QueueItem
@@ -376,7 +377,9 @@ def enqueue_run(store: Store, run_id: str, now: float) -> bool:
         is_new = store.queue.get(case.id) is None
         store.queue.add(item)
         if is_new:  # who answered before it came here is not asked again
-            for answer in store.corrections.newest_of_case(case.id):
+            said = store.corrections.newest_of_case(case.id)
+            store.queue.update_answers(case.id, rate_difference(said))
+            for answer in said:
                 if store.projects.role_of(case.project_id, answer.author) is not None:
                     store.queue.end(case.id, answer.author, "submitted", answer.at)
     return True

@@ -161,7 +161,7 @@ class QueueItem:
 
     `disagreement` in [0, 1] is how much its agents disagreed, `teaches` in [0, 1] how much an
     answer would teach (plus 2 where people must decide, so that it comes first), `given` how many
-    people have submitted one.
+    people have answered, those of imported answers too, less those who are to answer anew.
     """
 
     case_id: str

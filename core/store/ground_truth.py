@@ -29,6 +29,11 @@ TRUTH_RULE_WORDS: dict[TruthRule, str] = {
 # The plus keeps SQLite from looking up each of many cases by itself.
 IN_PROJECT_SQL = "+case_id IN (SELECT id FROM cases WHERE project_id = ?)"
 IS_REOPENED_SQL = "did = 'reopened'"
+# Of golds `g` those that stand, as `select_standing_golds` says: one of them counts.
+STANDING_GOLD_SQL = (
+    "(json_extract(g.payload, '$.origin') = 'imported' OR g.at > (SELECT coalesce(max(h.at), 0.0) "
+    f"FROM handlings h WHERE h.case_id = g.case_id AND {IS_REOPENED_SQL}))"
+)
 AMONG_SQL = "case_id IN (SELECT value FROM json_each(?))"
 
 
@@ -123,6 +128,13 @@ def describe_truth_rule(project: Project) -> str:
 UNANSWERED = GroundTruth("waiting")
 
 
+def select_standing_golds(
+    golds: Sequence[GoldAnswer], reopened_at: float = 0.0
+) -> tuple[GoldAnswer, ...]:
+    """Return the golds but for what was settled before the case was last given back."""
+    return tuple(gold for gold in golds if gold.origin == "imported" or gold.at > reopened_at)
+
+
 def choose_counting_gold(
     golds: Sequence[GoldAnswer], reopened_at: float = 0.0
 ) -> GoldAnswer | None:
@@ -131,9 +143,9 @@ def choose_counting_gold(
     It is the newest one settled since the case was last given back to the queue, else the newest
     imported one: an import never overrules what was settled here.
     """
-    imported = [gold for gold in golds if gold.origin == "imported"]
-    settled = [gold for gold in golds if gold.origin != "imported" and gold.at > reopened_at]
-    return next(reversed(settled or imported), None)
+    standing = select_standing_golds(golds, reopened_at)
+    settled = [gold for gold in standing if gold.origin != "imported"]
+    return next(reversed(settled or standing), None)
 
 
 def find_majority_label(labels: Iterable[Label]) -> Label | None:

@@ -302,3 +302,14 @@ UPDATE items SET differ = 3 WHERE differ = 2 AND (
             payload TEXT NOT NULL, PRIMARY KEY (benchmark_id, cell, position)
         );
         CREATE INDEX benchmark_results_at ON benchmark_results (benchmark_id, at);
+
+-- m020_answers_counted
+--   `given` counts all people whose answer stands, imported ones too, unless they are to answer
+--   anew. An index of the cases that were given back.
+        UPDATE items SET given = (SELECT count(*) FROM (
+            SELECT a.person FROM assignments a WHERE a.case_id = items.case_id
+            AND a.state = 'submitted'
+            UNION SELECT s.author FROM standing s WHERE s.case_id = items.case_id AND NOT EXISTS (
+                SELECT 1 FROM assignments b WHERE b.case_id = s.case_id AND b.person = s.author
+                AND b.state = 'claimed')));
+        CREATE INDEX handlings_reopened ON handlings (case_id, at) WHERE did = 'reopened';

@@ -11,6 +11,7 @@ from operator import itemgetter
 from core.schema.events import Event
 from core.schema.records import Label, Verdict
 from core.store.database import Store
+from core.store.ground_truth import STANDING_GOLD_SQL
 from core.store.sqlite import event_from_json
 
 
@@ -87,7 +88,8 @@ def count_answers_and_cases(store: Store, project_id: str) -> AnswerCounts:
     """Return the counts of a project."""
     rows = store.db.query(
         "WITH own AS (SELECT id FROM cases WHERE project_id = ?), "
-        "golden AS (SELECT DISTINCT case_id FROM golds WHERE case_id IN own), "
+        "golden AS (SELECT DISTINCT case_id FROM golds g WHERE case_id IN own "
+        f"AND {STANDING_GOLD_SQL}), "
         "answers AS (SELECT DISTINCT case_id, author FROM standing WHERE case_id IN own), "
         "said AS (SELECT case_id FROM answers UNION SELECT case_id FROM golden), "
         "checked AS (SELECT case_id, max(p_hallucinated) AS p FROM runs "

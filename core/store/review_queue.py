@@ -8,6 +8,7 @@ place. An item never goes to more people than the project wants.
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from typing import Any, Literal, get_args
 from core.runtime.errors import ConflictError
 from core.schema.records import Label, Project
 from core.schema.reviews import Assignment, AssignmentState, ItemState, QueueEvent, QueueItem
+from core.store.ground_truth import STANDING_GOLD_SQL
 from core.store.queue_order import ASSIGNED_REASON, CHOSEN_REASON, RANDOM_REASON, explain_item
 from core.store.sqlite import (
     Repository,
@@ -51,11 +53,14 @@ AMONG_IDS_SQL = (
     "(items.case_id IN (SELECT value FROM json_each(:among)) "
     "OR items.run_id IN (SELECT value FROM json_each(:among)))"
 )
-# Counts authors, not assignments: those of imported answers never had the item in hand.
+# The answers that `decide_truth` goes by: unlike `given` also of those who are to answer anew.
 ANSWER_COUNT_SQL = (
     "(SELECT count(DISTINCT s.author) FROM standing s WHERE s.case_id = items.case_id)"
 )
-HAS_GOLD_SQL = "EXISTS (SELECT 1 FROM golds g WHERE g.case_id = items.case_id) = :has_gold"
+HAS_GOLD_SQL = (
+    "EXISTS (SELECT 1 FROM golds g WHERE g.case_id = items.case_id "
+    f"AND {STANDING_GOLD_SQL}) = :has_gold"
+)
 # Words as written, or with small letters for the capitals that SQLite knows.
 HAS_WORDS_SQL = (
     "EXISTS (SELECT 1 FROM cases c WHERE c.id = items.case_id AND NOT EXISTS "
@@ -93,10 +98,11 @@ def build_queue_rules(project: Project) -> QueueRules:
 class ItemFilter:
     """A filter of the queue; empty fields do not filter. Ages are in seconds.
 
-    `given_from` and `given_below` bound how many people have answered; `differ`: whether their
-    answers differ, `differ_from`: at least how much. `person_did` is how `person` ended the item;
-    `among` are ids of cases or runs. `has_gold`: whether a right answer is known. `words` are a
-    search: all of them stand in response or question. `case_ids` are the cases to choose from.
+    `answers_from` is at least how many answers stand, `given_below` bounds `QueueItem.given`;
+    `differ`: whether answers differ, `differ_from`: at least how much. `person_did` is how `person`
+    ended the item; `among` are ids of cases or runs. `has_gold`: whether a right answer counts.
+    `words` are a search: all of them stand in response or question. `case_ids` are the cases to
+    choose from.
     """
 
     label: str = ""
@@ -106,7 +112,7 @@ class ItemFilter:
     p_to: float | None = None
     disagreement_from: float = 0.0
     older_than: float | None = None
-    given_from: int = 0
+    answers_from: int = 0
     given_below: int | None = None
     differ: bool | None = None
     differ_from: int = 0
@@ -131,7 +137,7 @@ class ItemFilter:
             ("items.p <= :p_to", "p_to", self.p_to),
             ("items.disagreement >= :apart", "apart", self.disagreement_from or None),
             ("items.added_at <= :added", "added", added),
-            (f"{ANSWER_COUNT_SQL} >= :given_from", "given_from", self.given_from or None),
+            (f"{ANSWER_COUNT_SQL} >= :answers_from", "answers_from", self.answers_from or None),
             ("items.given < :given_below", "given_below", self.given_below),
             ("(items.differ > 0) = :differ", "differ", differ),
             (HAS_ENDED_SQL, "did", self.person_did or None),
@@ -156,19 +162,18 @@ DISPUTED_STATES: tuple[ItemState, ...] = ("open", "flagged")
 def build_disputed_filter(project: Project) -> ItemFilter:
     """Return the filter of the cases that `decide_truth` calls disputed by the project's rule."""
     limit = LABELS_DIFFER if project.truth_rule == "unanimity" else NO_MAJORITY
-    return ItemFilter(differ_from=limit, given_from=project.people_each, has_gold=False)
+    return ItemFilter(differ_from=limit, answers_from=project.people_each, has_gold=False)
 
 
-# How many others took the item: submitted, or claimed and not expired.
+# The one rule for how many others take a place of an item, of which there are as many as people are
+# wanted: those who have it in hand, and those who have answered it, be it in a file, and are not to
+# answer anew.
 TAKEN_COUNT_SQL = (
-    "(SELECT count(*) FROM assignments a WHERE a.case_id = items.case_id AND a.person != :person "
-    "AND (a.state = 'submitted' OR (a.state = 'claimed' AND a.until > :now)))"
-)
-# The same, and those who answered without ever having had it in hand.
-GIVEN_COUNT_SQL = (
-    "(SELECT count(*) FROM (SELECT a.person FROM assignments a WHERE a.case_id = :case "
+    "(SELECT count(*) FROM (SELECT a.person FROM assignments a WHERE a.case_id = items.case_id "
     "AND (a.state = 'submitted' OR (a.state = 'claimed' AND a.until > :now)) "
-    "UNION SELECT s.author FROM standing s WHERE s.case_id = :case) WHERE person != :person)"
+    "UNION SELECT s.author FROM standing s WHERE s.case_id = items.case_id AND NOT EXISTS "
+    "(SELECT 1 FROM assignments b WHERE b.case_id = s.case_id AND b.person = s.author "
+    "AND b.state = 'claimed')) WHERE person != :person)"
 )
 HAS_PART_SQL = (
     "(EXISTS (SELECT 1 FROM standing s WHERE s.case_id = :case AND s.author = :person) OR EXISTS "
@@ -209,6 +214,7 @@ class ReviewQueue(Repository):
         self.add(item)
         for assignment in people:
             self._save_assignment(assignment)
+        self._count_answers([item.case_id])
 
     def get(self, case_id: str) -> QueueItem | None:
         """Return the item of a case, or None if it is not in the queue."""
@@ -293,9 +299,8 @@ class ReviewQueue(Repository):
             raise ConflictError("This case is not in the queue, or was settled; take the next one.")
         holds = mine is not None and mine.until > now
         if row["taken"] >= rules.people and not holds:  # nobody loses an item they are working on
-            others = [each for each in self.people_of(case_id) if each.person != person]
-            answered = sum(each.state == "submitted" for each in others)
-            did = "have answered this case" if answered >= rules.people else "are on this case"
+            is_answered = row["given"] >= rules.people
+            did = "have answered this case" if is_answered else "are on this case"
             raise ConflictError(
                 f"Others {did} already, as many as the project wants; take the next one."
             )
@@ -332,6 +337,7 @@ class ReviewQueue(Repository):
                 "people": rules.people,
             },
         )
+        self._count_answers(case_ids)
         return cursor.rowcount
 
     def release(self, case_ids: Sequence[str]) -> int:
@@ -365,14 +371,11 @@ class ReviewQueue(Repository):
         if mine is not None and mine.state == "submitted" != state:
             raise ConflictError("You have submitted this case; take your answer back first.")
         assignment = mine or Assignment(case_id, person, "claimed", CHOSEN_REASON, now, now)
-        before = mine.state if mine else ""
         self._save_assignment(replace(assignment, state=state, ended_at=now))
-        step = int(state == "submitted") - int(before == "submitted")
-        self._db.execute(
-            "UPDATE items SET given = given + ?, state = CASE WHEN ? = 'flagged' AND "
-            "state = 'open' THEN 'flagged' ELSE state END WHERE case_id = ?",
-            [step, state, case_id],
-        )
+        if state == "flagged":
+            self._db.execute(
+                "UPDATE items SET state = 'flagged' WHERE case_id = ? AND state = 'open'", [case_id]
+            )
 
     def again(
         self, case_id: str, person: str, rules: QueueRules, now: float, why: str = ""
@@ -384,10 +387,10 @@ class ReviewQueue(Repository):
         renewed = replace(previous, state="claimed", until=now + rules.seconds, ended_at=None)
         self._save_assignment(replace(renewed, why=why or previous.why))
         self._db.execute(
-            "UPDATE items SET given = given - ?, state = CASE WHEN state = 'flagged' AND NOT "
+            "UPDATE items SET state = 'open' WHERE case_id = ? AND state = 'flagged' AND NOT "
             "EXISTS (SELECT 1 FROM assignments a WHERE a.case_id = items.case_id AND "
-            "a.state = 'flagged') THEN 'open' ELSE state END WHERE case_id = ?",
-            [int(previous.state == "submitted"), case_id],
+            "a.state = 'flagged')",
+            [case_id],
         )
 
     def unflag(self, case_id: str, now: float) -> None:
@@ -397,6 +400,7 @@ class ReviewQueue(Repository):
             "WHERE case_id = ? AND state = 'flagged'",
             [now, case_id],
         )
+        self._count_answers([case_id])
 
     def hand_over(self, old: str, new: str) -> None:
         """Move a person's claimed items to another name that has not had them before."""
@@ -405,9 +409,10 @@ class ReviewQueue(Repository):
             [new, old],
         )
 
-    def set_differ(self, case_id: str, differ: int) -> None:
-        """Store how people's answers to an item differ."""
+    def update_answers(self, case_id: str, differ: int) -> None:
+        """Store how people's answers to an item differ, and count them."""
         self._db.execute("UPDATE items SET differ = ? WHERE case_id = ?", [differ, case_id])
+        self._count_answers([case_id])
 
     def set_state(self, case_id: str, state: ItemState) -> None:
         """Settle an item, or open it again."""
@@ -419,7 +424,8 @@ class ReviewQueue(Repository):
         Whoever was given the item or answered before may answer: no work is thrown away.
         """
         row = self._first(
-            f"SELECT {GIVEN_COUNT_SQL} >= :people AND NOT {HAS_PART_SQL} AS is_full",
+            f"SELECT {TAKEN_COUNT_SQL} >= :people AND NOT {HAS_PART_SQL} AS is_full "
+            "FROM (SELECT :case AS case_id) AS items",  # it may be no item yet
             {"case": case_id, "person": person, "people": people, "now": now},
         )
         return bool(row and row["is_full"])
@@ -538,6 +544,15 @@ class ReviewQueue(Repository):
 
     def _save_assignment(self, assignment: Assignment) -> None:
         upsert_row(self._db, "assignments", get_columns(assignment), "case_id, person")
+        self._count_answers([assignment.case_id])
+
+    def _count_answers(self, case_ids: Sequence[str]) -> None:
+        """Store how many people have answered these items; a claim, which ends, is no answer."""
+        self._db.execute(
+            f"UPDATE items SET given = {TAKEN_COUNT_SQL} "
+            "WHERE case_id IN (SELECT value FROM json_each(:cases))",
+            {"cases": json.dumps(list(case_ids)), "person": "", "now": math.inf},
+        )
 
     def _first(self, query: str, values: dict[str, Any]) -> dict[str, Any] | None:
         cursor = self._db.conn.execute(query, values)

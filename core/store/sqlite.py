@@ -160,15 +160,17 @@ class ChangeMarks(Repository):
     """Marks for cached results: two are equal only if nothing of their kind changed in between."""
 
     def of_corrections(self) -> tuple[int, int, str]:
-        """Changes with each correction and right answer, and when a project's rule for truth does.
+        """Changes with each correction and right answer, and when other ones count than before.
 
-        (Newest correction, newest right answer, the rules.) Answers are only ever appended.
+        (Newest correction, newest right answer, the projects' rules for truth and how many cases
+        were given back.) Answers are only ever appended.
         """
         corrections, golds, rules = self._read_mark(
             "SELECT (SELECT coalesce(max(rowid), 0) FROM corrections), "
             "(SELECT coalesce(max(rowid), 0) FROM golds), "
             "(SELECT coalesce(group_concat(coalesce(json_extract(payload, '$.people_each'), '') || "
-            "coalesce(json_extract(payload, '$.truth_rule'), '')), '') FROM projects)"
+            "coalesce(json_extract(payload, '$.truth_rule'), '')), '') FROM projects) || "
+            "(SELECT ' ' || count(*) FROM handlings WHERE did = 'reopened')"
         )
         return corrections, golds, rules
 

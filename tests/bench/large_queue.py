@@ -133,7 +133,7 @@ def _answer(store: Store, case: Case, run: Run, n: int, people: Sequence[str]) -
     for person in people:
         store.queue.take(case.id, person, RULES, run.started_at)
         store.queue.end(case.id, person, "submitted", run.started_at)
-    store.queue.set_differ(case.id, rate_difference(store.corrections.newest_of_case(case.id)))
+    store.queue.update_answers(case.id, rate_difference(store.corrections.newest_of_case(case.id)))
 
 
 def _said(case: Case, run: Run, person: str, n: int) -> Correction:

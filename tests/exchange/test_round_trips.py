@@ -23,7 +23,7 @@ from core.exchange.rows import (
     build_gold,
     mark_row_imported,
 )
-from core.review.adjudication import record_correction
+from core.review.adjudication import record_correction, reopen_case
 from core.schema.records import Label, Member, Project, Span, WordScore
 from core.schema.reviews import Correction, GoldAnswer, Suggestion
 from core.store import open_store
@@ -331,6 +331,54 @@ def test_what_was_settled_comes_back_as_settled_with_the_golds_before_it(name: s
 
 def _list_gold(gold: GoldAnswer) -> tuple[object, ...]:
     return gold.id, gold.at, gold.origin, gold.reason, _list_marks(gold)
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+@pytest.mark.parametrize("name", WRITABLE_FORMATS)
+def test_what_was_settled_and_given_back_is_no_gold_elsewhere(name: str, is_known: bool) -> None:
+    """Only the project's own file keeps it, with the log by which it does not count."""
+    fine, wrong = build_correction("ana", "supported"), build_correction("bo", "hallucinated")
+    rows = tuple(
+        ExchangeRow(case_id, "The tower is old.", corrections=said)
+        for case_id, said in (("agreed", (fine,)), ("disputed", (fine, wrong)), ("gold", ()),
+                              ("anew", (wrong,)))
+    )  # fmt: skip
+    given = (
+        GoldAnswer("g1", "agreed", "lee", 5.0, "adjudicated", "unclear"),
+        GoldAnswer("g2", "disputed", "lee", 5.0, "adjudicated", "supported"),
+        GoldAnswer("g3", "gold", "lee", 4.0, "imported", "supported"),
+        GoldAnswer("g4", "gold", "lee", 5.0, "adjudicated", "supported"),
+        GoldAnswer("g5", "anew", "lee", 5.0, "adjudicated", "unclear"),
+        GoldAnswer("g6", "anew", "lee", 7.0, "adjudicated", "unclear"),
+    )
+    with open_store(None) as store, open_store(None) as other:
+        imported(store, ParsedFile(rows))
+        if is_known:
+            imported(other, ParsedFile(rows))
+        with store.writing():
+            for gold in given:
+                store.golds.add(gold, rows[0].response)
+            for row in rows:
+                reopen_case(store, row.id, "lee", 6.0)
+        read = FORMATS[name].read("rows", exported(store, name))
+        assert not imported(other, read, now=2e9).problems
+        assert imported(store, read, now=2e9).golds == 0, "its own file brings nothing new"
+        before, after = (
+            {row.id: row for row in load_project_rows(one, NOWHERE, project_of(one))}
+            for one in (store, other)
+        )
+    counting = {"agreed": [], "disputed": [], "gold": ["g3"], "anew": ["g6"]}
+    for case_id, row in before.items():
+        copy = after[case_id]
+        assert _list_marks(copy.truth) == _list_marks(row.truth)
+        golds = [gold for gold in given if gold.id in counting[case_id]]
+        if name == "jsonl" and not is_known:
+            golds = [gold for gold in given if gold.case_id == case_id]
+        if name in ("mu-shroom", "ragtruth"):
+            assert len(copy.golds) == (row.truth.is_decided and (not is_known or bool(golds)))
+        else:
+            assert [_list_gold(one) for one in copy.golds] == [_list_gold(g) for g in golds]
+            assert copy.truth.basis == row.truth.basis
 
 
 @pytest.mark.parametrize("name", ["csv", "label-studio", "argilla"])

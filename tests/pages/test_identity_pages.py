@@ -14,6 +14,8 @@ from streamlit.testing.v1 import AppTest
 from components.app import state
 from components.app.frame import MENU
 from core.__main__ import main
+from core.exchange.importer import ImportRequest, import_rows
+from core.exchange.rows import ExchangeRow, ParsedFile, build_correction
 from core.pipeline.single_check import CaseDraft, store_case
 from core.review.people import load_draft
 from core.review.queue_ranking import fill_queue
@@ -289,6 +291,34 @@ def test_no_page_takes_more_answers_than_are_wanted(site: Site, run_id: str) -> 
     with open_store(site.home) as store:
         store.projects.save_note("person", "Karl")
     assert choose in keys(site.open(RUN, run=run_id)), "who answered may answer anew"
+
+
+@pytest.mark.parametrize(("wanted", "is_full"), [(2, True), (3, False)])
+def test_answers_that_came_with_a_file_count_towards_those_wanted(
+    site: Site, run_id: str, wanted: int, is_full: bool
+) -> None:
+    with open_store(site.home) as store:
+        run = run_of(store, run_id)
+        project = replace(project_of(site.home, run.project_id), people_each=wanted, is_blind=True)
+        with store.writing():
+            store.projects.save(project)
+            store.projects.set_member(Member(project.id, "Nora", "annotator", 1.0))
+            store.projects.save_note("person", "Nora")
+            fill_queue(store, project.id, 9.0)
+        case = store.cases.get(run.case_id)
+        assert case is not None
+        said = tuple(build_correction(who, "supported") for who in ("ana", "bo"))
+        row = ExchangeRow(case.id, case.response, case.question, corrections=said)
+        order = ImportRequest(project, "Mira", 10.0, "said.jsonl")
+        assert import_rows(store, site.home, ParsedFile((row,)), order).corrections == 2
+        assert store.truths.of_case(case.id).is_decided is is_full
+    run_page = told(site.open(RUN, run=run_id))
+    assert ("Answer it" in run_page) is not is_full
+    label = site.open("pages/review/label.py", case=case.id)
+    assert ("Others have answered this case already" in told(label)) is is_full
+    assert (f"run.{case.id}.correct.choose.supported" in keys(label)) is not is_full
+    listed = site.open("pages/review/pending.py").dataframe
+    assert [list(table.value["Reviewed"]) for table in listed] == ([] if is_full else [["2 of 3"]])
 
 
 def test_an_answer_too_many_is_refused_and_stays_in_its_form(site: Site, run_id: str) -> None:

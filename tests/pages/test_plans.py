@@ -95,7 +95,7 @@ def reviewed(home: Path, run_id: str) -> str:
 
 def _claim(store: Store, case_id: str, project_id: str) -> None:
     for is_random in (True, False):
-        wanted = ItemFilter(label="hallucinated", p_from=0.1, given_from=1, differ=True)
+        wanted = ItemFilter(label="hallucinated", p_from=0.1, answers_from=1, differ=True)
         store.queue.claim(
             project_id, "Lea", QueueRules(9), time.time(), wanted, is_random=is_random
         )

@@ -349,6 +349,32 @@ def test_a_case_in_dispute_is_counted_nowhere_and_reached_from_every_page_that_c
     assert "1 case in dispute" in shown
 
 
+def test_what_was_settled_and_given_back_is_no_more_called_settled(site: Site, run_id: str) -> None:
+    case_id = queued(site.home, run_id).case_id
+    with open_store(site.home) as store, store.writing():
+        store.queue.take(case_id, "Mira", QueueRules(seconds=9e9), 1.0)
+    differed(site.home, run_id)
+    form = settle_page(site.open, case_id)
+    form.do("choose.supported", "save")
+
+    def shown() -> list[str]:
+        pages = (RUN, "pages/review/label.py")
+        return [told(site.open(page, run=run_id, case=case_id)) for page in pages]
+
+    assert all("Settled by **Mira**" in words for words in shown())
+    assert "in dispute" not in told(site.open("pages/learn/retrain.py"))
+    press(site.open("pages/review/adjudicate_case.py", case=case_id), "settle.open")
+    assert not any("Settled by" in words for words in shown())
+    assert "1 case in dispute" in told(site.open("pages/learn/retrain.py"))
+    at = site.open("pages/review/adjudicate.py", show="disputed")
+    options = at.segmented_control(key="settling.view").options
+    assert {"disputed (1)", "right answer known (0)"} <= set(options)
+    settle_page(site.open, case_id).do("choose.supported", "save")
+    with open_store(site.home) as store:
+        assert [gold.origin for gold in store.golds.of_case(case_id)] == ["adjudicated"] * 2
+    assert all("Settled by **Mira**" in words for words in shown())
+
+
 def project_with(home: Path, case_id: str) -> str:
     with open_store(home) as store:
         (case,) = store.cases.several([case_id])

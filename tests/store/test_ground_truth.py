@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.exchange.exporter import load_project_rows
@@ -21,14 +22,25 @@ from core.review.adjudication import (
     record_correction,
     record_gold,
     reopen_case,
+    request_new_answers,
 )
+from core.runtime.errors import ConflictError
 from core.schema.events import Event, JudgementReached, RunStarted
 from core.schema.records import Case, Judgement, Label, Plan, Project, Run, Span, TruthRule
-from core.schema.reviews import Correction, GoldAnswer, QueueItem, Suggestion
+from core.schema.reviews import Correction, GoldAnswer, ItemState, QueueItem, Suggestion
 from core.store import Store, open_store
 from core.store.ground_truth import GroundTruth, decide_truth, find_majority_label
 from core.store.migrations import MIGRATION_SCRIPTS
+from core.store.queries import count_answers_and_cases
+from core.store.review_queue import (
+    DISPUTED_STATES,
+    ItemFilter,
+    QueueRules,
+    build_disputed_filter,
+    build_queue_rules,
+)
 from tests.fakes import make_case
+from tests.soak import often
 
 TEXT = "alpha bravo carol delta"
 LABELS: tuple[Label, ...] = ("supported", "hallucinated")
@@ -298,7 +310,7 @@ def test_items_of_older_homes_learn_whether_there_is_a_majority(
             person = str(max(at, 1))
             answer = Correction(f"k{at}", "r0", case.id, person, float(at), words[label])
             store.corrections.add(answer, case.response)
-        store.queue.set_differ(case.id, 2)
+        store.queue.update_answers(case.id, 2)
         store.db.execute(MIGRATION_SCRIPTS["m015_disputed"])
     item = store.queue.get(case.id)
     assert item is not None
@@ -311,3 +323,107 @@ def test_an_agents_suggestion_is_never_true(store: Store) -> None:
         case = _add_checked_case(store, 0)
         store.golds.suggest(Suggestion("s", case.id, "agent", 1.0, "hallucinated"), case)
     assert store.truths.of_project("project") == {}
+
+
+PEOPLE = ("Ana", "Bo", "Cy (imported)")
+BY_PERSON = ("answer", "withdraw", "claim", "skip", "flag")
+BY_LEAD = ("settle", "import", "give back", "ask anew", "wait")
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(BY_PERSON + BY_LEAD), st.sampled_from(PEOPLE), st.sampled_from(LABELS)
+    ),
+    max_size=14,
+)
+
+
+@given(STEPS, st.integers(1, 3), st.sampled_from(["majority", "unanimity", "settled"]))
+@settings(max_examples=often(150, 3000), deadline=None)
+def test_the_queue_and_the_truth_count_the_same_after_whatever_happened(
+    steps: list[tuple[str, str, Label]], wanted: int, rule: TruthRule
+) -> None:
+    project = Project("project", "Ours", 1.0, people_each=wanted, truth_rule=rule)
+    rules = replace(build_queue_rules(project), seconds=3.0)
+    with open_store(None) as store:
+        store.projects.save(project)
+        with store.writing():
+            case = _add_checked_case(store, 0)
+        for at, (what, person, label) in enumerate(steps, 1):
+            with store.writing():
+                if what in BY_LEAD:
+                    _do_as_lead(store, case, rules, what, label, float(at))
+                else:
+                    _do_as_person(store, case, rules, what, person, label, float(at))
+            require_same_counts(store, project, case, rules, float(at))
+
+
+def _do_as_person(
+    store: Store, case: Case, rules: QueueRules, what: str, person: str, label: Label, at: float
+) -> None:
+    """One thing that a person does to the case, or an import of their answer, if they can."""
+    own = [c for c in store.corrections.of_case(case.id) if c.author == person]
+    mine = store.queue.of(case.id, person)
+    is_member = person != PEOPLE[-1]
+    if what == "answer" and (not is_member or not store.queue.is_full(case.id, person, 3, at)):
+        answer = Correction(f"k{at}", "r0", case.id, person, at, label)
+        record_correction(store, answer, case)
+        if is_member:
+            store.queue.end(case.id, person, "submitted", at)
+    elif what == "withdraw" and own:
+        undo = Correction(f"k{at}", "r0", case.id, person, at, label, withdraws=own[-1].id)
+        record_correction(store, undo, case)
+        if len(own) == 1:
+            store.queue.again(case.id, person, rules, at)
+    elif what == "claim" and is_member:
+        store.queue.claim("project", person, rules, at)
+    elif what in ("skip", "flag") and mine and mine.state == "claimed":
+        store.queue.end(case.id, person, "skipped" if what == "skip" else "flagged", at)
+
+
+def _do_as_lead(
+    store: Store, case: Case, rules: QueueRules, what: str, label: Label, at: float
+) -> None:
+    """One thing that a lead does to the case, if it can be done."""
+    item = store.queue.get(case.id)
+    assert item is not None
+    if what == "settle":
+        record_gold(store, GoldAnswer(f"g{at}", case.id, "Lea", at, "adjudicated", label), case)
+    elif what == "import":
+        gold = GoldAnswer(f"g{at}", case.id, "Lea", at, "imported", label)
+        store.golds.add(gold, case.response)
+    elif what == "give back" and item.state != "open":
+        reopen_case(store, case.id, "Lea", at)
+    elif what == "ask anew":
+        request_new_answers(store, case.id, "Lea", rules, at, why="")
+
+
+def require_same_counts(
+    store: Store, project: Project, case: Case, rules: QueueRules, now: float
+) -> None:
+    truth, item = store.truths.of_case(case.id), store.queue.get(case.id)
+    assert item is not None
+    states = get_args(ItemState)
+    has_gold = truth.basis in ("settled", "gold")
+    assert store.queue.count("project", ItemFilter(has_gold=True), states, now) == has_gold
+    assert count_answers_and_cases(store, "project").golds == has_gold
+    disputed = store.queue.count("project", build_disputed_filter(project), DISPUTED_STATES, now)
+    assert disputed == (truth.state == "disputed")
+    hands = {one.person: one for one in store.queue.people_of(case.id)}
+    asked = {person for person, one in hands.items() if one.state == "claimed"}
+    answered = {c.author for c in store.corrections.newest_of_case(case.id)} - asked
+    held = {person for person in asked if hands[person].until > now}
+    assert item.given == len(answered)
+    counts = store.queue.counts("project", rules, now)
+    assert counts["done"] == (item.state == "open" and len(answered) >= project.people_each)
+    is_full = len(answered | held) >= project.people_each
+    assert store.queue.is_full(case.id, "Zoe", project.people_each, now) == is_full
+    is_free = item.state == "open" and not is_full
+    assert store.queue.has_next("project", "Zoe", rules, now, ItemFilter()) == is_free
+    with store.writing():
+        try:
+            store.queue.take(case.id, "Zoe", rules, now)
+        except ConflictError:
+            is_taken = False
+        else:
+            is_taken = True
+            store.db.execute("DELETE FROM assignments WHERE person = 'Zoe'")
+        assert is_taken == (item.state != "adjudicated" and not is_full)
