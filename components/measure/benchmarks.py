@@ -494,7 +494,8 @@ def _draw_end(benchmark: Benchmark, progress: BenchmarkProgress) -> None:
             st.info(f"Paused: the server was stopped meanwhile. {so_far}")
         case _:
             st.info(f"Paused. {why} {so_far}")
-    if left and has_role("lead", RUN_WORDS, project_id=benchmark.project_id):
+    is_open = left or benchmark.status != "finished"  # it may have been killed after its last row
+    if is_open and has_role("lead", RUN_WORDS, project_id=benchmark.project_id):
         _draw_resume(benchmark, left)
 
 

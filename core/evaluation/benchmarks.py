@@ -338,7 +338,10 @@ def match_outcomes(one: Outcomes, other: Outcomes) -> tuple[Outcomes, Outcomes]:
 
 @dataclass(frozen=True)
 class BenchmarkProgress:
-    """How far a benchmark is; `seconds_left` is None while its pace is not known."""
+    """How far a benchmark is; `seconds_left` is None while its pace is not known.
+
+    While it runs, failed rows that it has yet to try again are not done.
+    """
 
     done: int
     failed: int
@@ -371,7 +374,11 @@ def load_progress(store: Store, benchmark: Benchmark, now: float) -> BenchmarkPr
     done, failed = (sum(getattr(t, n) for t in totals.values()) for n in ("done", "failed"))
     pace = None
     if benchmark.status == "running":
-        count, first = store.benchmarks.count_since(benchmark.id, now - PACE_SECONDS)
+        began = benchmark.started_at or 0.0
+        waiting = store.benchmarks.count_failed_before(benchmark.id, began)
+        done, failed = done - waiting, failed - waiting
+        since = max(began, now - PACE_SECONDS)
+        count, first = store.benchmarks.count_since(benchmark.id, since)
         pace = count / max(now - first, 0.1) if count > 1 else None
     left = (total - done) / pace if pace else None
     return BenchmarkProgress(done, failed, total, totals, pace, left)
@@ -529,7 +536,7 @@ def _run_missing(
             spending.add(said)
             on_result(task, said)
             left -= 1
-    if lease.wish:
+    if left and lease.wish:
         return ("cancelled" if lease.wish == "cancel" else "paused"), ""
     if failures_in_a_row >= MAX_FAILURES_IN_A_ROW:
         return "failed", f"{failures_in_a_row} rows failed one after another: {last_failure}"

@@ -32,6 +32,7 @@ class Benchmark:
 
     `spec` says as JSON what to measure, `card` under which conditions it began. `repeats` is the id
     of the benchmark that it runs again. A running one whose process is silent is `interrupted`.
+    `started_at` is when it was last begun or resumed.
     """
 
     id: str
@@ -135,7 +136,7 @@ class Benchmarks(Repository):
         """
         cursor = self._db.execute(
             "UPDATE benchmarks SET status = 'running', wish = '', message = '', owner = ?, "
-            "heartbeat_at = ?, started_at = coalesce(started_at, ?), finished_at = NULL, "
+            "heartbeat_at = ?, started_at = ?, finished_at = NULL, "
             "card = CASE WHEN started_at IS NULL THEN ? ELSE card END WHERE id = ? AND "
             "(status != 'finished' OR EXISTS (SELECT 1 FROM benchmark_results r "
             "WHERE r.benchmark_id = benchmarks.id AND r.is_failed)) "
@@ -218,6 +219,13 @@ class Benchmarks(Repository):
             "SELECT cell, position FROM benchmark_results WHERE benchmark_id = ? AND NOT is_failed"
         )
         return set(self._db.conn.execute(query, [benchmark_id]))
+
+    def count_failed_before(self, benchmark_id: str, before: float) -> int:
+        """Return how many results that failed are older than that."""
+        query = (
+            "SELECT count(*) FROM benchmark_results WHERE benchmark_id = ? AND is_failed AND at < ?"
+        )
+        return int(self._db.conn.execute(query, [benchmark_id, before]).fetchone()[0])
 
     def count_since(self, benchmark_id: str, since: float) -> tuple[int, float]:
         """Return how many results came since then, and when the first of them did."""

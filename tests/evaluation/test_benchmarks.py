@@ -258,6 +258,43 @@ def test_what_failed_rows_took_counts_when_they_are_tried_again(
     assert said[0].cost == pytest.approx(0.5)
 
 
+def test_failed_rows_that_are_tried_again_are_still_to_do(
+    opened: Store, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = iter(["no"] * 4 + ["", "no", "", ""])
+    monkeypatch.setattr(
+        EngineRuns,
+        "predict_row",
+        lambda *_: Prediction("unclear", cause=f"failed: {why}" if (why := next(said)) else ""),
+    )
+    seen: list[tuple[int, int]] = []
+
+    def look(_task: RowTask, _said: Prediction) -> None:
+        progress = load_progress(opened, require_benchmark(opened, benchmark_id), time.time())
+        seen.append((progress.done, progress.failed))
+        assert bool(progress.seconds_left) == (1 < progress.done < progress.total)
+
+    benchmark_id = created(opened, home, facts(2), "ceda")
+    assert run_benchmark(home, benchmark_id, "Ida", NO_KEYS).message == "4 rows failed."
+    run_benchmark(home, benchmark_id, "Ida", NO_KEYS, on_result=look)
+    assert seen == [(1, 0), (2, 1), (3, 1), (4, 1)]
+
+
+def test_a_pause_that_comes_with_the_last_row_leaves_nothing_to_resume(
+    opened: Store, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(_runs: EngineRuns, task: RowTask, _stop: StopSignal) -> Prediction:
+        if task.position == 1:
+            with open_store(home) as store:
+                request_wish(store, require_benchmark(store, benchmark_id), "Ida", "pause")
+            time.sleep(1.5)
+        return Prediction("supported", 0.1)
+
+    monkeypatch.setattr(EngineRuns, "predict_row", answer)
+    benchmark_id = created(opened, home, facts(1), "ceda")
+    assert run_benchmark(home, benchmark_id, "Ida", NO_KEYS).status == "finished"
+
+
 def test_an_interrupted_benchmark_is_cancelled_at_once(opened: Store, home: Path) -> None:
     benchmark_id = created(opened, home, facts(1), "ceda")
     with opened.writing():

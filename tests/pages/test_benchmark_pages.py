@@ -235,6 +235,14 @@ def test_each_end_is_told_and_can_be_resumed(
     assert '"cent_cap":200' in load(home, benchmark_id).spec.replace(" ", "")
 
 
+def test_one_that_was_stopped_after_its_last_row_can_be_ended(
+    app: OpenApp, home: Path, finished: str
+) -> None:
+    set_status(home, finished, "paused")
+    app(ONE, benchmark=finished).button(key="benchmark.resume").click().run()
+    wait(home, finished, "finished")
+
+
 def test_errors_are_read_sent_to_review_and_opened_as_a_run(
     app: OpenApp, home: Path, project_id: str, finished: str, pick: Callable[..., None]
 ) -> None:
