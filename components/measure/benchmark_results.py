@@ -55,6 +55,8 @@ from core.evaluation.benchmark_review import send_rows_to_review, store_rows_as_
 from core.evaluation.benchmarks import (
     BenchmarkCell,
     BenchmarkProgress,
+    count_versions,
+    list_conditions,
     load_outcomes,
     match_outcomes,
     read_spec,
@@ -474,6 +476,7 @@ def _format_json(benchmark: Benchmark, measured: MeasuredBenchmark) -> str:
         "repeats": benchmark.repeats,
         "spec": json.loads(benchmark.spec),
         "card": benchmark.card,
+        "versions": count_versions(benchmark),
         "systems": [
             {
                 "system": one.name,
@@ -677,7 +680,7 @@ def _draw_earlier(benchmark: Benchmark, measured: MeasuredBenchmark) -> None:
         return
     draw_table(compared, "benchmark.earlier.table")
     changes = [name for name in ("code", "engines", "prompts", "dataset_sha256")
-               if benchmark.card.get(name) != other.card.get(name)]  # fmt: skip
+               if list_conditions(benchmark, [name]) != list_conditions(other, [name])]  # fmt: skip
     words = f"Changed between them: {', '.join(changes).replace('dataset_sha256', 'rows')}."
     st.caption(words if changes else "Code, engines, prompts and rows are the same in both.")
 

@@ -286,6 +286,24 @@ def test_the_same_rows_measured_again_stand_beside_the_first_result(
     assert said(at.caption, "Code, engines, prompts and rows are the same in both")
 
 
+def test_a_result_of_two_versions_says_so(
+    app: OpenApp, home: Path, project_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    benchmark_id = stored(home, project_id, "ceda")
+    with open_store(home) as store, store.writing():
+        old = {"code": "old", "engines": [], "prompts": {}}
+        assert store.benchmarks.take(benchmark_id, "earlier", 1.0, 60.0, old)
+    run_benchmark(home, benchmark_id, "Mira", Keys({}))
+    at = app(ONE, benchmark=benchmark_id)
+    assert said(at.warning, "Measured under 2 versions")
+    at.button(key="benchmark.again").click().run()
+    again = query(at, "benchmark")
+    wait(home, again, "finished")
+    at = app(ONE, benchmark=again)
+    assert not said(at.warning, "versions")
+    assert said(at.caption, "Changed between them: code, engines, prompts")
+
+
 def test_a_member_reads_and_cannot_run(
     app: OpenApp, home: Path, project_id: str, finished: str
 ) -> None:
