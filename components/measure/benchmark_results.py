@@ -133,6 +133,12 @@ TRIVIAL_SYSTEMS: dict[str, Label] = {
     "Always supported": "supported",
 }
 KINDS = ("Wrong", "Unclear", "Failed", "Right")
+REASONS_BY_KIND = {  # why answers of a kind are sent to review
+    "Wrong": "a benchmark found another label",
+    "Unclear": "a benchmark could not decide it",
+    "Failed": "a benchmark failed on it",
+    "Right": "a benchmark found the same label",
+}
 SINGLE = "single"
 LIVE_DRAWS, LIVE_STEPS, FIGURE_SEED = 200, 50, 0
 MAX_SHOWN_ROWS = 200  # of an error list
@@ -539,7 +545,7 @@ def _draw_errors(benchmark: Benchmark, measured: MeasuredBenchmark) -> None:
             with show_problems():
                 _open_as_run(benchmark, rows[0], system.cell)
         words = f"Send {format_count(len(rows), 'row')} to Review"
-        draw_button(words, "benchmark.send", _send, benchmark, rows, icon="checklist")
+        draw_button(words, "benchmark.send", _send, benchmark, rows, kind, icon="checklist")
     if system.cell:
         draw_roster_keys([system.cell.roster], "benchmark.open")
 
@@ -624,14 +630,14 @@ def _open_as_run(benchmark: Benchmark, row: GoldRow, cell: BenchmarkCell) -> Non
     )
 
 
-def _send(benchmark: Benchmark, rows: Sequence[GoldRow]) -> None:
+def _send(benchmark: Benchmark, rows: Sequence[GoldRow], kind: str) -> None:
     with store_problem("benchmark.sent.problem"), state.open_store() as store:
         person = state.require_role(store, benchmark.project_id, "lead", "send rows to review")
         project = store.projects.get(benchmark.project_id)
         if project is not None:
             cases = send_rows_to_review(
                 store, state.home_folder(), project, rows, person, time.time(),
-                build_queue_rules(project),
+                build_queue_rules(project), REASONS_BY_KIND[kind],
             )  # fmt: skip
             st.session_state[SENT] = (benchmark.id, [case.id for case in cases])
 

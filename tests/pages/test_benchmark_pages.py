@@ -257,9 +257,13 @@ def test_errors_are_read_sent_to_review_and_opened_as_a_run(
         assert len(cases) == 2
         assert all(store.queue.get(case.id) for case in cases)
         assert not any(truth.records for truth in store.truths.of_project(project_id).values())
+        with store.writing():
+            store.queue.set_state(cases[0].id, "adjudicated")
     at.button(key="benchmark.send").click().run()
     with open_store(home) as store:
         assert len(store.cases.all(project_id)) == 2, "the same rows are the same cases"
+        (again,) = [e for e in store.queue_events.of_case(cases[0].id) if e.did == "reopened"]
+        assert again.words == "a benchmark found the same label"
     at.button(key="benchmark.open").click().run()
     assert not at.exception
     run_id = finish(at)
