@@ -55,6 +55,8 @@ from core.evaluation.benchmark_review import send_rows_to_review, store_rows_as_
 from core.evaluation.benchmarks import (
     BenchmarkCell,
     BenchmarkProgress,
+    count_versions,
+    list_conditions,
     load_outcomes,
     match_outcomes,
     read_spec,
@@ -131,6 +133,12 @@ TRIVIAL_SYSTEMS: dict[str, Label] = {
     "Always supported": "supported",
 }
 KINDS = ("Wrong", "Unclear", "Failed", "Right")
+REASONS_BY_KIND = {  # why answers of a kind are sent to review
+    "Wrong": "a benchmark found another label",
+    "Unclear": "a benchmark could not decide it",
+    "Failed": "a benchmark failed on it",
+    "Right": "a benchmark found the same label",
+}
 SINGLE = "single"
 LIVE_DRAWS, LIVE_STEPS, FIGURE_SEED = 200, 50, 0
 MAX_SHOWN_ROWS = 200  # of an error list
@@ -474,6 +482,7 @@ def _format_json(benchmark: Benchmark, measured: MeasuredBenchmark) -> str:
         "repeats": benchmark.repeats,
         "spec": json.loads(benchmark.spec),
         "card": benchmark.card,
+        "versions": count_versions(benchmark),
         "systems": [
             {
                 "system": one.name,
@@ -536,7 +545,7 @@ def _draw_errors(benchmark: Benchmark, measured: MeasuredBenchmark) -> None:
             with show_problems():
                 _open_as_run(benchmark, rows[0], system.cell)
         words = f"Send {format_count(len(rows), 'row')} to Review"
-        draw_button(words, "benchmark.send", _send, benchmark, rows, icon="checklist")
+        draw_button(words, "benchmark.send", _send, benchmark, rows, kind, icon="checklist")
     if system.cell:
         draw_roster_keys([system.cell.roster], "benchmark.open")
 
@@ -621,14 +630,14 @@ def _open_as_run(benchmark: Benchmark, row: GoldRow, cell: BenchmarkCell) -> Non
     )
 
 
-def _send(benchmark: Benchmark, rows: Sequence[GoldRow]) -> None:
+def _send(benchmark: Benchmark, rows: Sequence[GoldRow], kind: str) -> None:
     with store_problem("benchmark.sent.problem"), state.open_store() as store:
         person = state.require_role(store, benchmark.project_id, "lead", "send rows to review")
         project = store.projects.get(benchmark.project_id)
         if project is not None:
             cases = send_rows_to_review(
                 store, state.home_folder(), project, rows, person, time.time(),
-                build_queue_rules(project),
+                build_queue_rules(project), REASONS_BY_KIND[kind],
             )  # fmt: skip
             st.session_state[SENT] = (benchmark.id, [case.id for case in cases])
 
@@ -677,7 +686,7 @@ def _draw_earlier(benchmark: Benchmark, measured: MeasuredBenchmark) -> None:
         return
     draw_table(compared, "benchmark.earlier.table")
     changes = [name for name in ("code", "engines", "prompts", "dataset_sha256")
-               if benchmark.card.get(name) != other.card.get(name)]  # fmt: skip
+               if list_conditions(benchmark, [name]) != list_conditions(other, [name])]  # fmt: skip
     words = f"Changed between them: {', '.join(changes).replace('dataset_sha256', 'rows')}."
     st.caption(words if changes else "Code, engines, prompts and rows are the same in both.")
 

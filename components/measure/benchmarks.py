@@ -53,6 +53,7 @@ from core.evaluation.benchmarks import (
     BenchmarkSpec,
     RowSource,
     change_caps,
+    count_versions,
     create_benchmark,
     load_decided_rows,
     load_progress,
@@ -401,6 +402,10 @@ def draw_benchmark(benchmark_id: str) -> None:
         return
     st.session_state.pop(_wish_key(benchmark_id), None)
     _draw_end(benchmark, progress)
+    if (versions := count_versions(benchmark)) > 1:
+        st.warning(f"Measured under {versions} versions of code, models or prompts, as it was "
+                   "resumed after a change: measure the same rows again for figures of one. “All "
+                   "(JSON)” has each.")  # fmt: skip
     measured = load_measured(benchmark, progress)
     if measured is None:
         st.info("Nothing is measured yet.")
@@ -494,7 +499,8 @@ def _draw_end(benchmark: Benchmark, progress: BenchmarkProgress) -> None:
             st.info(f"Paused: the server was stopped meanwhile. {so_far}")
         case _:
             st.info(f"Paused. {why} {so_far}")
-    if left and has_role("lead", RUN_WORDS, project_id=benchmark.project_id):
+    is_open = left or benchmark.status != "finished"  # it may have been killed after its last row
+    if is_open and has_role("lead", RUN_WORDS, project_id=benchmark.project_id):
         _draw_resume(benchmark, left)
 
 

@@ -17,8 +17,6 @@ from core.schema.records import Case, Project
 from core.store import Store
 from core.store.review_queue import QueueRules
 
-WHY_AGAIN = "a benchmark found another label"
-
 
 def store_rows_as_cases(
     store: Store, home: Path, project: Project, rows: Sequence[GoldRow], by: str, now: float
@@ -77,8 +75,9 @@ def send_rows_to_review(
     by: str,
     now: float,
     rules: QueueRules,
+    why_again: str,
 ) -> list[Case]:
-    """Put the rows into the project's queue, those that were answered before anew.
+    """Put the rows into the project's queue; those answered before come anew, with the reason.
 
     Raises what `store_rows_as_cases` does.
     """
@@ -90,5 +89,5 @@ def send_rows_to_review(
             if item is None:
                 store.queue.add(build_imported_item(case, now, None, None))
             elif item.given or item.state != "open":
-                request_new_answers(store, case.id, by, rules, now, why=WHY_AGAIN)
+                request_new_answers(store, case.id, by, rules, now, why=why_again)
     return cases

@@ -17,6 +17,7 @@ import os
 import platform
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -49,7 +50,8 @@ from core.evaluation.runner import (
     run_tasks,
     sort_by_documents,
 )
-from core.exchange.column_mapping import ColumnMapping, FileTable, map_rows
+from core.exchange.column_mapping import ColumnMapping, FileTable, format_cell_value, map_rows
+from core.exchange.fields import expand_extra_columns
 from core.exchange.rows import RowProblem
 from core.llm.keys import Keys
 from core.llm.prompting import LANGUAGES, NAMES, PromptBook
@@ -72,6 +74,7 @@ RowOrigin = Literal["set", "file", "project"]
 MAX_FAILURES_IN_A_ROW = 25  # then the service is down, and trying all other rows helps nobody
 HEARTBEAT_SECONDS = 1.0
 PACE_SECONDS = 60.0  # the time over which the pace of a benchmark under way is measured
+VERSION_FIELDS = ("code", "engines", "prompts")  # of a card: with others results may differ
 CARD_PACKAGES = ("onnxruntime", "numpy", "litellm", "ray")
 RUN_WORDS = "run benchmarks"  # what takes the role
 LOGGER = logging.getLogger(__name__)
@@ -180,8 +183,8 @@ def map_labelled_rows(
         if not row.language:
             case = replace(case, language=detect_language(row.response))
         made = _make_row(case, row.answer, documents, place)
-        kind = dict(row.others).get(category, made.category)
-        rows.append(replace(made, category=kind.strip()))
+        kind = expand_extra_columns(row.others).get(category, made.category)
+        rows.append(replace(made, category=format_cell_value(kind)))
     return rows, problems
 
 
@@ -324,11 +327,13 @@ def load_outcomes(store: Store, benchmark_id: str, cell: int) -> Outcomes:
 
 def match_outcomes(one: Outcomes, other: Outcomes) -> tuple[Outcomes, Outcomes]:
     """Return both on the rows that they share, in the same order; rows are known by their text."""
-    digests = {compute_row_digest(row): n for n, row in enumerate(other.rows)}
+    places: dict[str, list[int]] = defaultdict(list)
+    for n in reversed(range(len(other.rows))):
+        places[_compute_text_digest(other.rows[n])].append(n)
     pairs = [
-        (n, digests[digest])
+        (n, same.pop())
         for n, row in enumerate(one.rows)
-        if (digest := compute_row_digest(row)) in digests
+        if (same := places.get(_compute_text_digest(row)))
     ]
     return (
         Outcomes([one.rows[n] for n, _ in pairs], [one.said[n] for n, _ in pairs]),
@@ -336,9 +341,17 @@ def match_outcomes(one: Outcomes, other: Outcomes) -> tuple[Outcomes, Outcomes]:
     )
 
 
+def _compute_text_digest(row: GoldRow) -> str:
+    """Return a digest of what engines see; the id may hold the name of the row's file."""
+    return compute_row_digest(replace(row, id=""))
+
+
 @dataclass(frozen=True)
 class BenchmarkProgress:
-    """How far a benchmark is; `seconds_left` is None while its pace is not known."""
+    """How far a benchmark is; `seconds_left` is None while its pace is not known.
+
+    While it runs, failed rows that it has yet to try again are not done.
+    """
 
     done: int
     failed: int
@@ -371,7 +384,11 @@ def load_progress(store: Store, benchmark: Benchmark, now: float) -> BenchmarkPr
     done, failed = (sum(getattr(t, n) for t in totals.values()) for n in ("done", "failed"))
     pace = None
     if benchmark.status == "running":
-        count, first = store.benchmarks.count_since(benchmark.id, now - PACE_SECONDS)
+        began = benchmark.started_at or 0.0
+        waiting = store.benchmarks.count_failed_before(benchmark.id, began)
+        done, failed = done - waiting, failed - waiting
+        since = max(began, now - PACE_SECONDS)
+        count, first = store.benchmarks.count_since(benchmark.id, since)
         pace = count / max(now - first, 0.1) if count > 1 else None
     left = (total - done) / pace if pace else None
     return BenchmarkProgress(done, failed, total, totals, pace, left)
@@ -529,7 +546,7 @@ def _run_missing(
             spending.add(said)
             on_result(task, said)
             left -= 1
-    if lease.wish:
+    if left and lease.wish:
         return ("cancelled" if lease.wish == "cancel" else "paused"), ""
     if failures_in_a_row >= MAX_FAILURES_IN_A_ROW:
         return "failed", f"{failures_in_a_row} rows failed one after another: {last_failure}"
@@ -635,6 +652,18 @@ def describe_conditions(
     }
 
 
+def list_conditions(benchmark: Benchmark, names: Sequence[str]) -> list[list[Any]]:
+    """Return the different values of these fields that it was measured under, the first first."""
+    starts = [benchmark.card, *benchmark.card.get("resumed", [])]
+    values = [[start.get(name) for name in names] for start in starts]
+    return [value for n, value in enumerate(values) if value not in values[:n]]
+
+
+def count_versions(benchmark: Benchmark) -> int:
+    """Return under how many versions of code, engines and prompts the benchmark was measured."""
+    return len(list_conditions(benchmark, VERSION_FIELDS))
+
+
 def _list_versions() -> Iterator[tuple[str, str]]:
     for package in CARD_PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -645,6 +674,6 @@ def compute_dataset_digest(rows: Sequence[GoldRow]) -> str:
     """Return a digest of the rows with their labels and marked words, in order."""
     digest = hashlib.sha256()
     for row in rows:
-        gold = [compute_row_digest(row), row.label, msgspec.to_builtins(row.spans)]
+        gold = [_compute_text_digest(row), row.label, msgspec.to_builtins(row.spans)]
         digest.update(json.dumps(gold).encode())
     return digest.hexdigest()

@@ -83,8 +83,10 @@ COUNTED_STANCES: tuple[Stance, ...] = ("supported", "hallucinated", "unclear")
 INDEPENDENT_MODES = ("answer", "detect")
 ProgressWriter = Callable[[str], None]
 LOGGER = logging.getLogger(__name__)
-# Measuring code and user interface are not part of the engine that is measured.
+# Measuring code and user interface are not part of the engine that is measured, but what shapes
+# its predictions is: they are kept as they are shaped here.
 UNMEASURED_PATHS = ("evaluation", "__main__.py", "pipeline/doctor.py")
+SHAPING_PATHS = ("evaluation/engine_runs.py",)
 
 
 def require_weighed_protocol(is_learned: bool, plans: Sequence[Plan]) -> None:
@@ -327,12 +329,13 @@ def build_engine(home: Path, plan: Plan, keys: Keys, *, is_learned: bool = False
 
 @lru_cache(maxsize=1)
 def compute_engine_digest() -> str:
-    """Return a digest of `core` except `UNMEASURED_PATHS`, and of the pinned packages."""
+    """Return a digest of what makes predictions: `core` in part, and the pinned packages."""
     core = PROJECT_ROOT / "core"
-    excluded = {core / name for name in UNMEASURED_PATHS}
+    excluded, shaping = ({core / n for n in names} for names in (UNMEASURED_PATHS, SHAPING_PATHS))
     digest = hashlib.sha256()
     for path in sorted([*core.rglob("*"), PROJECT_ROOT / "requirements.txt"]):
-        if path.is_file() and path.suffix != ".pyc" and not excluded & {path, *path.parents}:
+        is_measured = path in shaping or not excluded & {path, *path.parents}
+        if is_measured and path.is_file() and path.suffix != ".pyc":
             digest.update(str(path.relative_to(PROJECT_ROOT)).encode())
             digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()

@@ -127,7 +127,7 @@ def guess_label(value: str) -> Label | None:
 
 def list_label_values(table: FileTable, column: str) -> list[str]:
     """Return the different values of a label column. Raises InputError if they are too many."""
-    values = list(dict.fromkeys(_format_label_value(row.get(column)) for row in table.rows))
+    values = list(dict.fromkeys(format_cell_value(row.get(column)) for row in table.rows))
     if len(values) > MAX_LABEL_VALUES:
         raise InputError(
             f"Expected at most {MAX_LABEL_VALUES} different labels in the column “{column[:60]}”, "
@@ -136,7 +136,8 @@ def list_label_values(table: FileTable, column: str) -> list[str]:
     return [value for value in values if value]
 
 
-def _format_label_value(value: object) -> str:
+def format_cell_value(value: object) -> str:
+    """Return a text without the spaces around it, other values as JSON, and nothing as ""."""
     if value is None:
         return ""
     return value.strip() if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -181,7 +182,7 @@ def _map_row(mapping: ColumnMapping, record: FileRecord) -> ExchangeRow:
 
 
 def _map_label(mapping: ColumnMapping, value: object) -> Label | None:
-    text = _format_label_value(value)
+    text = format_cell_value(value)
     if text and text not in mapping.labels:
         raise InputError(f"expected a meaning of the label “{text[:60]}”, found none; choose one.")
     return mapping.labels[text] if text else None

@@ -30,8 +30,9 @@ SUMMED_COLUMNS = ("calls", "tokens", "cost")  # over all tries of a row; an unkn
 class Benchmark:
     """A measurement as it was asked for, and how far it is.
 
-    `spec` says as JSON what to measure, `card` under which conditions it began. `repeats` is the id
-    of the benchmark that it runs again. A running one whose process is silent is `interrupted`.
+    `spec` says as JSON what to measure, `card` under which conditions it began and went on.
+    `repeats` is the id of the benchmark that it runs again. A running one whose process is silent
+    is `interrupted`. `started_at` is when it was last begun or resumed.
     """
 
     id: str
@@ -131,12 +132,20 @@ class Benchmarks(Repository):
     ) -> bool:
         """Begin or resume a benchmark; return False if a process runs it, or all is done.
 
-        The `card` is kept from the first start.
+        The card is that of the first start; under `resumed` it keeps those of later ones, where
+        they differ from the one before.
         """
+        query = "SELECT card FROM benchmarks WHERE id = ? AND started_at IS NOT NULL"
+        if kept := self._db.conn.execute(query, [benchmark_id]).fetchone():
+            first = json.loads(kept[0])
+            resumed = first.pop("resumed", [])
+            before = {name: value for name, value in [first, *resumed][-1].items() if name != "at"}
+            resumed += [] if before == card else [{**card, "at": now}]
+            card = first | ({"resumed": resumed} if resumed else {})
         cursor = self._db.execute(
             "UPDATE benchmarks SET status = 'running', wish = '', message = '', owner = ?, "
-            "heartbeat_at = ?, started_at = coalesce(started_at, ?), finished_at = NULL, "
-            "card = CASE WHEN started_at IS NULL THEN ? ELSE card END WHERE id = ? AND "
+            "heartbeat_at = ?, started_at = ?, finished_at = NULL, "
+            "card = ? WHERE id = ? AND "
             "(status != 'finished' OR EXISTS (SELECT 1 FROM benchmark_results r "
             "WHERE r.benchmark_id = benchmarks.id AND r.is_failed)) "
             "AND (status != 'running' OR coalesce(heartbeat_at, 0) <= ?)",
@@ -218,6 +227,13 @@ class Benchmarks(Repository):
             "SELECT cell, position FROM benchmark_results WHERE benchmark_id = ? AND NOT is_failed"
         )
         return set(self._db.conn.execute(query, [benchmark_id]))
+
+    def count_failed_before(self, benchmark_id: str, before: float) -> int:
+        """Return how many results that failed are older than that."""
+        query = (
+            "SELECT count(*) FROM benchmark_results WHERE benchmark_id = ? AND is_failed AND at < ?"
+        )
+        return int(self._db.conn.execute(query, [benchmark_id, before]).fetchone()[0])
 
     def count_since(self, benchmark_id: str, since: float) -> tuple[int, float]:
         """Return how many results came since then, and when the first of them did."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -18,7 +19,10 @@ from core.evaluation.benchmarks import (
     BenchmarkSpec,
     RowSource,
     change_caps,
+    compute_dataset_digest,
+    count_versions,
     create_benchmark,
+    list_conditions,
     load_decided_rows,
     load_outcomes,
     load_progress,
@@ -47,6 +51,7 @@ from core.runtime.errors import InputError, NotAllowed
 from core.schema.records import Member, Source, Span
 from core.schema.reviews import GoldAnswer
 from core.store import Store, open_store
+from core.store.benchmarks import Benchmark
 from tests.evaluation.tiny_sets import FACTS
 from tests.fakes import make_case
 
@@ -218,6 +223,47 @@ def test_a_benchmark_is_run_again_and_compared_on_the_same_rows(opened: Store, h
     assert compare_outcomes(one, other, 0).words == "the same answer on every row"
 
 
+def test_each_version_that_measured_a_part_is_on_the_card(
+    opened: Store, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    benchmark_id = created(opened, home, facts(1), "ceda")
+
+    def resume(code: str, workers: int) -> Benchmark:
+        monkeypatch.setattr("core.evaluation.benchmarks.compute_engine_digest", lambda: code)
+        monkeypatch.setattr(
+            EngineRuns, "predict_row", lambda *_: Prediction("unclear", cause="failed: no")
+        )
+        return run_benchmark(home, benchmark_id, "Ida", NO_KEYS, RunnerOptions(workers))
+
+    assert count_versions(resume("old", 1)) == 1
+    once = resume("old", 1)
+    assert "resumed" not in once.card
+    assert count_versions(resume("old", 2)) == 1, "more workers are no other version"
+    ended = resume("new", 2)
+    assert count_versions(ended) == 2
+    assert list_conditions(ended, ["code"]) == [["old"], ["new"]]
+    assert [one["workers"] for one in ended.card["resumed"]] == [2, 2]
+    assert all(one["at"] > ended.created_at for one in ended.card["resumed"])
+
+
+def test_rows_of_a_file_are_the_same_under_another_name(opened: Store) -> None:
+    both = []
+    for name in ("first.csv", "renamed.csv"):
+        table = read_file_table(name, b"response,document,label\nA.,B.,ok\nA.,B.,ok\nC.,D.,ok\n")
+        mapping = ColumnMapping(
+            {name: name for name in ("response", "document", "label")}, {"ok": "supported"}
+        )
+        rows, _ = map_labelled_rows(table, mapping, name)
+        both.append(Outcomes(rows, [Prediction("supported", n / 10) for n in range(3)]))
+    assert compute_dataset_digest(both[0].rows) == compute_dataset_digest(both[1].rows)
+    one, other = match_outcomes(both[0], both[1])
+    assert [said.p for said in one.said] == [said.p for said in other.said] == [0.0, 0.1, 0.2]
+    few = Outcomes(both[1].rows[1:], both[1].said[1:])
+    one, other = match_outcomes(both[0], few)
+    assert [row.response for row in one.rows] == ["A.", "C."]
+    assert [said.p for said in other.said] == [0.1, 0.2], "each row once"
+
+
 def test_caps_hold_rows_back_until_they_are_raised(
     opened: Store, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,6 +302,43 @@ def test_what_failed_rows_took_counts_when_they_are_tried_again(
     said = load_outcomes(opened, benchmark_id, 0).said
     assert [(one.calls, one.tokens) for one in said] == [(5, 150)] * 3 + [(2, 100)]
     assert said[0].cost == pytest.approx(0.5)
+
+
+def test_failed_rows_that_are_tried_again_are_still_to_do(
+    opened: Store, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = iter(["no"] * 4 + ["", "no", "", ""])
+    monkeypatch.setattr(
+        EngineRuns,
+        "predict_row",
+        lambda *_: Prediction("unclear", cause=f"failed: {why}" if (why := next(said)) else ""),
+    )
+    seen: list[tuple[int, int]] = []
+
+    def look(_task: RowTask, _said: Prediction) -> None:
+        progress = load_progress(opened, require_benchmark(opened, benchmark_id), time.time())
+        seen.append((progress.done, progress.failed))
+        assert bool(progress.seconds_left) == (1 < progress.done < progress.total)
+
+    benchmark_id = created(opened, home, facts(2), "ceda")
+    assert run_benchmark(home, benchmark_id, "Ida", NO_KEYS).message == "4 rows failed."
+    run_benchmark(home, benchmark_id, "Ida", NO_KEYS, on_result=look)
+    assert seen == [(1, 0), (2, 1), (3, 1), (4, 1)]
+
+
+def test_a_pause_that_comes_with_the_last_row_leaves_nothing_to_resume(
+    opened: Store, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(_runs: EngineRuns, task: RowTask, _stop: StopSignal) -> Prediction:
+        if task.position == 1:
+            with open_store(home) as store:
+                request_wish(store, require_benchmark(store, benchmark_id), "Ida", "pause")
+            time.sleep(1.5)
+        return Prediction("supported", 0.1)
+
+    monkeypatch.setattr(EngineRuns, "predict_row", answer)
+    benchmark_id = created(opened, home, facts(1), "ceda")
+    assert run_benchmark(home, benchmark_id, "Ida", NO_KEYS).status == "finished"
 
 
 def test_an_interrupted_benchmark_is_cancelled_at_once(opened: Store, home: Path) -> None:
@@ -303,6 +386,16 @@ def test_rows_come_from_a_file_with_odd_columns(opened: Store) -> None:
     ]
     assert rows[0].group == rows[1].group, "over the same source"
     assert len(problems) == 1
+
+
+def test_a_category_may_be_any_value(opened: Store) -> None:
+    given: list[object] = [3, " big ", ["a", 1], True, None]
+    lines = [json.dumps({"response": "A.", "label": "ok", "cat": one}) for one in given]
+    lines.append(json.dumps({"response": "A.", "label": "ok"}))
+    table = read_file_table("rows.jsonl", "\n".join(lines).encode())
+    mapping = ColumnMapping({"response": "response", "label": "label"}, {"ok": "supported"})
+    rows, _ = map_labelled_rows(table, mapping, "rows.jsonl", "cat")
+    assert [row.category for row in rows] == ["3", "big", '["a", 1]', "true", "", ""]
 
 
 def test_rows_are_the_cases_that_people_decided(opened: Store) -> None:

@@ -64,18 +64,22 @@ def test_an_engine_is_that_of_its_home_and_known_by_its_code(
     with open_store(home) as store, store.writing():
         store.projects.save_setting("max_turns", 3)
     core = PROJECT_ROOT / "core"
-    assert all((core / name).exists() for name in engine_runs.UNMEASURED_PATHS), "moved or renamed"
+    named = (*engine_runs.UNMEASURED_PATHS, *engine_runs.SHAPING_PATHS)
+    assert all((core / name).exists() for name in named), "moved or renamed"
     engine = build_engine(home, Plan(), Keys({}))
     assert (engine.plan.max_turns, engine.plan.classifier) == (3, "seed")
     root = tmp_path / "root"
     (root / "core" / "evaluation").mkdir(parents=True)
     rules, measuring = root / "core" / "rules.json", root / "core" / "evaluation" / "metrics.py"
-    for path in (rules, measuring, root / "requirements.txt"):
+    shaping = root / "core" / "evaluation" / "engine_runs.py"
+    for path in (rules, measuring, shaping, root / "requirements.txt"):
         path.write_text("one")
     monkeypatch.setattr(engine_runs, "PROJECT_ROOT", root)
     digest = compute_engine_digest.__wrapped__
     before = digest()
     measuring.write_text("two")
     assert digest() == before, "what measures is no part of what is measured"
-    rules.write_text("two")
-    assert digest() != before
+    for path in (rules, shaping):
+        path.write_text("two")
+        assert digest() != before
+        path.write_text("one")

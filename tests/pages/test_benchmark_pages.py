@@ -235,6 +235,14 @@ def test_each_end_is_told_and_can_be_resumed(
     assert '"cent_cap":200' in load(home, benchmark_id).spec.replace(" ", "")
 
 
+def test_one_that_was_stopped_after_its_last_row_can_be_ended(
+    app: OpenApp, home: Path, finished: str
+) -> None:
+    set_status(home, finished, "paused")
+    app(ONE, benchmark=finished).button(key="benchmark.resume").click().run()
+    wait(home, finished, "finished")
+
+
 def test_errors_are_read_sent_to_review_and_opened_as_a_run(
     app: OpenApp, home: Path, project_id: str, finished: str, pick: Callable[..., None]
 ) -> None:
@@ -249,9 +257,13 @@ def test_errors_are_read_sent_to_review_and_opened_as_a_run(
         assert len(cases) == 2
         assert all(store.queue.get(case.id) for case in cases)
         assert not any(truth.records for truth in store.truths.of_project(project_id).values())
+        with store.writing():
+            store.queue.set_state(cases[0].id, "adjudicated")
     at.button(key="benchmark.send").click().run()
     with open_store(home) as store:
         assert len(store.cases.all(project_id)) == 2, "the same rows are the same cases"
+        (again,) = [e for e in store.queue_events.of_case(cases[0].id) if e.did == "reopened"]
+        assert again.words == "a benchmark found the same label"
     at.button(key="benchmark.open").click().run()
     assert not at.exception
     run_id = finish(at)
@@ -276,6 +288,24 @@ def test_the_same_rows_measured_again_stand_beside_the_first_result(
     assert list(beside["Rows"]) == [16, 16]
     assert all(beside["Here"] == beside["There"])
     assert said(at.caption, "Code, engines, prompts and rows are the same in both")
+
+
+def test_a_result_of_two_versions_says_so(
+    app: OpenApp, home: Path, project_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    benchmark_id = stored(home, project_id, "ceda")
+    with open_store(home) as store, store.writing():
+        old = {"code": "old", "engines": [], "prompts": {}}
+        assert store.benchmarks.take(benchmark_id, "earlier", 1.0, 60.0, old)
+    run_benchmark(home, benchmark_id, "Mira", Keys({}))
+    at = app(ONE, benchmark=benchmark_id)
+    assert said(at.warning, "Measured under 2 versions")
+    at.button(key="benchmark.again").click().run()
+    again = query(at, "benchmark")
+    wait(home, again, "finished")
+    at = app(ONE, benchmark=again)
+    assert not said(at.warning, "versions")
+    assert said(at.caption, "Changed between them: code, engines, prompts")
 
 
 def test_a_member_reads_and_cannot_run(
