@@ -542,7 +542,7 @@ def _run_missing(
             last_failure = get_failure(said)
             failures += bool(last_failure)
             failures_in_a_row = failures_in_a_row + 1 if last_failure else 0
-            _store_result(store, lease.benchmark_id, lease.owner, task, said)
+            lease.wish = _store_result(store, lease.benchmark_id, lease.owner, task, said)
             spending.add(said)
             on_result(task, said)
             left -= 1
@@ -582,7 +582,8 @@ def _list_missing(
 
 def _store_result(
     store: Store, benchmark_id: str, owner: str, task: RowTask, said: Prediction
-) -> None:
+) -> BenchmarkWish:
+    """Store a row's result, and return what people wish."""
     payload = json.dumps(encode_prediction(said), ensure_ascii=False)
     now = time.time()
     result = BenchmarkResult(
@@ -597,8 +598,9 @@ def _store_result(
         payload,
     )
     with store.noting():
-        store.benchmarks.beat(benchmark_id, owner, now)  # only the lease's holder may write
+        wish = store.benchmarks.beat(benchmark_id, owner, now)  # only the lease's holder may write
         store.benchmarks.put_result(benchmark_id, result)
+    return wish
 
 
 def start_benchmark(

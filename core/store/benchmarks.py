@@ -132,6 +132,9 @@ class Benchmarks(Repository):
     ) -> bool:
         """Begin or resume a benchmark; return False if a process runs it, or all is done.
 
+        What people wished before its first start still counts; those of before it was resumed
+        do not.
+
         The card is that of the first start; under `resumed` it keeps those of later ones, where
         they differ from the one before.
         """
@@ -143,9 +146,9 @@ class Benchmarks(Repository):
             resumed += [] if before == card else [{**card, "at": now}]
             card = first | ({"resumed": resumed} if resumed else {})
         cursor = self._db.execute(
-            "UPDATE benchmarks SET status = 'running', wish = '', message = '', owner = ?, "
-            "heartbeat_at = ?, started_at = ?, finished_at = NULL, "
-            "card = ? WHERE id = ? AND "
+            "UPDATE benchmarks SET status = 'running', message = '', owner = ?, "
+            "wish = CASE WHEN started_at IS NULL THEN wish ELSE '' END, "
+            "heartbeat_at = ?, started_at = ?, finished_at = NULL, card = ? WHERE id = ? AND "
             "(status != 'finished' OR EXISTS (SELECT 1 FROM benchmark_results r "
             "WHERE r.benchmark_id = benchmarks.id AND r.is_failed)) "
             "AND (status != 'running' OR coalesce(heartbeat_at, 0) <= ?)",

@@ -126,7 +126,6 @@ def test_a_paused_benchmark_goes_on_and_checks_no_row_twice(
         if len(checked) == 5:
             with open_store(home) as store:
                 request_wish(store, require_benchmark(store, benchmark_id), "Ida", "pause")
-            time.sleep(1.5)
         return predict(self, task, stop)
 
     monkeypatch.setattr(EngineRuns, "predict_row", counted)
@@ -326,6 +325,15 @@ def test_failed_rows_that_are_tried_again_are_still_to_do(
     assert seen == [(1, 0), (2, 1), (3, 1), (4, 1)]
 
 
+def test_a_pause_before_the_first_row_counts(opened: Store, home: Path) -> None:
+    benchmark_id = created(opened, home, facts(2), "ceda")
+    request_wish(opened, require_benchmark(opened, benchmark_id), "Ida", "pause")
+    paused = run_benchmark(home, benchmark_id, "Ida", NO_KEYS)
+    assert paused.status == "paused"
+    assert load_progress(opened, paused, time.time()).done <= 1
+    assert run_benchmark(home, benchmark_id, "Ida", NO_KEYS).status == "finished"
+
+
 def test_a_pause_that_comes_with_the_last_row_leaves_nothing_to_resume(
     opened: Store, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -333,7 +341,6 @@ def test_a_pause_that_comes_with_the_last_row_leaves_nothing_to_resume(
         if task.position == 1:
             with open_store(home) as store:
                 request_wish(store, require_benchmark(store, benchmark_id), "Ida", "pause")
-            time.sleep(1.5)
         return Prediction("supported", 0.1)
 
     monkeypatch.setattr(EngineRuns, "predict_row", answer)
