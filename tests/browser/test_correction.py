@@ -87,6 +87,7 @@ def test_what_is_typed_outlives_a_reload_until_it_is_saved(
     page.get_by_label(ANSWER).click()
     page.keyboard.type("412 m")
     expect(page.get_by_label(ANSWER)).to_be_focused()
+    until_kept(page, server, "412 m")
     page.reload()
     verdict(page)
     expect(
@@ -108,6 +109,26 @@ def test_what_is_typed_outlives_a_reload_until_it_is_saved(
     verdict(page)
     page.get_by_text("said hallucinated").wait_for()
     expect(page.get_by_label(REASON)).to_have_count(0)
+
+
+def test_what_is_typed_just_before_a_reload_outlives_it(
+    make_server: MakeServer, open_page: OpenPage
+) -> None:
+    page = open_page(make_server())
+    checked(page)
+    page.keyboard.press("Alt+2")
+    reason, kept = page.get_by_label(REASON), ""
+    expect(reason).to_be_focused()
+    for attempt in range(3):  # a run that is under way may be stopped together with its successor
+        settle(page)
+        reason.focus()
+        page.keyboard.insert_text(f"{attempt}")
+        page.reload()
+        verdict(page)
+        settle(page)
+        if kept := reason.input_value():
+            break
+    assert kept in ("0", "1", "2")
 
 
 def test_a_correction_leads_and_its_text_is_copied_with_the_changes_taken(
