@@ -174,6 +174,10 @@ class ChangeMarks(Repository):
         )
         return corrections, golds, rules
 
+    def of_cases(self) -> ChangeMark:
+        """Changes with each new case; none is ever removed."""
+        return self._read_mark("SELECT coalesce(max(rowid), 0) FROM cases")
+
     def of_runs(self) -> tuple[float, float, float, float]:
         """Changes when a run ends, is resumed or scored again, or is imported after its end."""
         count, newest, total, rescored = self._read_mark(
