@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
+from pathlib import Path
 
 import streamlit as st
 
@@ -37,18 +38,20 @@ from core.review.people import (
     can_see_answers,
     find_hidden_cases,
     find_visible_truths,
-    load_people_labels,
+    list_people_labels,
     withhold_verdicts,
 )
 from core.review.queue_ranking import AutomationPolicy, load_policy
 from core.schema.records import Case, Label, Run
-from core.store import Store
+from core.store import Store, open_store
 from core.store.ground_truth import GroundTruth
 from core.store.queries import load_present_classifiers
 from core.store.runs import RunFilter, RunRow
+from core.store.sqlite import ChangeMark
 from core.store.versions import SEED_VERSION
 
 MAX_EARLIER_CHECKS = 3
+MAX_CACHED_PROJECTS = 4  # projects
 CACHE_SECONDS = 120.0
 RUN_PAGE = "pages/check/run.py"
 PAGE_SIZE = 25
@@ -174,7 +177,8 @@ def draw_filters() -> RunFilter:
     with state.open_store() as store:
         project = state.get_project(store)
         documents = {entry.id: entry.name for entry in store.library.all(project.id)}
-        people = {name: name for name in store.runs.people(project.id)}
+        kept = (str(state.home_folder()), project.id, store.changes.of_corrections())
+        people = {name: name for name in _list_people(*kept, store.changes.of_cases())}
         person = state.get_person(store)
         is_open = can_see_answers(store, project.id, person)
         shows_verdicts = can_see_answers(store, project.id, person, is_settling=True)
@@ -204,7 +208,7 @@ def draw_filters() -> RunFilter:
     people_labels: dict[str, Label] = {}
     if chosen["label"]:
         with state.open_store() as store:
-            people_labels = load_people_labels(store, project.id, person)
+            people_labels = list_people_labels(store, project.id, person, _load_truths(*kept))
     days = [datetime.combine(day, datetime.min.time()) for day in dates]
     return RunFilter(
         tuple(terms),
@@ -215,6 +219,18 @@ def draw_filters() -> RunFilter:
         people_labels=people_labels,
         **chosen,
     )
+
+
+@st.cache_resource(max_entries=MAX_CACHED_PROJECTS, show_spinner=False)
+def _list_people(home: str, project_id: str, answers: ChangeMark, cases: ChangeMark) -> list[str]:
+    with open_store(Path(home)) as store:
+        return store.runs.people(project_id)
+
+
+@st.cache_resource(max_entries=MAX_CACHED_PROJECTS, show_spinner=False)
+def _load_truths(home: str, project_id: str, answers: ChangeMark) -> dict[str, GroundTruth]:
+    with open_store(Path(home)) as store:
+        return store.truths.labels(project_id)
 
 
 def _read_address(choices: Mapping[str, Mapping[str, str]]) -> None:

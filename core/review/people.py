@@ -215,16 +215,17 @@ def find_visible_truths(
     return visible
 
 
-def load_people_labels(store: Store, project_id: str, person: str) -> dict[str, Label]:
+def list_people_labels(
+    store: Store, project_id: str, person: str, truths: Mapping[str, GroundTruth]
+) -> dict[str, Label]:
     """Return the label by case that leads over the machine's, as far as the person may see it.
 
     Where people disagree, it is unclear.
     """
-    labels = store.truths.labels(project_id)
-    truths = find_visible_truths(store, project_id, person, labels)
+    visible = find_visible_truths(store, project_id, person, truths)
     return {
         case_id: truth.common_label or "unclear"
-        for case_id, truth in truths.items()
+        for case_id, truth in visible.items()
         if truth.records
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -20,6 +21,7 @@ from core.schema.events import ProblemMet, RunFailed, RunStarted
 from core.schema.records import Label, Member, Plan, Run
 from core.schema.reviews import Correction
 from core.store import open_store
+from core.store.ground_truth import GroundTruth, GroundTruths
 from core.store.runs import RunFilter
 from core.store.versions import ClassifierVersion
 from core.verdict.classifier import ClassifierHead, get_version_folder, save_head
@@ -157,6 +159,29 @@ def test_the_verdict_filter_goes_by_what_leads_on_the_row(
     assert "Overruled by Ana: ✓ Supported" in rows(at)[0]
     at = app("pages/check/history.py", label="hallucinated")
     assert "No run matches" in at.info[0].value
+
+
+def test_the_filters_read_all_answers_again_only_after_an_answer(
+    app: OpenApp, run_id: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labels, read = GroundTruths.labels, []
+
+    def count_labels(
+        self: GroundTruths, project_id: str | None = None, cases: Sequence[str] | None = None
+    ) -> dict[str, GroundTruth]:
+        read.append(cases)
+        return labels(self, project_id, cases)
+
+    monkeypatch.setattr(GroundTruths, "labels", count_labels)
+    at = app("pages/check/history.py", label="supported")
+    at.run()
+    assert read.count(None) == 1
+    assert "Ana" not in at.selectbox(key="history.person").options
+    correct(home, run_id)
+    at.run()
+    assert read.count(None) == 2
+    assert "Overruled by Ana: ✓ Supported" in rows(at)[0]
+    assert "Ana" in at.selectbox(key="history.person").options
 
 
 def test_a_broken_file_is_named_and_many_are_counted(app: OpenApp, home: Path) -> None:
