@@ -33,7 +33,7 @@ test: setup $(VENV)/.dev
 # Calls of models, with the newest litellm that is known to work beside the pinned one.
 test-newest: setup $(VENV)/.dev $(VENV)/newest
 	@PYTHONPATH=$(VENV)/newest $(PY) -c "import importlib.metadata as m; print('litellm', m.version('litellm'))"
-	@PYTHONPATH=$(VENV)/newest $(PY) -m pytest -n 2 --dist loadgroup tests/llm/test_desk_wire.py \
+	@PYTHONPATH=$(VENV)/newest $(PY) -m pytest -n 2 --dist loadgroup tests/llm/test_metering_over_http.py \
 	  tests/llm/test_stream_end.py tests/llm/test_limits.py tests/agents/test_rosters.py \
 	  tests/test_with_models.py
 

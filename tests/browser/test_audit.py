@@ -17,7 +17,7 @@ from core.review.people import ensure_project
 from core.schema.events import SpanProposed, WordsScored
 from core.schema.records import Plan, Run, Span, WordScore
 from core.store import open_store
-from tests.audits_told import CASE, told
+from tests.audit.audit_events import CASE, told
 from tests.browser.conftest import choose, open_way, settle, verdict
 from tests.browser.serving import Server, list_newest_corrections
 from tests.documents.builders import pdf

@@ -12,7 +12,7 @@ from core.store import open_store
 from core.store.versions import SEED_VERSION
 from tests.browser.conftest import settle, verdict
 from tests.browser.serving import Server
-from tests.learning.runs_told import overturn, overturned
+from tests.learning.recorded_runs import overturn, overturned
 
 TRAINING_SECONDS = 400
 STEPS = "24"  # enough to tell years from heights; a step takes seconds

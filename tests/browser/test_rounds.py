@@ -16,7 +16,7 @@ from core.schema.records import Case, Plan, Run, new_id
 from core.store import open_store
 from tests.browser.conftest import settle
 from tests.browser.serving import Server
-from tests.learning.runs_told import Told, events_of
+from tests.learning.recorded_runs import Told, events_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 MakeServer = Callable[..., Server]

@@ -28,7 +28,7 @@ from components.widgets.html import HtmlMark, LinkTarget, render_marked_text
 from core.schema.events import MemoryEntry, MemoryUpdated, RunStarted, ToolCalled, ToolUse
 from core.schema.records import Label, Passage, Plan, Run
 from core.schema.run_state import fold_events
-from tests.audits_told import CASE, PASSAGE, RESPONSE, SENTENCES, STEPS, begun, told
+from tests.audit.audit_events import CASE, PASSAGE, RESPONSE, SENTENCES, STEPS, begun, told
 from tests.components.test_markup import NASTY, bare
 
 DONE = fold_events(told())

@@ -22,7 +22,7 @@ from core.schema.events import ContextBuilt, DebateDecided, Event, MemoryEntry, 
 from core.schema.records import EvidenceContext, Judgement, ModelCall, Plan, RoleAssignment, Run
 from core.schema.rosters import DebateOptions
 from core.schema.run_state import RunState, fold_events
-from tests.audits_told import CASE, begun, told
+from tests.audit.audit_events import CASE, begun, told
 
 
 def the_judge_and_two_turns() -> None:

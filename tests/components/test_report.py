@@ -96,7 +96,7 @@ from core.schema.reviews import (
 )
 from core.schema.run_state import RunState, fold_events
 from core.store.ground_truth import decide_truth
-from tests import audits_told
+from tests.audit import audit_events
 from tests.fakes import make_case
 
 CLAIM = "The tower is 512 m tall. ``` <script>alert(1)</script> 北京 العربية"
@@ -572,20 +572,20 @@ def test_a_report_tells_all_that_a_person_said() -> None:
 
 
 def test_an_audit_stands_in_both_reports_and_keeps_texts_texts() -> None:
-    made = fold_events(audits_told.told())
-    html_made = write_html(build_report(RUN, audits_told.CASE, made, [], CARD))
+    made = fold_events(audit_events.told())
+    html_made = write_html(build_report(RUN, audit_events.CASE, made, [], CARD))
     (table,) = re.findall(r"<table [^>]*><colgroup>.*?Statement.*?</table>", html_made)
-    assert table.count("<tr>") == 1 + len(audits_told.SENTENCES)
+    assert table.count("<tr>") == 1 + len(audit_events.SENTENCES)
     for words in ("12 March 2024 was a Tuesday.", "98%", "Reconsidered, unclear → hallucinated"):
         assert words in html.unescape(table)
     assert not re.search(r"(src|href)\s*=|@import|url\(", html_made)
-    markdown = write_markdown(build_report(RUN, audits_told.CASE, made, [], CARD))
+    markdown = write_markdown(build_report(RUN, audit_events.CASE, made, [], CARD))
     row = next(line for line in markdown.splitlines() if line.startswith("| 2 |"))
     assert "a **Monday**." in row
     assert "**Hallucinated**, 98%" in row
     assert "search: failed: No answer within 10 s." in markdown
     assert "conditions: hallucinated: 20 words were asked for" in markdown
-    for sentence in audits_told.SENTENCES:
+    for sentence in audit_events.SENTENCES:
         plain = re.sub(r"[*\\]", "", markdown)
         assert plain.count(f"| {sentence} |") == 1, "no statement twice"
 

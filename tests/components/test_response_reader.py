@@ -22,7 +22,7 @@ from core.schema.events import SpanProposed, WordsScored
 from core.schema.records import Label, Plan, Quote, Run, Span, WordScore
 from core.schema.reviews import Correction, StatementLabel
 from core.schema.run_state import RunState, fold_events
-from tests.audits_told import CASE, PASSAGE, RESPONSE, SENTENCES, told
+from tests.audit.audit_events import CASE, PASSAGE, RESPONSE, SENTENCES, told
 
 DONE = fold_events(told())
 MARKS = list_reader_marks(DONE)

@@ -25,7 +25,7 @@ from core.schema.reviews import EvidenceMark
 from core.schema.rosters import AgentConfig
 from core.store import open_store
 from tests.fakes import FakeDesk, ScriptedModel
-from tests.learning.runs_told import tell
+from tests.learning.recorded_runs import tell
 from tests.learning.test_consensus import told
 from tests.llm.loopback import Asked, Loopback, Reply, loopback
 

@@ -38,7 +38,7 @@ from core.schema.run_state import fold_events
 from core.store import open_store
 from core.store.ground_truth import decide_truth
 from core.tools.registry import get_tool, read_input
-from tests.exchange.audits_told import Audit, case_of, events_of, own_tools, read_action, tell
+from tests.exchange.recorded_audits import Audit, case_of, events_of, own_tools, read_action, tell
 from tests.test_architecture import ROOT
 
 __all__ = ["own_tools"]

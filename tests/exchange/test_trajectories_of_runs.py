@@ -12,7 +12,7 @@ from core.schema.records import Label, Span
 from core.schema.reviews import Correction
 from core.store import open_store
 from core.tools.registry import get_tool, read_input
-from tests.exchange.audits_told import read_action
+from tests.exchange.recorded_audits import read_action
 
 RESPONSE = "The Orrin bridge was opened in 1931. It is 512 m long."
 FACTS = "The Orrin bridge was opened in 1931. It is 412 m long and carries two lanes."

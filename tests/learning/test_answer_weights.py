@@ -63,7 +63,7 @@ from core.verdict.consensus_weights import (
 )
 from tests.debates import seated
 from tests.fakes import ScriptedDebater, make_case, make_view
-from tests.learning.runs_told import tell
+from tests.learning.recorded_runs import tell
 from tests.learning.test_consensus import project_of, told
 from tests.needs import need
 from tests.verdict.test_answer_features import turn

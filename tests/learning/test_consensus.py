@@ -38,7 +38,7 @@ from core.schema.records import Label, Member, Stance
 from core.schema.run_state import fold_events
 from core.store import Store, open_store
 from core.store.versions import NOTHING_LEARNED
-from tests.learning.runs_told import Told, tell
+from tests.learning.recorded_runs import Told, tell
 
 ACCURACIES = (0.9, 0.8, 0.6, 0.55, 0.5)
 

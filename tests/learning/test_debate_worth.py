@@ -27,7 +27,7 @@ from core.learning.debate_worth import (
 )
 from core.schema.records import Stance
 from core.store import open_store
-from tests.learning.runs_told import Told, tell
+from tests.learning.recorded_runs import Told, tell
 from tests.learning.test_consensus import SIDES, told
 
 shares = st.floats(0.0, 1.0)

@@ -48,7 +48,7 @@ from core.store.cases import compute_fingerprint
 from core.store.ledger import LedgerRow
 from core.store.versions import ClassifierVersion
 from tests.fakes import make_case
-from tests.learning.runs_told import Told, tell
+from tests.learning.recorded_runs import Told, tell
 
 RIGHT = Told((("Ada", "hallucinated"), ("Ben", "supported")), "hallucinated", "hallucinated")
 

@@ -10,7 +10,7 @@ from core.review.people import ensure_project
 from core.schema.records import Label
 from core.schema.reviews import Correction
 from core.store import Store, open_store
-from tests.exchange.audits_told import Audit, own_tools, tell
+from tests.exchange.recorded_audits import Audit, own_tools, tell
 
 __all__ = ["own_tools"]
 pytestmark = pytest.mark.usefixtures("own_tools")

@@ -21,7 +21,7 @@ from core.schema.records import Case, Plan, Run
 from core.schema.reviews import Correction, StatementLabel
 from core.store import open_store
 from core.store.traces import export_trace
-from tests.audits_told import CASE, RESPONSE, STEPS, begun, told
+from tests.audit.audit_events import CASE, RESPONSE, STEPS, begun, told
 from tests.pages.conftest import RUN, OpenApp, brought, check, drawn, kept, ours, said
 
 ID = "a" * 32

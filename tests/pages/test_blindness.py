@@ -49,7 +49,7 @@ from core.store import Store, open_store
 from core.store.benchmarks import Benchmark, BenchmarkResult
 from core.store.cases import Batch, BatchRow
 from tests.fakes import make_passage
-from tests.learning.runs_told import Told, events_of
+from tests.learning.recorded_runs import Told, events_of
 from tests.pages.conftest import ROOT, TIMEOUT
 
 PROJECT, BATCH, BENCHMARK = "p" * 32, "b" * 32, "m" * 32

@@ -27,7 +27,7 @@ from core.schema.records import Case, Judgement, Plan, Quote, Run, new_id
 from core.schema.rosters import DebateOptions
 from core.store import Store, open_store
 from tests.fakes import until
-from tests.learning.runs_told import Told, events_of, tell
+from tests.learning.recorded_runs import Told, events_of, tell
 from tests.llm.cast import Cast, Part, as_json, judged
 from tests.llm.loopback import loopback
 from tests.pages.conftest import CATS, RUN, WRONG, OpenApp, drawn, kept, ours, said, stored_case

@@ -26,7 +26,7 @@ from core.schema.records import Label, Member, Span, Stance, new_id
 from core.schema.reviews import Correction
 from core.store import open_store
 from tests.exchange.stores import exported
-from tests.learning.runs_told import Told, tell
+from tests.learning.recorded_runs import Told, tell
 from tests.pages.driving import Site
 from tests.pages.driving import told as words_on
 

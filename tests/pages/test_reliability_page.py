@@ -19,9 +19,9 @@ from core.learning.track_record import WilsonShare
 from core.review.people import ensure_project
 from core.schema.records import Label, Member
 from core.store import open_store
-from tests.exchange.audits_told import Audit, own_tools
-from tests.exchange.audits_told import tell as tell_audits
-from tests.learning.runs_told import Told, tell
+from tests.exchange.recorded_audits import Audit, own_tools
+from tests.exchange.recorded_audits import tell as tell_audits
+from tests.learning.recorded_runs import Told, tell
 from tests.learning.test_answer_weights import NO_EXTRA
 from tests.learning.test_consensus import told as runs
 from tests.needs import need

@@ -305,8 +305,8 @@ def test_what_waits_is_listed_and_filtered(app: OpenApp, run_id: str) -> None:
 
 def test_who_has_no_item_left_is_told_what_to_do_instead(site: Site, run_id: str) -> None:
     run = queued(site.home, run_id)
-    differed(site.home, run_id)
     form = label_page(site.open, run.case_id)
+    differed(site.home, run_id)
     press(form.at, "review.skipped")
     for at in (form.at, site.open("pages/review/pending.py")):
         assert "Nothing else is waiting for you" in told(at)

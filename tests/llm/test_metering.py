@@ -469,7 +469,7 @@ KILLED = """
 import sys, time
 from pathlib import Path
 from core.runtime.concurrency import StopSignal
-from tests.llm.test_desk import OneModel, asked, desk_of
+from tests.llm.test_metering import OneModel, asked, desk_of
 
 class Hanging(OneModel):
     def complete(self, call, speak, stop):

@@ -11,7 +11,7 @@ from components.measure.reliability import format_information
 from core.learning.debate_worth import DebateInformation
 from core.learning.metrics import MetricEstimate
 from core.store import open_store
-from tests.learning.runs_told import tell
+from tests.learning.recorded_runs import tell
 from tests.learning.test_debate_worth import debates
 from tests.pages.conftest import OpenApp
 from tests.pages.driving import told
