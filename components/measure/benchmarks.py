@@ -51,6 +51,7 @@ from core.evaluation.benchmarks import (
     BenchmarkCell,
     BenchmarkProgress,
     BenchmarkSpec,
+    LibraryFiles,
     RowSource,
     change_caps,
     count_versions,
@@ -161,19 +162,23 @@ def _draw_source(project: Project) -> tuple[RowSource, Rows] | None:
         required=True,
     )
     if kind == "file":
-        return _draw_file()
+        return _draw_file(project)
     if kind == "set":
         return _draw_set()
     with state.open_store() as store:
-        rows = tuple(load_decided_rows(store, project.id))
-    if not rows:
+        found, unread = load_decided_rows(store, state.home_folder(), project.id)
+    if unread:
+        words = f"{format_count(unread, 'decided case')} left out: a source is not read, or gone."
+        st.caption(f":material/warning: {words}")
+        draw_link("pages/setup/library.py", "Library", "folder")
+    elif not found:
         st.info("No case of this project is decided yet: answer some on Review first.")
         draw_link("pages/review/pending.py", "Review", "checklist")
-        return None
-    return RowSource("project", project.name, sampled_from=len(rows)), rows
+    source = RowSource("project", project.name, sampled_from=len(found), unread=unread)
+    return (source, tuple(found)) if found else None
 
 
-def _draw_file() -> tuple[RowSource, Rows] | None:
+def _draw_file(project: Project) -> tuple[RowSource, Rows] | None:
     upload = st.file_uploader(
         "Table with a label for each response (CSV, TSV, JSON or JSONL)",
         key="benchmark.file",
@@ -198,8 +203,10 @@ def _draw_file() -> tuple[RowSource, Rows] | None:
             format_func=lambda name: name or "–",
             key=f"benchmark.category.{upload.file_id}",
         )
-    rows, problems = _map(upload.file_id, f"{mapping!r} {category}", upload.name, table, mapping,
-                          category)  # fmt: skip
+    with state.open_store() as store:
+        library = [(one.name, one.id, one.status) for one in store.library.all(project.id)]
+    key = f"{project.id} {library} {mapping!r} {category}"
+    rows, problems = _map(upload.file_id, key, upload.name, table, mapping, category, project.id)
     for problem in problems[:MAX_PROBLEMS]:
         words = f"Row {problem.place} is left out: {problem.reason}"
         st.caption(f":material/warning: {escape_markdown(words)}")
@@ -218,9 +225,17 @@ def _read_table(file_id: str, name: str, _upload: UploadedFile) -> FileTable:
 
 @st.cache_resource(max_entries=MAX_CACHED, show_spinner="Reading the file…")
 def _map(
-    file_id: str, key: str, name: str, _table: FileTable, _mapping: ColumnMapping, category: str
+    file_id: str,
+    key: str,
+    name: str,
+    _table: FileTable,
+    _mapping: ColumnMapping,
+    category: str,
+    project_id: str,
 ) -> tuple[Rows, list[Any]]:
-    rows, problems = map_labelled_rows(_table, _mapping, name, category)
+    with state.open_store() as store:
+        files = LibraryFiles(store, state.home_folder(), project_id)
+        rows, problems = map_labelled_rows(_table, _mapping, name, files, category)
     return tuple(rows), problems
 
 
@@ -395,6 +410,8 @@ def draw_benchmark(benchmark_id: str) -> None:
     words = f"{escape_markdown(describe_source(spec.source))}, {format_count(rows, 'row')}"
     if rows < spec.source.sampled_from:
         words += f" of {spec.source.sampled_from:,}, seed {spec.seed}"
+    if spec.source.unread:
+        words += f", {spec.source.unread:,} more left out"
     st.markdown(f"**{escape_markdown(benchmark.name)}** · {words} · {origin}")
     show_problem("benchmark.problem")
     if is_under_way(benchmark):

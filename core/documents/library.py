@@ -65,9 +65,9 @@ def store_file(
         )
     kind = detect_kind(name, data)
     source_id = hashlib.sha256(data).hexdigest()
-    _write_once(_file_path(home, source_id), data)
+    _write_once(get_file_path(home, source_id), data)
     with store.writing():  # again, locked: `remove_file` may just have deleted the bytes
-        _write_once(_file_path(home, source_id), data)
+        _write_once(get_file_path(home, source_id), data)
         reading = store.readings.get(source_id, name, reader=READER_VERSION)
         if reading is not None and reading.kind != kind:
             store.readings.forget(source_id)  # the newest name decides how to read it
@@ -89,7 +89,7 @@ def store_file(
 def load_file_bytes(home: Path, source_id: str) -> bytes:
     """Return the bytes of a stored file. Raises InputError: they are missing."""
     try:
-        return _file_path(home, source_id).read_bytes()
+        return get_file_path(home, source_id).read_bytes()
     except OSError as error:
         raise InputError(
             "The file's content is not in the library any more; add the file again."
@@ -161,7 +161,7 @@ def remove_file(store: Store, home: Path, project_id: str, source_id: str, now: 
         is_last = store.library.remove(project_id, source_id, now)
         if is_last:
             store.readings.forget(source_id)
-            _file_path(home, source_id).unlink(missing_ok=True)
+            get_file_path(home, source_id).unlink(missing_ok=True)
 
 
 def discard_reading(store: Store, source_id: str) -> None:
@@ -171,7 +171,8 @@ def discard_reading(store: Store, source_id: str) -> None:
         store.library.set_status(source_id, "waiting")
 
 
-def _file_path(home: Path, source_id: str) -> Path:
+def get_file_path(home: Path, source_id: str) -> Path:
+    """Return where the file's bytes are kept. Raises InputError: it is no id of a file."""
     if not SOURCE_ID.fullmatch(source_id):
         raise InputError(f"Expected the id of a stored file, found {source_id[:80]!r}.")
     return home / DOCUMENTS_FOLDER / source_id

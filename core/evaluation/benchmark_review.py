@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -26,7 +27,7 @@ def store_rows_as_cases(
     Raises NotAllowed if the person is no lead, and InputError if a row cannot be stored.
     """
     ids = [_find_case_id(store, project, row) for row in rows]
-    images = [_store_images(store, home, project, row, by, now) for row in rows]
+    new = [(case_id, row) for case_id, row in zip(ids, rows, strict=True) if case_id != row.id]
     read = [
         ExchangeRow(
             case_id,
@@ -36,10 +37,9 @@ def store_rows_as_cases(
             documents=tuple(
                 ExchangeDocument(f"source {n}.txt", text) for n, text in enumerate(row.documents, 1)
             ),
-            images=pictures,
+            images=_store_images(store, home, project, row, by, now),
         )
-        for case_id, row, pictures in zip(ids, rows, images, strict=True)
-        if case_id != row.id
+        for case_id, row in new
     ]
     order = ImportRequest(project, by, now, "benchmark", "cases")
     outcome = import_rows(store, home, ParsedFile(tuple(read), ()), order)
@@ -59,12 +59,14 @@ def _find_case_id(store: Store, project: Project, row: GoldRow) -> str:
 def _store_images(
     store: Store, home: Path, project: Project, row: GoldRow, by: str, now: float
 ) -> tuple[ExchangeDocument, ...]:
-    settings = store.projects.settings()
-    stored = (
-        store_file(store, home, project.id, path.name, path.read_bytes(), by, now, settings)
-        for path in row.images
-    )
-    return tuple(ExchangeDocument(one.name, None, one.id) for one in stored)
+    """Return the row's images as files of the library; those that are there keep their names."""
+    settings, images = store.projects.settings(), []
+    for path in row.images:
+        data = path.read_bytes()
+        known = store.library.get(project.id, hashlib.sha256(data).hexdigest())
+        stored = known or store_file(store, home, project.id, path.name, data, by, now, settings)
+        images.append(ExchangeDocument(stored.name, None, stored.id))
+    return tuple(images)
 
 
 def send_rows_to_review(

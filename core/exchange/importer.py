@@ -446,9 +446,8 @@ def _store_document(
     sha = hashlib.sha256(data).hexdigest()
     if sha in outcome.sources:
         return sha
-    # The cell of a table may be the name of a file that is there already.
-    if not document.name and len(document.text) <= MAX_FILE_NAME_CHARS:
-        same_name = [e for e in store.library.all(project.id) if e.name == document.text.strip()]
+    if name := get_named_file(document):
+        same_name = [e for e in store.library.all(project.id) if e.name == name]
         if same_name:
             return same_name[0].id
     entry = store.library.get(project.id, sha)
@@ -459,6 +458,12 @@ def _store_document(
         outcome.documents += 1
     outcome.sources[sha] = entry.name if entry else name
     return sha
+
+
+def get_named_file(document: ExchangeDocument) -> str:
+    """Return the cell of a table as the name of a file, which it may be, or ""."""
+    text = document.text or ""
+    return text.strip() if not document.name and len(text) <= MAX_FILE_NAME_CHARS else ""
 
 
 def _name_document(document: ExchangeDocument, row: ExchangeRow) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -14,9 +15,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
+from core.documents.library import store_file
+from core.evaluation.benchmark_review import send_rows_to_review
 from core.evaluation.benchmarks import (
     BenchmarkSpec,
+    LibraryFiles,
     RowSource,
     change_caps,
     compute_dataset_digest,
@@ -52,6 +57,7 @@ from core.schema.records import Member, Source, Span
 from core.schema.reviews import GoldAnswer
 from core.store import Store, open_store
 from core.store.benchmarks import Benchmark
+from core.store.review_queue import build_queue_rules
 from tests.evaluation.tiny_sets import FACTS
 from tests.fakes import make_case
 
@@ -245,14 +251,14 @@ def test_each_version_that_measured_a_part_is_on_the_card(
     assert all(one["at"] > ended.created_at for one in ended.card["resumed"])
 
 
-def test_rows_of_a_file_are_the_same_under_another_name(opened: Store) -> None:
+def test_rows_of_a_file_are_the_same_under_another_name(opened: Store, home: Path) -> None:
     both = []
     for name in ("first.csv", "renamed.csv"):
         table = read_file_table(name, b"response,document,label\nA.,B.,ok\nA.,B.,ok\nC.,D.,ok\n")
         mapping = ColumnMapping(
             {name: name for name in ("response", "document", "label")}, {"ok": "supported"}
         )
-        rows, _ = map_labelled_rows(table, mapping, name)
+        rows, _ = map_labelled_rows(table, mapping, name, LibraryFiles(opened, home, ""))
         both.append(Outcomes(rows, [Prediction("supported", n / 10) for n in range(3)]))
     assert compute_dataset_digest(both[0].rows) == compute_dataset_digest(both[1].rows)
     one, other = match_outcomes(both[0], both[1])
@@ -377,7 +383,7 @@ def test_only_leads_run_pause_cancel_and_change_benchmarks(opened: Store, home: 
     assert len(opened.benchmarks.of_project(benchmark.project_id, 0.0, 6.0)) == 1
 
 
-def test_rows_come_from_a_file_with_odd_columns(opened: Store) -> None:
+def test_rows_come_from_a_file_with_odd_columns(opened: Store, home: Path) -> None:
     table = read_file_table(
         "odd.csv",
         b"Answer;Ctx;Verdict\nIt is 3 m.;It is 4 m.;bad\nIt is 4 m.;It is 4 m.;good\n?;;\n",
@@ -386,7 +392,7 @@ def test_rows_come_from_a_file_with_odd_columns(opened: Store) -> None:
         {"response": "Answer", "document": "Ctx", "label": "Verdict"},
         {"bad": "hallucinated", "good": "supported"},
     )
-    rows, problems = map_labelled_rows(table, mapping, "odd.csv")
+    rows, problems = map_labelled_rows(table, mapping, "odd.csv", LibraryFiles(opened, home, ""))
     assert [(row.response, row.label, row.documents) for row in rows] == [
         ("It is 3 m.", "hallucinated", ("It is 4 m.",)),
         ("It is 4 m.", "supported", ("It is 4 m.",)),
@@ -395,30 +401,93 @@ def test_rows_come_from_a_file_with_odd_columns(opened: Store) -> None:
     assert len(problems) == 1
 
 
-def test_a_category_may_be_any_value(opened: Store) -> None:
+def test_a_category_may_be_any_value(opened: Store, home: Path) -> None:
     given: list[object] = [3, " big ", ["a", 1], True, None]
     lines = [json.dumps({"response": "A.", "label": "ok", "cat": one}) for one in given]
     lines.append(json.dumps({"response": "A.", "label": "ok"}))
     table = read_file_table("rows.jsonl", "\n".join(lines).encode())
     mapping = ColumnMapping({"response": "response", "label": "label"}, {"ok": "supported"})
-    rows, _ = map_labelled_rows(table, mapping, "rows.jsonl", "cat")
+    rows, _ = map_labelled_rows(table, mapping, "rows.jsonl", LibraryFiles(opened, home, ""), "cat")
     assert [row.category for row in rows] == ["3", "big", '["a", 1]', "true", "", ""]
 
 
-def test_rows_are_the_cases_that_people_decided(opened: Store) -> None:
-    project = ensure_project(opened, "Ida", 0.0)
-    source = Source("s1", "facts.txt", "document", "It is 4 m high.")
-    with opened.writing():
-        opened.readings.save(source, reader="text", seconds=0.1, now=0.0)
-        for case_id in ("a", "b"):
-            case = make_case("It is 3 m.", id=case_id, project_id=project.id, documents=("s1",))
-            opened.cases.add(case, [])
+def png() -> bytes:
+    stream = io.BytesIO()
+    Image.new("RGB", (8, 8), "white").save(stream, "PNG")
+    return stream.getvalue()
+
+
+def keep(store: Store, home: Path, name: str, data: bytes, text: str | None = None) -> str:
+    """Store a file in the library, with the text that was read in it if it was."""
+    project = ensure_project(store, "Ida", 0.0)
+    settings = store.projects.settings()
+    entry = store_file(store, home, project.id, name, data, "Ida", 0.0, settings)
+    if text is not None:
+        with store.writing():
+            source = Source(entry.id, name, "text", text)
+            store.readings.save(source, reader="text", seconds=0.1, now=0.0)
+    return entry.id
+
+
+def decide(store: Store, case_id: str, **sources: tuple[str, ...]) -> None:
+    project = ensure_project(store, "Ida", 0.0)
+    with store.writing():
+        case = make_case("It is 3 m.", id=case_id, project_id=project.id, **sources)
+        store.cases.add(case, [])
         span = Span(6, 9, "3 m", 1.0, "number_or_date", "Ida")
-        gold = GoldAnswer("g", "a", "Ida", 1.0, "adjudicated", "hallucinated", (span,))
-        opened.golds.add(gold, "It is 3 m.")
-    (row,) = load_decided_rows(opened, project.id)
+        gold = GoldAnswer(
+            f"g{case_id}", case_id, "Ida", 1.0, "adjudicated", "hallucinated", (span,)
+        )
+        store.golds.add(gold, "It is 3 m.")
+
+
+def test_rows_are_the_cases_that_people_decided(opened: Store, home: Path) -> None:
+    project = ensure_project(opened, "Ida", 0.0)
+    facts_id = keep(opened, home, "facts.txt", b"It is 4 m high.", "It is 4 m high.")
+    picture = keep(opened, home, "tower.png", png())
+    decide(opened, "a", documents=(facts_id,))
+    decide(opened, "pictured", documents=(facts_id,), images=(picture,))
+    decide(opened, "unread", documents=(facts_id, keep(opened, home, "later.txt", b"Later.")))
+    decide(opened, "gone", images=("0" * 64,))
+    with opened.writing():
+        opened.cases.add(make_case("It is 3 m.", id="open", project_id=project.id), [])
+    (row, pictured), unread = load_decided_rows(opened, home, project.id)
     assert (row.id, row.label, row.documents) == ("a", "hallucinated", ("It is 4 m high.",))
     assert row.spans == (GoldSpan(6, 9),)
+    assert (pictured.id, pictured.documents) == ("pictured", row.documents)
+    assert [path.read_bytes() for path in pictured.images] == [png()]
+    assert unread == 2
+    send_rows_to_review(
+        opened, home, project, [pictured], "Ida", 1.0, build_queue_rules(project), "why"
+    )
+    names = {entry.name for entry in opened.library.all(project.id)}
+    assert names == {"facts.txt", "tower.png", "later.txt"}, "its files keep their names"
+
+
+def test_a_cell_may_name_a_file_of_the_library(opened: Store, home: Path) -> None:
+    project = ensure_project(opened, "Ida", 0.0)
+    keep(opened, home, "the facts.txt", b"It is 4 m high.", "It is 4 m high.")
+    keep(opened, home, "later.txt", b"Later.")
+    keep(opened, home, "tower.png", png())
+    cells = ("the facts.txt", " the facts.txt ", "later.txt", "none.pdf", "tower.png", "It is 4.5")
+    lines = [f"It is 3 m.;{cell};bad" for cell in cells]
+    table = read_file_table("odd.csv", "\n".join(["Answer;Ctx;Verdict", *lines]).encode())
+    columns = {"response": "Answer", "document": "Ctx", "label": "Verdict"}
+    mapping = ColumnMapping(columns, {"bad": "hallucinated"})
+    files = LibraryFiles(opened, home, project.id)
+    rows, problems = map_labelled_rows(table, mapping, "odd.csv", files)
+    assert [row.documents for row in rows] == [
+        ("It is 4 m high.",), ("It is 4 m high.",), (), ("It is 4.5",),
+    ]  # fmt: skip
+    assert [path.read_bytes() for path in rows[2].images] == [png()]
+    (case,) = send_rows_to_review(
+        opened, home, project, rows[2:3], "Ida", 1.0, build_queue_rules(project), "why"
+    )
+    assert [opened.library.name_of(project.id, i) for i in case.images] == ["tower.png"]
+    assert [(one.place, one.reason) for one in problems] == [
+        (4, "its source “later.txt” is not read yet; Library says why."),
+        (5, "its source “none.pdf” is not in the project’s library; add it there."),
+    ]
 
 
 def test_a_roster_that_cannot_argue_so_is_named(home: Path, opened: Store) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.documents.library import store_file
 from core.evaluation.benchmarks import (
     BenchmarkSpec,
     RowSource,
@@ -20,10 +21,12 @@ from core.evaluation.benchmarks import (
 from core.evaluation.dataset_files import GoldRow
 from core.evaluation.evaluate import parse_ways
 from core.llm.keys import Keys
-from core.schema.records import Member
+from core.schema.records import Member, Source
+from core.schema.reviews import GoldAnswer
 from core.store import open_store
 from core.store.benchmarks import Benchmark, BenchmarkStatus
 from tests.evaluation.tiny_sets import FACTS, write_sets
+from tests.fakes import make_case
 from tests.pages.conftest import OpenApp, finish, query, said
 
 LIST, ONE = "pages/measure/benchmarks.py", "pages/measure/benchmark.py"
@@ -168,6 +171,40 @@ def test_without_a_label_column_or_a_folder_one_sentence_says_what_is_missing(
     assert said(at.error, "Expected a folder with public sets")
     at.segmented_control(key="benchmark.source").set_value("project").run()
     assert said(at.info, "No case of this project is decided yet")
+
+
+def test_cases_whose_sources_are_not_read_are_left_out_and_told(
+    app: OpenApp, home: Path, project_id: str
+) -> None:
+    with open_store(home) as store:
+        settings = store.projects.settings()
+        named = [
+            store_file(store, home, project_id, name, text.encode(), "Mira", 1.0, settings)
+            for name, text in (("read.txt", "It is 4 m."), ("later.txt", "It is 5 m."))
+        ]
+        with store.writing():
+            source = Source(named[0].id, "read.txt", "text", "It is 4 m.")
+            store.readings.save(source, reader="text", seconds=0.1, now=1.0)
+            for entry in named:
+                case = make_case("It is 3 m.", id=entry.name, project_id=project_id,
+                                 documents=(entry.id,))  # fmt: skip
+                store.cases.add(case, [])
+                gold = GoldAnswer(entry.name, case.id, "Mira", 1.0, "adjudicated", "hallucinated")
+                store.golds.add(gold, case.response)
+    at = app(LIST)
+    at.segmented_control(key="benchmark.source").set_value("project").run()
+    assert "1 labelled row**: 1 hallucinated" in texts(at)
+    assert said(at.caption, "1 decided case left out: a source is not read, or gone.")
+    at.button(key="benchmark.start").click().run()
+    assert not at.exception
+    benchmark_id = query(at, "benchmark")
+    wait(home, benchmark_id, "finished")
+    assert "1 row, 1 more left out" in texts(app(ONE, benchmark=benchmark_id))
+    at = app(LIST)
+    table = b"response,document,label\nA.,read.txt,supported\nB.,later.txt,supported\n"
+    at.file_uploader(key="benchmark.file").set_value([("a.csv", table, "text/csv")]).run()
+    assert "1 labelled row**" in texts(at)
+    assert said(at.caption, "Row 3 is left out: its source “later.txt” is not read yet")
 
 
 def test_a_public_set_is_offered_with_what_is_in_it(
