@@ -33,7 +33,7 @@ from core.evaluation.engine_runs import (
     build_engine,
     compute_engine_digest,
 )
-from core.evaluation.evaluate import MeasuredWay
+from core.evaluation.evaluate import MeasuredWay, get_way
 from core.evaluation.outcomes import (
     Outcomes,
     Prediction,
@@ -249,12 +249,26 @@ def create_benchmark(
     return benchmark.id
 
 
-def repeat_benchmark(store: Store, benchmark: Benchmark, author: str) -> str:
-    """Store the same benchmark, to be run again on the same rows; return its id."""
+def repeat_benchmark(
+    store: Store, home: Path, benchmark: Benchmark, author: str, keys: Keys
+) -> str:
+    """Store the same benchmark, to be run again as models are set up now; return its id.
+
+    Raises InputError if a roster cannot argue so any more, and what `create_benchmark` does.
+    """
+    spec, cells = read_spec(benchmark), []
+    for cell in spec.cells:
+        planned, refused = plan_cells(
+            home, [cell.roster], [get_way(cell.way)], keys,
+            reuses_replies=cell.plan.reuses_replies,
+        )  # fmt: skip
+        if refused:
+            raise InputError(f"{cell.name} cannot be measured: {refused[0].why}")
+        cells += planned
     return create_benchmark(
         store,
         benchmark.project_id,
-        read_spec(benchmark),
+        replace(spec, cells=tuple(cells)),
         load_rows(store, benchmark.id),
         name=benchmark.name,
         author=author,
@@ -306,20 +320,18 @@ def load_rows(store: Store, benchmark_id: str) -> list[GoldRow]:
     return [ROW_DECODER.decode(payload) for _, payload in store.benchmarks.rows(benchmark_id)]
 
 
-def load_outcomes(store: Store, benchmark_id: str, cell: int) -> Outcomes:
-    """Return the rows that have a result in that cell so far, with their predictions."""
+def load_outcomes(store: Store, benchmark_id: str) -> list[Outcomes]:
+    """Return each cell's predictions on the rows that all cells have answered so far."""
     rows = load_rows(store, benchmark_id)
-    results = store.benchmarks.results(benchmark_id, cell)
-    said = [
-        replace(
-            decode_prediction(json.loads(result.payload)),
-            calls=result.calls,
-            tokens=result.tokens,
-            cost=result.cost,
+    cells = read_spec(require_benchmark(store, benchmark_id)).cells
+    said: list[dict[int, Prediction]] = [{} for _ in cells]
+    for one in store.benchmarks.results(benchmark_id):
+        made = decode_prediction(json.loads(one.payload))
+        said[one.cell][one.position] = replace(
+            made, calls=one.calls, tokens=one.tokens, cost=one.cost
         )
-        for result in results
-    ]
-    return Outcomes([rows[result.position] for result in results], said)
+    shared = [n for n in range(len(rows)) if all(n in own for own in said)]
+    return [Outcomes([rows[n] for n in shared], [own[n] for n in shared]) for own in said]
 
 
 def match_outcomes(one: Outcomes, other: Outcomes) -> tuple[Outcomes, Outcomes]:
@@ -541,9 +553,8 @@ def _run_missing(
 def _sum_spending(store: Store, benchmark_id: str, spec: BenchmarkSpec) -> _Spending:
     """Return what the results so far took."""
     spending = _Spending(spec)
-    for cell in range(len(spec.cells)):
-        for result in store.benchmarks.results(benchmark_id, cell):
-            spending.add(result)
+    for result in store.benchmarks.results(benchmark_id):
+        spending.add(result)
     return spending
 
 

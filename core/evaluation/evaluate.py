@@ -40,7 +40,9 @@ from core.evaluation.outcomes import (
     predict_constant,
 )
 from core.evaluation.runner import DEFAULT_RUNNER, RunnerOptions, open_row_runner
+from core.learning.metrics import BOOTSTRAP_RESAMPLES
 from core.runtime.errors import InputError
+from core.schema.events import AUDIT
 from core.schema.rosters import (
     ABLATION_PARTS,
     DEBATE_PROTOCOL_NAMES,
@@ -76,6 +78,11 @@ def parse_ways(text: str) -> tuple[MeasuredWay, ...]:
     """
     named = dict.fromkeys(part.strip() for part in text.split(","))
     return tuple(_parse_way(name) for name in named)
+
+
+def get_way(name: str) -> MeasuredWay:
+    """Return the way of that name, the audit included. Raises what `parse_ways` does."""
+    return MeasuredWay(AUDIT, AUDIT) if name == AUDIT else _parse_way(name)
 
 
 def _parse_way(name: str) -> MeasuredWay:
@@ -298,10 +305,10 @@ def load_labelled_rows(order: EvaluationRequest) -> list[GoldRow]:
     return labelled
 
 
-def compute_figures(found: Outcomes, seed: int) -> Figures:
+def compute_figures(found: Outcomes, seed: int, draws: int = BOOTSTRAP_RESAMPLES) -> Figures:
     """Return all figures of the outcomes, with `ece_null` (a calibrated model's ECE) by `ece`."""
     shares = list_share_rows(found)
-    by_name = estimate_figures(build_measures(found), found.groups, seed, shares=shares)
+    by_name = estimate_figures(build_measures(found), found.groups, seed, draws, shares)
     calibrated = estimate_calibrated_ece(found, seed)
     if calibrated is not None:
         by_name["ece_null"] = calibrated

@@ -19,7 +19,6 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from core.evaluation.datasets import get_task_rule
-from core.evaluation.evaluate import MeasuredWay, parse_ways
 from core.evaluation.outcomes import Outcomes
 from core.evaluation.system_comparison import (
     SystemComparison,
@@ -31,7 +30,6 @@ from core.runtime.errors import InputError, ReviewError
 GRIDS_FOLDER = Path(__file__).parent / "grids"
 PAPER_ROSTERS = "paper"  # plays each row by the shipped roster with the paper's models
 DEFAULT_ROSTER = ""  # whose roster plays the systems that none is named for
-AUDIT_WAY = "audit"
 TRIVIAL_ANSWERS = {"mark_all": "all hallucinated, all marked", "always_supported": "all supported"}
 SECONDS = "seconds"  # of a row
 MISSING_CELL = "–"
@@ -113,12 +111,6 @@ class GridCell:
     def source(self) -> str:
         """The set with task and part."""
         return " ".join(word for word in (self.dataset, self.task, self.part) if word)
-
-    @property
-    def measured_way(self) -> MeasuredWay:
-        """The protocol and its options."""
-        is_audit = self.way == AUDIT_WAY
-        return MeasuredWay(AUDIT_WAY, AUDIT_WAY) if is_audit else parse_ways(self.way)[0]
 
 
 @dataclass(frozen=True)

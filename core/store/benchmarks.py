@@ -71,7 +71,7 @@ class BenchmarkResult:
 class CellTotals:
     """What one cell's results add up to; `unpriced` counts results of unknown cost.
 
-    `last_at` is when its newest result came, `dearest` the highest cost of one row.
+    `last_at` is when its newest result came.
     """
 
     done: int = 0
@@ -81,7 +81,6 @@ class CellTotals:
     cost: float = 0.0
     unpriced: int = 0
     seconds: float = 0.0
-    dearest: float = 0.0
     last_at: float = 0.0
 
 
@@ -203,14 +202,14 @@ class Benchmarks(Repository):
         )
         return bool(cursor.rowcount)
 
-    def results(self, benchmark_id: str, cell: int) -> list[BenchmarkResult]:
-        """Return one cell's results so far, by position."""
+    def results(self, benchmark_id: str) -> Iterator[BenchmarkResult]:
+        """Yield the results so far, cell by cell."""
         query = (
             f"SELECT {', '.join(BenchmarkResult.__dataclass_fields__)} FROM benchmark_results "
-            "WHERE benchmark_id = ? AND cell = ? ORDER BY position"
+            "WHERE benchmark_id = ? ORDER BY cell, position"
         )
-        rows = self._db.conn.execute(query, [benchmark_id, cell])
-        return [BenchmarkResult(*row) for row in rows]
+        for row in self._db.conn.execute(query, [benchmark_id]):
+            yield BenchmarkResult(*row)
 
     def answered(self, benchmark_id: str) -> set[tuple[int, int]]:
         """Return (cell, position) of every result that did not fail."""
@@ -232,9 +231,8 @@ class Benchmarks(Repository):
         """Return each cell's totals; cells without results are left out."""
         query = (
             "SELECT cell, count(*), sum(is_failed), sum(calls), sum(tokens), "
-            "coalesce(sum(cost), 0.0), sum(cost IS NULL), sum(seconds), "
-            "coalesce(max(cost), 0.0), max(at) FROM benchmark_results "
-            "WHERE benchmark_id = ? GROUP BY cell"
+            "coalesce(sum(cost), 0.0), sum(cost IS NULL), sum(seconds), max(at) "
+            "FROM benchmark_results WHERE benchmark_id = ? GROUP BY cell"
         )
         rows = self._db.conn.execute(query, [benchmark_id])
         return {cell: CellTotals(*sums) for cell, *sums in rows}
