@@ -139,12 +139,12 @@ def draw_results(benchmark: Benchmark, measured: MeasuredBenchmark) -> None:
     _draw_systems(measured, "benchmark.systems")
     if measured.comparisons:
         st.subheader("Differences", anchor=False)
-        _draw_differences(measured.comparisons, "benchmark.differences")
+        _draw_differences(measured.comparisons, "benchmark.differences", "Rows")
         st.caption(ABOUT_DIFFERENCES)
     figures = _draw_figures(measured)
     st.subheader("By kind of row", anchor=False)
     kinds = [
-        {"By": one.dimension, "Kind": KIND_WORDS.get(one.kind, one.kind), "Rows": one.rows}
+        {"By": one.dimension, "Kind": KIND_WORDS.get(one.kind, one.kind)}
         | {name: format_wilson_share(share) for name, share in one.right.items()}
         for one in break_down(measured)
     ]
@@ -162,9 +162,8 @@ def _draw_next(measured: MeasuredBenchmark) -> None:
         draw_next_step(escape_markdown(f"{words}Project."), "pages/setup/project.py", "Project")
         return
     words = "read the errors below, and send those whose label you doubt to Review."
-    draw_next_step(
-        f"{words} Differences here are within chance." if measured.comparisons else words
-    )
+    none = " No system is better than all others by more than chance."
+    draw_next_step(words + (none if measured.comparisons else ""))
 
 
 def _pin(*names: str) -> dict[str, Any]:
@@ -211,13 +210,14 @@ def _format_figure(figure: Figure | None) -> str:
     return format_interval(figure["value"], figure.get("low"), figure.get("high"))
 
 
-def _draw_differences(compared: Sequence[SystemComparison], key: str) -> None:
+def _draw_differences(compared: Sequence[SystemComparison], key: str, hidden: str) -> None:
     rows = [
         {title: cells[name] for title, name in DIFFERENCE_COLUMNS.items()} | {"Rows": one.rows}
         for one in compared
         for cells in [list_comparison_cells(one)]
     ]
-    draw_table(rows, key, column_config=_pin("System"))
+    shown = [name for name in rows[0] if name != hidden]
+    draw_table(rows, key, column_order=shown, column_config=_pin("System"))
 
 
 def _draw_figures(measured: MeasuredBenchmark) -> list[go.Figure]:
@@ -328,7 +328,7 @@ def _draw_earlier(benchmark: Benchmark, measured: MeasuredBenchmark) -> None:
     if not compared:
         st.info("No system has answered the same rows there.")
         return
-    _draw_differences(compared, "benchmark.earlier.table")
+    _draw_differences(compared, "benchmark.earlier.table", "Against")
     changes = [name for name in ("code", "engines", "prompts", "dataset_sha256")
                if benchmark.card.get(name) != other.card.get(name)]  # fmt: skip
     words = f"Changed between them: {', '.join(changes).replace('dataset_sha256', 'rows')}."

@@ -139,7 +139,6 @@ class KindOfRows(NamedTuple):
 
     dimension: str
     kind: str
-    rows: int
     right: dict[str, WilsonShare]
 
 
@@ -151,11 +150,8 @@ def break_down(measured: MeasuredBenchmark) -> Iterator[KindOfRows]:
         kinds, counts = np.unique(values, return_counts=True)
         for place in np.argsort(-counts, kind="stable") if len(kinds) > 1 else ():
             kind, count = str(kinds[place]), int(counts[place])
-            shares = {
-                system: WilsonShare(int(own[values == kind].sum()), count)
-                for system, own in right.items()
-            }
-            yield KindOfRows(name, kind, count, shares)
+            of_kind = {s: int(own[values == kind].sum()) for s, own in right.items()}
+            yield KindOfRows(name, kind, {s: WilsonShare(n, count) for s, n in of_kind.items()})
 
 
 def sort_answers(outcomes: Outcomes) -> dict[AnswerKind, list[int]]:
