@@ -9,12 +9,9 @@ differ (code, engines, prompts, seeds, machine) is kept on the benchmark's card.
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import importlib.metadata
 import json
 import logging
 import os
-import platform
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,11 +29,13 @@ from core.evaluation.engine_runs import (
     WorkerSetup,
     build_engine,
     compute_engine_digest,
+    describe_machine,
 )
 from core.evaluation.evaluate import MeasuredWay, get_way
 from core.evaluation.outcomes import (
     Outcomes,
     Prediction,
+    compute_dataset_digest,
     compute_row_digest,
     decode_prediction,
     encode_prediction,
@@ -72,7 +71,6 @@ RowOrigin = Literal["set", "file", "project"]
 MAX_FAILURES_IN_A_ROW = 25  # then the service is down, and trying all other rows helps nobody
 HEARTBEAT_SECONDS = 1.0
 PACE_SECONDS = 60.0  # the time over which the pace of a benchmark under way is measured
-CARD_PACKAGES = ("onnxruntime", "numpy", "litellm", "ray")
 RUN_WORDS = "run benchmarks"  # what takes the role
 LOGGER = logging.getLogger(__name__)
 ROW_DECODER = msgspec.json.Decoder(GoldRow, dec_hook=lambda kind, value: kind(value))
@@ -636,26 +634,5 @@ def describe_conditions(
         "seed": read_spec(benchmark).seed,
         "workers": options.workers,
         "executor": options.executor,
-        "machine": {
-            "platform": platform.platform(),
-            "processor": platform.processor() or platform.machine(),
-            "cores": os.cpu_count(),
-            "python": platform.python_version(),
-            "packages": dict(_list_versions()),
-        },
+        "machine": describe_machine(),
     }
-
-
-def _list_versions() -> Iterator[tuple[str, str]]:
-    for package in CARD_PACKAGES:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            yield package, importlib.metadata.version(package)
-
-
-def compute_dataset_digest(rows: Sequence[GoldRow]) -> str:
-    """Return a digest of the rows with their labels and marked words, in order."""
-    digest = hashlib.sha256()
-    for row in rows:
-        gold = [compute_row_digest(row), row.label, msgspec.to_builtins(row.spans)]
-        digest.update(json.dumps(gold).encode())
-    return digest.hexdigest()

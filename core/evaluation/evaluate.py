@@ -24,7 +24,12 @@ from typing import Any
 from core.debate.protocols import PROTOCOLS
 from core.evaluation.dataset_files import GoldRow, normalize_key
 from core.evaluation.datasets import get_task_rule, load_dataset_rows
-from core.evaluation.engine_runs import Engine, ProgressWriter, describe_engine_weights
+from core.evaluation.engine_runs import (
+    Engine,
+    ProgressWriter,
+    describe_engine_weights,
+    describe_machine,
+)
 from core.evaluation.metrics import (
     Figure,
     build_measures,
@@ -36,6 +41,7 @@ from core.evaluation.metrics import (
 from core.evaluation.outcomes import (
     Outcomes,
     build_recorded_outcomes,
+    compute_dataset_digest,
     predict_all_marked,
     predict_constant,
 )
@@ -277,12 +283,14 @@ def build_result(
         "task": get_task_rule(order.dataset, order.task).task or None,
         **{name: getattr(order, name) for name in ("split", "limit", "seed")},
         **asked,
+        "dataset_sha256": compute_dataset_digest(measured.found.rows),
         **_count_rows(measured),
         "metrics": compute_figures(measured.found, order.seed),
         **beside,
         "trivial": {n: compute_figures(one, order.seed) for n, one in measured.trivial.items()},
         "trivial_rows": {name: len(one.rows) for name, one in measured.trivial.items()},
         **by,
+        "machine": describe_machine(),
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now)),
     }
 

@@ -12,10 +12,11 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from core.evaluation.dataset_files import GoldRow, GoldSpan
@@ -182,6 +183,18 @@ def compute_row_digest(row: GoldRow) -> str:
     parts = [row.id, row.response, row.question, row.documents, images]
     text = json.dumps(parts, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def compute_dataset_digest(rows: Sequence[GoldRow]) -> str:
+    """Return a digest of the rows with their labels and marked words, in order.
+
+    Ids, which may hold the name of the rows' file, do not count.
+    """
+    digest = hashlib.sha256()
+    for row in rows:
+        seen = compute_row_digest(replace(row, id=""))
+        digest.update(json.dumps([seen, row.label, msgspec.to_builtins(row.spans)]).encode())
+    return digest.hexdigest()
 
 
 class PredictionCache:
