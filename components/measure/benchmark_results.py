@@ -48,11 +48,7 @@ from core.evaluation.metrics import Figure
 from core.evaluation.outcomes import Outcomes
 from core.evaluation.protocols import SINGLE_JUDGE_WAY
 from core.evaluation.system_comparison import SystemComparison, list_comparison_cells
-from core.learning.metrics import (
-    BOOTSTRAP_RESAMPLES,
-    CONFIDENCE_BAND_EDGES,
-    compute_confidence_bands,
-)
+from core.learning.metrics import CONFIDENCE_BAND_EDGES, compute_confidence_bands
 from core.pipeline.batch_check import format_csv
 from core.store import open_store
 from core.store.benchmarks import Benchmark, CellTotals
@@ -79,6 +75,7 @@ FIGURE_HELP = {
     "Answered": "The share that was not left unclear.",
     "Right where answered": "Of the rows that were not left unclear.",
 }
+MAIN_FIGURES = ("balanced_accuracy", "accuracy")
 SHOWN_FIGURES = ("coverage", "selective_accuracy")  # beside the main one; the table's menu has all
 DIFFERENCE_COLUMNS = {
     "System": "way",
@@ -112,19 +109,26 @@ def _name_cell(cell: BenchmarkCell) -> str:
 
 def load_measured(benchmark_id: str, totals: Mapping[int, CellTotals]) -> MeasuredBenchmark | None:
     """Return the figures of what has these totals; None if no row was answered by all systems."""
-    return _measure(str(state.home_folder()), benchmark_id, repr(totals), BOOTSTRAP_RESAMPLES)
+    return _measure(str(state.home_folder()), benchmark_id, repr(totals))
 
 
-@st.cache_resource(max_entries=2 * MAX_CACHED, show_spinner=False)
-def _measure(home: str, benchmark_id: str, mark: str, draws: int) -> MeasuredBenchmark | None:
+@st.cache_resource(max_entries=MAX_CACHED, show_spinner=False)
+def _measure(home: str, benchmark_id: str, mark: str) -> MeasuredBenchmark | None:
     with open_store(Path(home)) as store:
-        return measure_benchmark(store, benchmark_id, _name_cell, draws)
+        return measure_benchmark(store, benchmark_id, _name_cell)
+
+
+@st.cache_resource(max_entries=MAX_CACHED, show_spinner=False)
+def _measure_live(home: str, benchmark_id: str, step: int) -> MeasuredBenchmark | None:
+    with open_store(Path(home)) as store:
+        wanted = (*MAIN_FIGURES, *SHOWN_FIGURES)
+        return measure_benchmark(store, benchmark_id, _name_cell, LIVE_DRAWS, wanted)
 
 
 def draw_live_figures(benchmark: Benchmark, progress: BenchmarkProgress) -> None:
     """Draw the main figures so far, computed once a step: those of a large benchmark take long."""
     step = progress.done // max(1, progress.total // LIVE_STEPS)
-    measured = _measure(str(state.home_folder()), benchmark.id, str(step), LIVE_DRAWS)
+    measured = _measure_live(str(state.home_folder()), benchmark.id, step)
     if measured is None:
         st.caption("Figures come with the first row that all systems have answered.")
         return

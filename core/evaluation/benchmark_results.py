@@ -6,7 +6,7 @@ Systems are measured on the rows that all have answered, beside answers that nee
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -94,8 +94,12 @@ def measure_benchmark(
     benchmark_id: str,
     name_cell: Callable[[BenchmarkCell], str],
     draws: int = BOOTSTRAP_RESAMPLES,
+    wanted: Collection[str] | None = None,
 ) -> MeasuredBenchmark | None:
-    """Return the figures so far; None if no row was answered by all systems."""
+    """Return the figures so far; None if no row was answered by all systems.
+
+    `draws` and `wanted` are those of `compute_figures`.
+    """
     cells = read_spec(require_benchmark(store, benchmark_id)).cells
     totals = store.benchmarks.totals(benchmark_id)
     outcomes = load_outcomes(store, benchmark_id)
@@ -104,7 +108,8 @@ def measure_benchmark(
         return None
 
     def measure(name: str, own: Outcomes, *of_cell: Any) -> MeasuredSystem:
-        return MeasuredSystem(name, own, compute_figures(own, FIGURE_SEED, draws), *of_cell)
+        figures = compute_figures(own, FIGURE_SEED, draws, wanted)
+        return MeasuredSystem(name, own, figures, *of_cell)
 
     systems = [
         measure(name_cell(cell), own, cell, totals[number])
