@@ -394,7 +394,6 @@ def draw_benchmark(benchmark_id: str) -> None:
     if is_under_way(benchmark):
         _follow(benchmark.id)
         return
-    st.session_state.pop(_wish_key(benchmark_id), None)
     _draw_end(benchmark, progress)
     with st.spinner("Computing the figures…"):
         measured = load_measured(benchmark.id, progress.cells)
@@ -429,7 +428,7 @@ def _follow(benchmark_id: str) -> None:
             return
         progress = load_progress(store, benchmark, time.time())
     st.progress(progress.done / progress.total, text=_describe_progress(progress))
-    wish = st.session_state.get(_wish_key(benchmark_id))
+    wish = benchmark.wish
     if has_role("lead", RUN_WORDS, project_id=benchmark.project_id):
         with st.container(horizontal=True):
             for name, label in (("pause", "Pause"), ("cancel", "Cancel")):
@@ -441,10 +440,6 @@ def _follow(benchmark_id: str) -> None:
         st.caption("The rows under way are finished first." if wish == "pause" else "Cancelling…")
     st.caption("It goes on when you leave or close this page.")
     draw_live_figures(benchmark, progress)
-
-
-def _wish_key(benchmark_id: str) -> str:
-    return f"benchmark.wish.{benchmark_id}"
 
 
 def _describe_progress(progress: BenchmarkProgress) -> str:
@@ -468,7 +463,6 @@ def _wish(benchmark_id: str, wish: BenchmarkWish) -> None:
         benchmark = _load_visible(store, benchmark_id)
         if benchmark is not None:
             request_wish(store, benchmark, state.get_person(store), wish)
-            st.session_state[_wish_key(benchmark_id)] = wish
 
 
 def _draw_end(benchmark: Benchmark, progress: BenchmarkProgress) -> None:

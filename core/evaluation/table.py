@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -98,12 +98,19 @@ def insert_result_tables(text: str, tables: str) -> str:
 
 
 def _format_table(results: Sequence[EvaluationResult], columns: Mapping[str, CellFormatter]) -> str:
-    lines = [
-        "| " + " | ".join(columns) + " |",
-        "|" + "---|" * len(columns),
-        *("| " + " | ".join(_build_cells(result, columns)) + " |" for result in results),
-    ]
-    return "\n".join(lines) + "\n"
+    lines = (format_line(_build_cells(result, columns)) for result in results)
+    return "\n".join([*start_table(list(columns)), *lines]) + "\n"
+
+
+def start_table(titles: Sequence[str]) -> list[str]:
+    """Return the first lines of a Markdown table."""
+    return [format_line(titles), format_line(["---"] * len(titles))]
+
+
+def format_line(cells: Iterable[str]) -> str:
+    """Return a line of a Markdown table; an empty cell is a dash."""
+    shown = (cell.replace("|", "\\|") or MISSING_CELL for cell in cells)
+    return f"| {' | '.join(shown)} |"
 
 
 def _build_cells(result: EvaluationResult, columns: Mapping[str, CellFormatter]) -> list[str]:

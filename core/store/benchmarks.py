@@ -21,7 +21,7 @@ BenchmarkStatus = Literal[
 BenchmarkWish = Literal["", "pause", "cancel"]
 STORED_COLUMNS = (
     "id, project_id, name, author, created_at, spec, card, repeats, status, message, started_at, "
-    "finished_at, heartbeat_at"
+    "finished_at, heartbeat_at, wish"
 )
 SUMMED_COLUMNS = ("calls", "tokens", "cost")  # over all tries of a row; an unknown cost stays so
 
@@ -46,6 +46,7 @@ class Benchmark:
     message: str = ""
     started_at: float | None = None
     finished_at: float | None = None
+    wish: BenchmarkWish = ""
 
 
 @dataclass(frozen=True)
