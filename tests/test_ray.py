@@ -79,7 +79,7 @@ def test_two_nodes_give_the_result_of_one_thread_though_a_worker_is_killed(
         assert killed
         assert set(results.values()) == {1}
         run_benchmark(home, on_a_thread, "Ida", NO_KEYS)
-        one, other = (load_outcomes(store, i, 0) for i in (on_ray, on_a_thread))
+        one, other = (load_outcomes(store, i)[0] for i in (on_ray, on_a_thread))
         assert labels(one) == labels(other)
         assert len(one.rows) == 24
 

@@ -19,6 +19,7 @@ from components.check.new_check import (
 )
 from components.check.roster_choice import (
     build_plan,
+    draw_caps,
     draw_offer_note,
     draw_option_fields,
     draw_roster_keys,
@@ -103,7 +104,6 @@ BUDGET_RULE = (
     "Checks start in the order of the list while their likely costs fit into the budget "
     "together. What remains is shared out in proportion. No run exceeds its share."
 )
-UNPRICED_BUDGET_LABEL = "Tokens for models with no known price"
 RunsByLetter = Mapping[str, ComparedRun]
 LoadedRun = tuple[Run, Case, RunState, list[Correction]]
 
@@ -144,28 +144,11 @@ def _draw_budget(settings: Settings, rosters: Sequence[str]) -> ComparisonBudget
     """Draw the shared budget and return it; built-in rosters are not asked for one."""
     if all(roster == BUILT_IN_ROSTER for roster in rosters):
         return ComparisonBudget(settings.run_cents, settings.run_tokens)
-    left, right = st.columns(2)
-    cents = left.number_input(
-        "Total budget, US cents",
-        1,
-        settings.day_cents,
-        min(settings.run_cents, settings.day_cents),
-        step=1,
-        key="compare.cents",
-        help=BUDGET_RULE,
-        persist_state="session",
-    )
-    tokens = right.number_input(
-        UNPRICED_BUDGET_LABEL,
-        1,
-        settings.day_tokens,
-        min(settings.run_tokens, settings.day_tokens),
-        step=10_000,
-        key="compare.tokens",
-        help=BUDGET_RULE,
-        persist_state="session",
-    )
-    return ComparisonBudget(cents, tokens)
+    most = settings.day_cents, settings.day_tokens
+    usual = min(settings.run_cents, most[0]), min(settings.run_tokens, most[1])
+    field = {"help": BUDGET_RULE, "persist_state": "session"}
+    caps = draw_caps("compare", "Total budget, US cents", usual, most, least=1, **field)
+    return ComparisonBudget(*caps)
 
 
 def _draw_expected(ways: Sequence[ComparedWay], paces: Sequence[float]) -> None:

@@ -53,6 +53,7 @@ from core.store import Store
 from core.store.versions import NOTHING_LEARNED
 
 MAX_SEED = 2**31 - 1
+UNPRICED_LABEL = "Tokens for models with no known price"
 PROTOCOL_DEFAULT = "The protocol's default"
 STYLE_CHOICES = {
     "plain": "Plainly",
@@ -321,6 +322,25 @@ def describe_plan(protocol: str, name: str) -> str:
 def uses_own_servers_only(roster: RosterConfig) -> bool:
     """Return True if no model of the roster is a provider's, which needs a key or money."""
     return all(agent.is_built_in or is_on_own_server(agent) for _, agent in roster.agents_by_role())
+
+
+def draw_caps(
+    key: str,
+    label: str,
+    usual: tuple[int, int],
+    most: tuple[int | None, int | None] = (None, None),
+    *,
+    least: int = 0,
+    **field: Any,
+) -> tuple[int, int]:
+    """Draw what may be spent in cents and, on models of no known price, in tokens; return both."""
+    left, right = st.columns(2)
+    return (
+        left.number_input(label, least, most[0], usual[0], key=f"{key}.cents", **field),
+        right.number_input(
+            UNPRICED_LABEL, least, most[1], usual[1], step=10_000, key=f"{key}.tokens", **field
+        ),
+    )
 
 
 def load_library_entries(store: Store, sources: Sequence[str]) -> list[LibraryEntry]:

@@ -17,6 +17,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from components.app import state
 from components.app.frame import draw_not_found, has_role
 from components.check.roster_choice import (
+    draw_caps,
     draw_roster_keys,
     estimate_use,
     list_offered_protocols,
@@ -25,7 +26,7 @@ from components.check.roster_choice import (
 from components.measure.benchmark_results import (
     draw_live_figures,
     draw_results,
-    format_cell,
+    format_system,
     load_measured,
 )
 from components.measure.summary import draw_next_step
@@ -58,10 +59,10 @@ from core.evaluation.benchmarks import (
     create_benchmark,
     load_decided_rows,
     load_progress,
-    load_rows,
     map_labelled_rows,
     plan_cells,
     read_spec,
+    repeat_benchmark,
     request_wish,
     start_benchmark,
 )
@@ -69,11 +70,11 @@ from core.evaluation.dataset_files import PARTS_BY_SPLIT, GoldRow
 from core.evaluation.datasets import DATASET_NAMES, get_task_rule, list_tasks
 from core.evaluation.evaluate import (
     EvaluationRequest,
-    MeasuredWay,
+    get_way,
     load_labelled_rows,
-    parse_ways,
     sample_rows,
 )
+from core.evaluation.protocols import SINGLE_JUDGE_WAY
 from core.evaluation.runner import RunnerOptions
 from core.exchange.column_mapping import ColumnMapping, FileTable, read_file_table
 from core.exchange.file_decoding import MAX_FILE_MEGABYTES
@@ -83,7 +84,7 @@ from core.pipeline.run_factory import require_keys
 from core.review.people import can_see_answers
 from core.runtime.errors import InputError
 from core.schema.records import Project
-from core.store import Store, open_store
+from core.store import Store
 from core.store.benchmarks import Benchmark, BenchmarkWish
 
 LIST_PAGE, PAGE = "pages/measure/benchmarks.py", "pages/measure/benchmark.py"
@@ -101,8 +102,6 @@ STATUS_WORDS = {
     "cancelled": "Cancelled",
     "interrupted": "Paused",
 }
-SINGLE = "single"
-AUDIT = "audit"
 EVERY_PART = "all rows"
 DEFAULT_SAMPLE, MAX_SEED = 200, 1_000_000
 ESTIMATED_ROWS = 40  # whose calls are estimated; the others count as their mean
@@ -110,6 +109,12 @@ QUEUED_SECONDS = 60.0  # after which a benchmark that no thread has taken counts
 POLL_SECONDS = 1.0
 MAX_PROBLEMS = 5
 MAX_CACHED = 4  # files, sets
+CAP_LABEL = "Spend at most, US cents"
+ABOUT_CAPS = "0: no cap. At a cap the benchmark pauses, and can be resumed with a higher one."
+ABOUT_AGAIN = (
+    "The same rows, models, protocols, seed and caps, with the prompts, classifier and settings of "
+    "today, as a new benchmark that is laid beside this one."
+)
 NO_CATEGORY = ""
 Rows = tuple[GoldRow, ...]
 
@@ -313,7 +318,7 @@ def _draw_plan(project: Project, source: RowSource, all_rows: Rows) -> None:
     protocols = st.multiselect(
         "How to check",
         offered,
-        default=[name for name in (SINGLE, project.protocol) if name in offered],
+        default=[name for name in (SINGLE_JUDGE_WAY.name, project.protocol) if name in offered],
         format_func=lambda name: format_protocol(name, short=True),
         key="benchmark.protocols",
         help="Each is measured with each of the models. Keep the single judge: it is the baseline.",
@@ -322,29 +327,21 @@ def _draw_plan(project: Project, source: RowSource, all_rows: Rows) -> None:
         st.info("Choose models and how to check.")
         return
     cells, refused = plan_cells(
-        state.home_folder(), rosters, list(map(make_way, protocols)), state.get_keys()
+        state.home_folder(), rosters, list(map(get_way, protocols)), state.get_keys()
     )
     for one in refused:
-        words = f"{format_cell(one.roster, one.way)} is left out: {one.why}"
+        words = f"{format_system(one.roster, one.way)} is left out: {one.why}"
         st.warning(escape_markdown(words), icon=":material/warning:")
     if not cells:
         return
     rows = sample_rows(all_rows, limit, seed)
-    cap = 0.0
+    caps = (0, 0)
     if _draw_expectation(rows, cells):
-        cap = st.number_input(
-            "Spend at most (US$), 0: no cap", 0.0, value=0.0, step=1.0, key="benchmark.cap",
-            help="At the cap the benchmark pauses, and can be resumed with a higher one.",
-        )  # fmt: skip
-    spec = BenchmarkSpec(source, tuple(cells), seed, cent_cap=round(100 * cap))
+        caps = draw_caps("benchmark", CAP_LABEL, caps, help=ABOUT_CAPS)
+    spec = BenchmarkSpec(source, tuple(cells), seed, *caps)
     words = f"Measure {format_count(len(cells), 'system')} on {format_count(len(rows), 'row')}"
     if st.button(words, key="benchmark.start", type="primary", icon=":material/play_arrow:"):
         _start_new(spec, rows, (name or "").strip() or default)
-
-
-def make_way(protocol: str) -> MeasuredWay:
-    """Return the protocol as what is measured."""
-    return MeasuredWay(AUDIT, AUDIT) if protocol == AUDIT else parse_ways(protocol)[0]
 
 
 def _draw_expectation(rows: Sequence[GoldRow], cells: Sequence[BenchmarkCell]) -> bool:
@@ -378,13 +375,11 @@ def _draw_expectation(rows: Sequence[GoldRow], cells: Sequence[BenchmarkCell]) -
     return bool(uses)
 
 
-def _start_new(spec: BenchmarkSpec, rows: Sequence[GoldRow], name: str, repeats: str = "") -> None:
+def _start_new(spec: BenchmarkSpec, rows: Sequence[GoldRow], name: str) -> None:
     with state.open_store() as store:
         project = state.get_project(store)
         person = state.require_role(store, project.id, "lead", RUN_WORDS)
-        benchmark_id = create_benchmark(
-            store, project.id, spec, rows, name=name, author=person, repeats=repeats
-        )
+        benchmark_id = create_benchmark(store, project.id, spec, rows, name=name, author=person)
         _start(store, benchmark_id, person)
     st.switch_page(PAGE, query_params={"benchmark": benchmark_id})
 
@@ -417,18 +412,18 @@ def draw_benchmark(benchmark_id: str) -> None:
     if is_under_way(benchmark):
         _follow(benchmark.id)
         return
-    st.session_state.pop(_wish_key(benchmark_id), None)
     _draw_end(benchmark, progress)
     if (versions := count_versions(benchmark)) > 1:
-        st.warning(f"Measured under {versions} versions of code, models or prompts, as it was "
-                   "resumed after a change: measure the same rows again for figures of one. “All "
-                   "(JSON)” has each.")  # fmt: skip
-    measured = load_measured(benchmark, progress)
+        st.warning(
+            f"Measured under {versions} versions of code, models or prompts, as it was resumed "
+            "after a change: run it again for figures of one. “All (JSON)” has each."
+        )
+    with st.spinner("Computing the figures…"):
+        measured = load_measured(benchmark.id, progress.cells)
     if measured is None:
         st.info("Nothing is measured yet.")
     else:
         draw_results(benchmark, measured)
-    _draw_again(benchmark, spec)
 
 
 def _load_visible(store: Store, benchmark_id: str) -> Benchmark | None:
@@ -456,7 +451,7 @@ def _follow(benchmark_id: str) -> None:
             return
         progress = load_progress(store, benchmark, time.time())
     st.progress(progress.done / progress.total, text=_describe_progress(progress))
-    wish = st.session_state.get(_wish_key(benchmark_id))
+    wish = benchmark.wish
     if has_role("lead", RUN_WORDS, project_id=benchmark.project_id):
         with st.container(horizontal=True):
             for name, label in (("pause", "Pause"), ("cancel", "Cancel")):
@@ -468,10 +463,6 @@ def _follow(benchmark_id: str) -> None:
         st.caption("The rows under way are finished first." if wish == "pause" else "Cancelling…")
     st.caption("It goes on when you leave or close this page.")
     draw_live_figures(benchmark, progress)
-
-
-def _wish_key(benchmark_id: str) -> str:
-    return f"benchmark.wish.{benchmark_id}"
 
 
 def _describe_progress(progress: BenchmarkProgress) -> str:
@@ -495,11 +486,10 @@ def _wish(benchmark_id: str, wish: BenchmarkWish) -> None:
         benchmark = _load_visible(store, benchmark_id)
         if benchmark is not None:
             request_wish(store, benchmark, state.get_person(store), wish)
-            st.session_state[_wish_key(benchmark_id)] = wish
 
 
 def _draw_end(benchmark: Benchmark, progress: BenchmarkProgress) -> None:
-    """Draw how the benchmark ended, and the button that goes on where something is left."""
+    """Draw how the benchmark ended, and the buttons that go on with it or run it again."""
     so_far = _describe_progress(progress)
     why = escape_markdown(benchmark.message)
     left = progress.total - progress.done + progress.failed
@@ -517,23 +507,31 @@ def _draw_end(benchmark: Benchmark, progress: BenchmarkProgress) -> None:
         case _:
             st.info(f"Paused. {why} {so_far}")
     is_open = left or benchmark.status != "finished"  # it may have been killed after its last row
-    if is_open and has_role("lead", RUN_WORDS, project_id=benchmark.project_id):
-        _draw_resume(benchmark, left)
-
-
-def _draw_resume(benchmark: Benchmark, left: int) -> None:
+    if not has_role("lead", RUN_WORDS if is_open else "", project_id=benchmark.project_id):
+        return
     spec = read_spec(benchmark)
     draw_roster_keys([cell.roster for cell in spec.cells], "benchmark")
-    if spec.cent_cap:
-        st.number_input(
-            "Spend at most (US$), 0: no cap", 0.0, value=spec.cent_cap / 100, step=1.0,
-            key="benchmark.newcap",
-        )  # fmt: skip
+    caps = (spec.cent_cap, spec.token_cap)
+    if is_open and any(caps):
+        draw_caps(f"benchmark.{benchmark.id}", CAP_LABEL, caps, help=ABOUT_CAPS)
     words = "Try the failed rows again" if benchmark.status == "finished" else "Resume"
-    draw_button(
-        f"{words} ({left:,} to go)", "benchmark.resume", _resume, benchmark.id, icon="resume",
-        type="primary",
-    )  # fmt: skip
+    with st.container(horizontal=True):
+        if is_open:
+            draw_button(
+                f"{words} ({left:,} to go)", "benchmark.resume", _resume, benchmark.id,
+                icon="resume", type="primary",
+            )  # fmt: skip
+        is_again = st.button(
+            "Run again", key="benchmark.again", icon=":material/replay:", help=ABOUT_AGAIN
+        )
+    if is_again:
+        with show_problems(), state.open_store() as store:
+            person = state.require_role(store, benchmark.project_id, "lead", RUN_WORDS)
+            again = repeat_benchmark(
+                store, state.home_folder(), benchmark, person, state.get_keys()
+            )
+            _start(store, again, person)
+            st.switch_page(PAGE, query_params={"benchmark": again})
 
 
 def _resume(benchmark_id: str) -> None:
@@ -545,11 +543,11 @@ def _resume(benchmark_id: str) -> None:
         spec = read_spec(benchmark)
         for cell in spec.cells:
             require_keys(cell.plan, state.get_keys())
-        cap = st.session_state.get("benchmark.newcap")
-        if cap is not None:
-            change_caps(
-                store, benchmark, person, cent_cap=round(100 * cap), token_cap=spec.token_cap
-            )
+        cents, tokens = (
+            st.session_state.get(f"benchmark.{benchmark_id}.{unit}", cap)
+            for unit, cap in (("cents", spec.cent_cap), ("tokens", spec.token_cap))
+        )
+        change_caps(store, benchmark, person, cent_cap=cents, token_cap=tokens)
         _start(store, benchmark_id, person)
         _await_start(store, benchmark_id)
 
@@ -561,32 +559,3 @@ def _await_start(store: Store, benchmark_id: str) -> None:
         if benchmark is None or benchmark.status in ("running", "finished"):
             return
         time.sleep(0.1)
-
-
-def _draw_again(benchmark: Benchmark, spec: BenchmarkSpec) -> None:
-    """Draw the button that measures the same rows again, as the models are set up today."""
-    if not has_role("lead", "", project_id=benchmark.project_id):
-        return
-    st.subheader("Once more", anchor=False)
-    st.caption(
-        "The same rows with today’s classifier, prompts and models; the result stands beside this "
-        "one."
-    )
-    if not st.button(
-        "Measure the same rows again", key="benchmark.again", icon=":material/replay:"
-    ):
-        return
-    with show_problems():
-        cells: list[BenchmarkCell] = []
-        for cell in spec.cells:
-            planned, refused = plan_cells(
-                state.home_folder(), [cell.roster], [make_way(cell.way)], state.get_keys()
-            )
-            if refused:
-                words = f"{format_cell(cell.roster, cell.way)} cannot be measured: {refused[0].why}"
-                raise InputError(words)
-            cells += planned
-        with open_store(state.home_folder()) as store:
-            rows = load_rows(store, benchmark.id)
-        again = BenchmarkSpec(spec.source, tuple(cells), spec.seed, spec.cent_cap, spec.token_cap)
-        _start_new(again, rows, benchmark.name, benchmark.id)

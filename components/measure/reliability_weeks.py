@@ -11,7 +11,7 @@ import streamlit as st
 
 from components.app import state
 from components.measure.agreement import format_interval
-from components.measure.benchmark_results import format_cell
+from components.measure.benchmark_results import format_system
 from components.widgets.charts import (
     SHARE_RANGE,
     SYSTEM_COLORS,
@@ -64,7 +64,7 @@ def _build_row(week: WeekOfRuns) -> dict[str, Any]:
     shares = {"Overturned": week.overturned, "Said hallucinated": week.hallucinated}
     return {
         "Week of": week.week,
-        "System": format_cell(week.roster, week.protocol),
+        "System": format_system(week.roster, week.protocol),
         "Runs": week.runs,
         **{name: _format_share(share) for name, share in shares.items()},
         "Drift": f"{drift}{', drifted' if has_drifted and week.runs >= MIN_CASES else ''}"
@@ -88,7 +88,7 @@ def _plot_overturned(weeks: Sequence[WeekOfRuns]) -> go.Figure:
         shares = [week.overturned for week in own]
         colour = SYSTEM_COLORS[number % len(SYSTEM_COLORS)]
         figure.add_scatter(
-            name=format_cell(*system), x=[week.week for week in own],
+            name=format_system(*system), x=[week.week for week in own],
             y=[share.value for share in shares], text=[f"n={share.n}" for share in shares],
             mode="markers+lines", line={"color": colour, "dash": "dot", "width": 1},
             marker={"symbol": SYSTEM_SYMBOLS[number % len(SYSTEM_SYMBOLS)], "size": 9},

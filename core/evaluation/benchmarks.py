@@ -9,12 +9,9 @@ differ (code, engines, prompts, seeds, machine) is kept on the benchmark's card.
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import importlib.metadata
 import json
 import logging
 import os
-import platform
 import threading
 import time
 from collections import defaultdict
@@ -35,12 +32,15 @@ from core.evaluation.engine_runs import (
     WorkerSetup,
     build_engine,
     compute_engine_digest,
+    describe_machine,
 )
-from core.evaluation.evaluate import MeasuredWay
+from core.evaluation.evaluate import MeasuredWay, get_way
 from core.evaluation.outcomes import (
     Outcomes,
     Prediction,
+    compute_dataset_digest,
     compute_row_digest,
+    compute_text_digest,
     decode_prediction,
     encode_prediction,
 )
@@ -78,7 +78,6 @@ MAX_FAILURES_IN_A_ROW = 25  # then the service is down, and trying all other row
 HEARTBEAT_SECONDS = 1.0
 PACE_SECONDS = 60.0  # the time over which the pace of a benchmark under way is measured
 VERSION_FIELDS = ("code", "engines", "prompts")  # of a card: with others results may differ
-CARD_PACKAGES = ("onnxruntime", "numpy", "litellm", "ray")
 RUN_WORDS = "run benchmarks"  # what takes the role
 LOGGER = logging.getLogger(__name__)
 ROW_DECODER = msgspec.json.Decoder(GoldRow, dec_hook=lambda kind, value: kind(value))
@@ -313,12 +312,26 @@ def create_benchmark(
     return benchmark.id
 
 
-def repeat_benchmark(store: Store, benchmark: Benchmark, author: str) -> str:
-    """Store the same benchmark, to be run again on the same rows; return its id."""
+def repeat_benchmark(
+    store: Store, home: Path, benchmark: Benchmark, author: str, keys: Keys
+) -> str:
+    """Store the same benchmark, to be run again as models are set up now; return its id.
+
+    Raises InputError if a roster cannot argue so any more, and what `create_benchmark` does.
+    """
+    spec, cells = read_spec(benchmark), []
+    for cell in spec.cells:
+        planned, refused = plan_cells(
+            home, [cell.roster], [get_way(cell.way)], keys,
+            reuses_replies=cell.plan.reuses_replies,
+        )  # fmt: skip
+        if refused:
+            raise InputError(f"{cell.name} cannot be measured: {refused[0].why}")
+        cells += planned
     return create_benchmark(
         store,
         benchmark.project_id,
-        read_spec(benchmark),
+        replace(spec, cells=tuple(cells)),
         load_rows(store, benchmark.id),
         name=benchmark.name,
         author=author,
@@ -370,41 +383,34 @@ def load_rows(store: Store, benchmark_id: str) -> list[GoldRow]:
     return [ROW_DECODER.decode(payload) for _, payload in store.benchmarks.rows(benchmark_id)]
 
 
-def load_outcomes(store: Store, benchmark_id: str, cell: int) -> Outcomes:
-    """Return the rows that have a result in that cell so far, with their predictions."""
+def load_outcomes(store: Store, benchmark_id: str) -> list[Outcomes]:
+    """Return each cell's predictions on the rows that all cells have answered so far."""
     rows = load_rows(store, benchmark_id)
-    results = store.benchmarks.results(benchmark_id, cell)
-    said = [
-        replace(
-            decode_prediction(json.loads(result.payload)),
-            calls=result.calls,
-            tokens=result.tokens,
-            cost=result.cost,
+    cells = read_spec(require_benchmark(store, benchmark_id)).cells
+    said: list[dict[int, Prediction]] = [{} for _ in cells]
+    for one in store.benchmarks.results(benchmark_id):
+        made = decode_prediction(json.loads(one.payload))
+        said[one.cell][one.position] = replace(
+            made, calls=one.calls, tokens=one.tokens, cost=one.cost
         )
-        for result in results
-    ]
-    return Outcomes([rows[result.position] for result in results], said)
+    shared = [n for n in range(len(rows)) if all(n in own for own in said)]
+    return [Outcomes([rows[n] for n in shared], [own[n] for n in shared]) for own in said]
 
 
 def match_outcomes(one: Outcomes, other: Outcomes) -> tuple[Outcomes, Outcomes]:
     """Return both on the rows that they share, in the same order; rows are known by their text."""
     places: dict[str, list[int]] = defaultdict(list)
     for n in reversed(range(len(other.rows))):
-        places[_compute_text_digest(other.rows[n])].append(n)
+        places[compute_text_digest(other.rows[n])].append(n)
     pairs = [
         (n, same.pop())
         for n, row in enumerate(one.rows)
-        if (same := places.get(_compute_text_digest(row)))
+        if (same := places.get(compute_text_digest(row)))
     ]
     return (
         Outcomes([one.rows[n] for n, _ in pairs], [one.said[n] for n, _ in pairs]),
         Outcomes([other.rows[m] for _, m in pairs], [other.said[m] for _, m in pairs]),
     )
-
-
-def _compute_text_digest(row: GoldRow) -> str:
-    """Return a digest of what engines see; the id may hold the name of the row's file."""
-    return compute_row_digest(replace(row, id=""))
 
 
 @dataclass(frozen=True)
@@ -619,9 +625,8 @@ def _run_missing(
 def _sum_spending(store: Store, benchmark_id: str, spec: BenchmarkSpec) -> _Spending:
     """Return what the results so far took."""
     spending = _Spending(spec)
-    for cell in range(len(spec.cells)):
-        for result in store.benchmarks.results(benchmark_id, cell):
-            spending.add(result)
+    for result in store.benchmarks.results(benchmark_id):
+        spending.add(result)
     return spending
 
 
@@ -705,13 +710,7 @@ def describe_conditions(
         "seed": read_spec(benchmark).seed,
         "workers": options.workers,
         "executor": options.executor,
-        "machine": {
-            "platform": platform.platform(),
-            "processor": platform.processor() or platform.machine(),
-            "cores": os.cpu_count(),
-            "python": platform.python_version(),
-            "packages": dict(_list_versions()),
-        },
+        "machine": describe_machine(),
     }
 
 
@@ -725,18 +724,3 @@ def list_conditions(benchmark: Benchmark, names: Sequence[str]) -> list[list[Any
 def count_versions(benchmark: Benchmark) -> int:
     """Return under how many versions of code, engines and prompts the benchmark was measured."""
     return len(list_conditions(benchmark, VERSION_FIELDS))
-
-
-def _list_versions() -> Iterator[tuple[str, str]]:
-    for package in CARD_PACKAGES:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            yield package, importlib.metadata.version(package)
-
-
-def compute_dataset_digest(rows: Sequence[GoldRow]) -> str:
-    """Return a digest of the rows with their labels and marked words, in order."""
-    digest = hashlib.sha256()
-    for row in rows:
-        gold = [_compute_text_digest(row), row.label, msgspec.to_builtins(row.spans)]
-        digest.update(json.dumps(gold).encode())
-    return digest.hexdigest()

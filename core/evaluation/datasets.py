@@ -23,6 +23,7 @@ from core.evaluation.dataset_files import (
 from core.evaluation.sets.answers import ANSWER_LOADERS, HALUAGENT_LOADERS
 from core.evaluation.sets.claims import CLAIM_LOADERS, PICTURE_LOADERS
 from core.evaluation.sets.marked_texts import MARKED_TEXT_LOADERS, REALMISTAKE_LOADERS
+from core.evaluation.table import format_line, start_table
 from core.runtime.errors import InputError
 
 LOADERS: Mapping[str, Loader] = {  # by set, or by set/task
@@ -118,15 +119,11 @@ def get_task_rule(name: str, task: str | None = None) -> TaskRule:
 
 def format_rules_table(rules: Iterable[TaskRule]) -> str:
     """Return the rules as a Markdown table, sorted by set; a set's first task is the default."""
-    lines = [_format_line(RULE_TABLE_COLUMNS), _format_line("---" for _ in RULE_TABLE_COLUMNS)]
+    lines = start_table(RULE_TABLE_COLUMNS)
     for rule in sorted(rules, key=lambda rule: rule.name):
         cells = (rule.name, rule.task, rule.unit, rule.labels, rule.group, rule.licence)
-        lines.append(_format_line((*cells, rule.permits, rule.note)))
+        lines.append(format_line((*cells, rule.permits, rule.note)))
     return "\n".join(lines) + "\n"
-
-
-def _format_line(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 if __name__ == "__main__":

@@ -20,8 +20,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import hashlib
+import importlib.metadata
 import itertools
 import logging
+import os
+import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -80,6 +83,7 @@ examples:
 exit code: 0 measured; 1 the engine failed or was stopped; 2 bad input or a missing key, with one
 line that says so."""
 COUNTED_STANCES: tuple[Stance, ...] = ("supported", "hallucinated", "unclear")
+CARD_PACKAGES = ("onnxruntime", "numpy", "litellm", "ray")
 INDEPENDENT_MODES = ("answer", "detect")
 ProgressWriter = Callable[[str], None]
 LOGGER = logging.getLogger(__name__)
@@ -339,6 +343,21 @@ def compute_engine_digest() -> str:
             digest.update(str(path.relative_to(PROJECT_ROOT)).encode())
             digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
+
+
+def describe_machine() -> dict[str, Any]:
+    """Return what of this computer and its packages could change predictions or their pace."""
+    packages = {}
+    for name in CARD_PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            packages[name] = importlib.metadata.version(name)
+    return {
+        "platform": platform.platform(),
+        "processor": platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "packages": packages,
+    }
 
 
 @dataclass(frozen=True)

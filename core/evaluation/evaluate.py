@@ -15,7 +15,7 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -24,7 +24,12 @@ from typing import Any
 from core.debate.protocols import PROTOCOLS
 from core.evaluation.dataset_files import GoldRow, normalize_key
 from core.evaluation.datasets import get_task_rule, load_dataset_rows
-from core.evaluation.engine_runs import Engine, ProgressWriter, describe_engine_weights
+from core.evaluation.engine_runs import (
+    Engine,
+    ProgressWriter,
+    describe_engine_weights,
+    describe_machine,
+)
 from core.evaluation.metrics import (
     Figure,
     build_measures,
@@ -36,11 +41,14 @@ from core.evaluation.metrics import (
 from core.evaluation.outcomes import (
     Outcomes,
     build_recorded_outcomes,
+    compute_dataset_digest,
     predict_all_marked,
     predict_constant,
 )
 from core.evaluation.runner import DEFAULT_RUNNER, RunnerOptions, open_row_runner
+from core.learning.metrics import BOOTSTRAP_RESAMPLES
 from core.runtime.errors import InputError
+from core.schema.events import AUDIT
 from core.schema.rosters import (
     ABLATION_PARTS,
     DEBATE_PROTOCOL_NAMES,
@@ -76,6 +84,11 @@ def parse_ways(text: str) -> tuple[MeasuredWay, ...]:
     """
     named = dict.fromkeys(part.strip() for part in text.split(","))
     return tuple(_parse_way(name) for name in named)
+
+
+def get_way(name: str) -> MeasuredWay:
+    """Return the way of that name, the audit included. Raises what `parse_ways` does."""
+    return MeasuredWay(AUDIT, AUDIT) if name == AUDIT else _parse_way(name)
 
 
 def _parse_way(name: str) -> MeasuredWay:
@@ -270,12 +283,14 @@ def build_result(
         "task": get_task_rule(order.dataset, order.task).task or None,
         **{name: getattr(order, name) for name in ("split", "limit", "seed")},
         **asked,
+        "dataset_sha256": compute_dataset_digest(measured.found.rows),
         **_count_rows(measured),
         "metrics": compute_figures(measured.found, order.seed),
         **beside,
         "trivial": {n: compute_figures(one, order.seed) for n, one in measured.trivial.items()},
         "trivial_rows": {name: len(one.rows) for name, one in measured.trivial.items()},
         **by,
+        "machine": describe_machine(),
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now)),
     }
 
@@ -298,11 +313,21 @@ def load_labelled_rows(order: EvaluationRequest) -> list[GoldRow]:
     return labelled
 
 
-def compute_figures(found: Outcomes, seed: int) -> Figures:
-    """Return all figures of the outcomes, with `ece_null` (a calibrated model's ECE) by `ece`."""
-    shares = list_share_rows(found)
-    by_name = estimate_figures(build_measures(found), found.groups, seed, shares=shares)
-    calibrated = estimate_calibrated_ece(found, seed)
+def compute_figures(
+    found: Outcomes,
+    seed: int,
+    draws: int = BOOTSTRAP_RESAMPLES,
+    wanted: Collection[str] | None = None,
+) -> Figures:
+    """Return all figures of the outcomes, with `ece_null` (a calibrated model's ECE) by `ece`.
+
+    With `wanted` only those are computed: all of 10,000 rows take seconds.
+    """
+    measures = build_measures(found)
+    if wanted is not None:
+        measures = {name: measure for name, measure in measures.items() if name in wanted}
+    by_name = estimate_figures(measures, found.groups, seed, draws, list_share_rows(found))
+    calibrated = estimate_calibrated_ece(found, seed) if "ece" in by_name else None
     if calibrated is not None:
         by_name["ece_null"] = calibrated
     return {name: by_name[name] for name in sorted(by_name)}

@@ -14,7 +14,7 @@ import msgspec
 from core.agents.rosters import load_chosen_roster
 from core.evaluation.command_line import KeyLoader, MessageWriter, OutputWriter
 from core.evaluation.engine_runs import build_engine
-from core.evaluation.evaluate import EvaluationRequest, evaluate_engine
+from core.evaluation.evaluate import EvaluationRequest, evaluate_engine, get_way
 from core.evaluation.grids import (
     DEFAULT_ROSTER,
     Grid,
@@ -147,7 +147,7 @@ class GridCellRunner:
 
     def measure(self, cell: GridCell, keep: OutcomesKeeper) -> dict[str, Any]:
         """Return the result of `evaluate`. Raises ReviewError if the cell cannot be measured."""
-        way = cell.measured_way
+        way = get_way(cell.way)
         request = replace(self.request, protocol=way.protocol, options=way.options)
         if cell.roster != request.model:
             request = replace(request, roster=cell.roster, model="", api_base="")

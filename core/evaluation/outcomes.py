@@ -12,10 +12,11 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from core.evaluation.dataset_files import GoldRow, GoldSpan
@@ -182,6 +183,20 @@ def compute_row_digest(row: GoldRow) -> str:
     parts = [row.id, row.response, row.question, row.documents, images]
     text = json.dumps(parts, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def compute_text_digest(row: GoldRow) -> str:
+    """Return a digest of what an engine sees but for the id, which may hold a file's name."""
+    return compute_row_digest(replace(row, id=""))
+
+
+def compute_dataset_digest(rows: Sequence[GoldRow]) -> str:
+    """Return a digest of the rows with labels and marked words, in order; ids do not count."""
+    digest = hashlib.sha256()
+    for row in rows:
+        gold = [compute_text_digest(row), row.label, msgspec.to_builtins(row.spans)]
+        digest.update(json.dumps(gold).encode())
+    return digest.hexdigest()
 
 
 class PredictionCache:

@@ -36,6 +36,7 @@ from core.evaluation.evaluate import (
 from core.evaluation.metrics import Figure, build_measures, estimate_figures
 from core.evaluation.outcomes import Outcomes, predict_constant
 from core.evaluation.runner import open_row_runner
+from core.evaluation.table import MISSING_CELL, format_line, start_table
 from core.learning.metrics import Measure
 from core.llm.keys import Keys
 from core.llm.rate_limit import require_used_rates
@@ -47,7 +48,6 @@ from core.schema.rosters import BUILT_IN_ROSTER
 COMPARED_FIGURES = ("balanced_accuracy", "auroc")
 ABLATION_FIGURES = ("f1", "fcr", "hr")  # what ablations are expected to change (SC-MAKS table 4)
 DECIDING_FIGURE = "balanced_accuracy"
-MISSING_CELL = "–"
 BASELINE_TITLES = {"single": "a single judge"}
 SINGLE_JUDGE_WAY = MeasuredWay("single", "single")
 AGENT_FIGURES = ("caar", "caar_chance", "caar_all", *ABLATION_FIGURES)
@@ -132,9 +132,9 @@ def _format_verdict_table(result: Mapping[str, Any], baseline: str) -> list[str]
         _format_figure(result["always_hallucinated"].get(name)) for name in COMPARED_FIGURES
     ]
     return [
-        *_format_header(titles),
-        _format_line(["always hallucinated", *constant, *[MISSING_CELL] * 6]),
-        *(_format_line(_build_verdict_cells(protocol)) for protocol in result["protocols"]),
+        *start_table(titles),
+        format_line(["always hallucinated", *constant, *[MISSING_CELL] * 6]),
+        *(format_line(_build_verdict_cells(protocol)) for protocol in result["protocols"]),
     ]
 
 
@@ -150,10 +150,10 @@ def _format_agent_table(result: Mapping[str, Any], baseline: str) -> list[str]:
         _format_figure(result["always_hallucinated"].get(name)) for name in ABLATION_FIGURES
     ]
     return [
-        *_format_header(titles),
-        _format_line(["the set's labels", *[MISSING_CELL] * 4, *shares, *[MISSING_CELL] * 3]),
-        _format_line(["always hallucinated", *[MISSING_CELL] * 3, *constant, *[MISSING_CELL] * 3]),
-        *(_format_line(_build_agent_cells(protocol)) for protocol in result["protocols"]),
+        *start_table(titles),
+        format_line(["the set's labels", *[MISSING_CELL] * 4, *shares, *[MISSING_CELL] * 3]),
+        format_line(["always hallucinated", *[MISSING_CELL] * 3, *constant, *[MISSING_CELL] * 3]),
+        *(format_line(_build_agent_cells(protocol)) for protocol in result["protocols"]),
     ]
 
 
@@ -190,14 +190,6 @@ def _format_figure(figure: Mapping[str, float] | None, *, signed: bool = False) 
     form = "{:+.3f}" if signed else "{:.3f}"
     value, *bounds = (form.format(number) for number in figure.values())
     return f"{value} ({' to '.join(bounds)})" if bounds else value
-
-
-def _format_header(titles: Sequence[str]) -> list[str]:
-    return [_format_line(titles), _format_line(["---"] * len(titles))]
-
-
-def _format_line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 @dataclass(frozen=True)

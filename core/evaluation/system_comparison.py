@@ -74,6 +74,13 @@ class SystemComparison:
     difference: MetricEstimate | None
     statistics: dict[str, PairedStatistic]
 
+    @property
+    def winner(self) -> str:
+        """The system that is ahead by more than chance; empty if none is."""
+        if self.difference is None or self.difference.low <= 0 <= self.difference.high:
+            return ""
+        return self.system if self.difference.low > 0 else self.other
+
 
 def deal_repeated_folds(
     wrong: BoolArray, groups: Sequence[str], seeds: Sequence[int] = FOLD_SEEDS

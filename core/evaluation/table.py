@@ -1,7 +1,8 @@
-"""The tables of measured figures in docs/researchers.md: `python -m core.evaluation.table`.
+"""The tables of measured figures in README and docs/researchers.md, made of stored results.
 
-The results are what `python -m core evaluate … --keep docs/measurements` wrote. With `--write` the
-tables take the place of whatever stands between the page's two markers; without, they are printed.
+The results are what `python -m core evaluate … --keep docs/measurements` wrote. `python -m
+core.evaluation.table` prints the tables; with `--write` they take the place of whatever stands
+between each page's two markers.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from core.runtime.config import PROJECT_ROOT
 from core.runtime.errors import InputError, ReviewError
 
 RESULTS_FOLDER = PROJECT_ROOT / "docs" / "measurements"
-RESULTS_PAGE = PROJECT_ROOT / "docs" / "researchers.md"
 BEGIN_MARKER, END_MARKER = "<!-- measured: begin -->", "<!-- measured: end -->"
 MISSING_CELL = "–"
 EvaluationResult = Mapping[str, Any]
@@ -25,19 +25,24 @@ CellFormatter = Callable[[EvaluationResult], str]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print or write the tables; return 2 if a result or the place for them is missing."""
+    """Print or write the tables; return 2 if a result or a place for them is missing."""
     parser = argparse.ArgumentParser(prog="python -m core.evaluation.table", description=__doc__)
-    parser.add_argument("--write", action="store_true", help="put the tables into the page")
+    parser.add_argument("--write", action="store_true", help="put the tables into the pages")
     parser.add_argument("--results", type=Path, default=RESULTS_FOLDER, metavar="DIR")
-    parser.add_argument("--page", type=Path, default=RESULTS_PAGE, metavar="FILE")
+    parser.add_argument("--pages", type=Path, default=PROJECT_ROOT, metavar="DIR")
     given = parser.parse_args(arguments)
     try:
-        tables = format_tables(load_results(given.results))
+        results = load_results(given.results)
+        tables = {given.pages / name: format_page(results) for name, format_page in PAGES.items()}
         if given.write:
-            text = given.page.read_text(encoding="utf-8")
-            given.page.write_text(insert_result_tables(text, tables), encoding="utf-8")
+            texts = {
+                page: insert_result_tables(page.read_text(encoding="utf-8"), own)
+                for page, own in tables.items()
+            }
+            for page, text in texts.items():
+                page.write_text(text, encoding="utf-8")
         else:
-            sys.stdout.write(tables)
+            sys.stdout.write("\n".join(tables.values()))
     except (ReviewError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 2
@@ -71,6 +76,11 @@ def format_tables(results: Sequence[EvaluationResult]) -> str:
     return "\n".join(_format_table(rows, columns) for rows, columns in tables if rows)
 
 
+def format_summary(results: Sequence[EvaluationResult]) -> str:
+    """Return one short table of all results."""
+    return _format_table(results, SUMMARY_COLUMNS)
+
+
 def insert_result_tables(text: str, tables: str) -> str:
     """Return the page with the tables between its markers.
 
@@ -88,12 +98,19 @@ def insert_result_tables(text: str, tables: str) -> str:
 
 
 def _format_table(results: Sequence[EvaluationResult], columns: Mapping[str, CellFormatter]) -> str:
-    lines = [
-        "| " + " | ".join(columns) + " |",
-        "|" + "---|" * len(columns),
-        *("| " + " | ".join(_build_cells(result, columns)) + " |" for result in results),
-    ]
-    return "\n".join(lines) + "\n"
+    lines = (format_line(_build_cells(result, columns)) for result in results)
+    return "\n".join([*start_table(list(columns)), *lines]) + "\n"
+
+
+def start_table(titles: Sequence[str]) -> list[str]:
+    """Return the first lines of a Markdown table."""
+    return [format_line(titles), format_line(["---"] * len(titles))]
+
+
+def format_line(cells: Iterable[str]) -> str:
+    """Return a line of a Markdown table; an empty cell is a dash."""
+    shown = (cell.replace("|", "\\|") or MISSING_CELL for cell in cells)
+    return f"| {' | '.join(shown)} |"
 
 
 def _build_cells(result: EvaluationResult, columns: Mapping[str, CellFormatter]) -> list[str]:
@@ -135,6 +152,15 @@ def _join_cells(first: CellFormatter, second: CellFormatter) -> CellFormatter:
     return cell
 
 
+SUMMARY_COLUMNS: Mapping[str, CellFormatter] = {
+    "set": _build_name,
+    "rows": lambda result: f"{result['rows']:,}",
+    "balanced accuracy": _read_figure("balanced_accuracy", interval=True),
+    "without abstaining": _read_figure("forced_balanced_accuracy", interval=True),
+    "constant answer": _read_figure("balanced_accuracy", "always_hallucinated"),
+    "answered": _read_figure("coverage"),
+    "seconds a row": lambda result: f"{result['seconds'] / result['rows']:.2f}",
+}
 LABEL_COLUMNS: Mapping[str, CellFormatter] = {
     "set": _build_name,
     "rows": lambda result: f"{result['rows']:,}",
@@ -166,6 +192,10 @@ WORD_COLUMNS: Mapping[str, CellFormatter] = {
     "no evidence: IoU": _read_figure("iou", "claim_only"),
     "balanced accuracy": _read_figure("balanced_accuracy"),
     "AUROC": _read_figure("auroc"),
+}
+PAGES: Mapping[str, Callable[[Sequence[EvaluationResult]], str]] = {
+    "docs/researchers.md": format_tables,
+    "README.md": format_summary,
 }
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ BenchmarkStatus = Literal[
 BenchmarkWish = Literal["", "pause", "cancel"]
 STORED_COLUMNS = (
     "id, project_id, name, author, created_at, spec, card, repeats, status, message, started_at, "
-    "finished_at, heartbeat_at"
+    "finished_at, heartbeat_at, wish"
 )
 SUMMED_COLUMNS = ("calls", "tokens", "cost")  # over all tries of a row; an unknown cost stays so
 
@@ -47,6 +47,7 @@ class Benchmark:
     message: str = ""
     started_at: float | None = None
     finished_at: float | None = None
+    wish: BenchmarkWish = ""
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class BenchmarkResult:
 class CellTotals:
     """What one cell's results add up to; `unpriced` counts results of unknown cost.
 
-    `last_at` is when its newest result came, `dearest` the highest cost of one row.
+    `last_at` is when its newest result came.
     """
 
     done: int = 0
@@ -82,7 +83,6 @@ class CellTotals:
     cost: float = 0.0
     unpriced: int = 0
     seconds: float = 0.0
-    dearest: float = 0.0
     last_at: float = 0.0
 
 
@@ -215,14 +215,14 @@ class Benchmarks(Repository):
         )
         return bool(cursor.rowcount)
 
-    def results(self, benchmark_id: str, cell: int) -> list[BenchmarkResult]:
-        """Return one cell's results so far, by position."""
+    def results(self, benchmark_id: str) -> Iterator[BenchmarkResult]:
+        """Yield the results so far, cell by cell."""
         query = (
             f"SELECT {', '.join(BenchmarkResult.__dataclass_fields__)} FROM benchmark_results "
-            "WHERE benchmark_id = ? AND cell = ? ORDER BY position"
+            "WHERE benchmark_id = ? ORDER BY cell, position"
         )
-        rows = self._db.conn.execute(query, [benchmark_id, cell])
-        return [BenchmarkResult(*row) for row in rows]
+        for row in self._db.conn.execute(query, [benchmark_id]):
+            yield BenchmarkResult(*row)
 
     def answered(self, benchmark_id: str) -> set[tuple[int, int]]:
         """Return (cell, position) of every result that did not fail."""
@@ -251,9 +251,8 @@ class Benchmarks(Repository):
         """Return each cell's totals; cells without results are left out."""
         query = (
             "SELECT cell, count(*), sum(is_failed), sum(calls), sum(tokens), "
-            "coalesce(sum(cost), 0.0), sum(cost IS NULL), sum(seconds), "
-            "coalesce(max(cost), 0.0), max(at) FROM benchmark_results "
-            "WHERE benchmark_id = ? GROUP BY cell"
+            "coalesce(sum(cost), 0.0), sum(cost IS NULL), sum(seconds), max(at) "
+            "FROM benchmark_results WHERE benchmark_id = ? GROUP BY cell"
         )
         rows = self._db.conn.execute(query, [benchmark_id])
         return {cell: CellTotals(*sums) for cell, *sums in rows}

@@ -100,7 +100,7 @@ def run_grid(home: Path, rows: int) -> GridFigures:
             store, project.id, spec, facts(rows // 2), name="Grid", author="bench"
         )
         run_benchmark(home, benchmark_id, "bench", keys, RunnerOptions(workers=WORKERS))
-        said = [s for n in range(len(cells)) for s in load_outcomes(store, benchmark_id, n).said]
+        said = [s for one in load_outcomes(store, benchmark_id) for s in one.said]
     set_rates({})
     ends = Counter(
         "failed" if one.is_failure else "unclear" if one.label == "unclear" else "scored"

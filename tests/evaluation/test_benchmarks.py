@@ -13,18 +13,25 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from PIL import Image
 
 from core.documents.library import store_file
+from core.evaluation import benchmarks
+from core.evaluation.benchmark_results import (
+    break_down,
+    compare_benchmarks,
+    measure_benchmark,
+    sort_answers,
+)
 from core.evaluation.benchmark_review import send_rows_to_review
 from core.evaluation.benchmarks import (
     BenchmarkSpec,
     LibraryFiles,
     RowSource,
     change_caps,
-    compute_dataset_digest,
     count_versions,
     create_benchmark,
     list_conditions,
@@ -45,10 +52,11 @@ from core.evaluation.benchmarks import (
 from core.evaluation.dataset_files import GoldRow, GoldSpan
 from core.evaluation.engine_runs import EngineRuns, RowTask
 from core.evaluation.evaluate import parse_ways
-from core.evaluation.outcomes import Outcomes, Prediction
+from core.evaluation.outcomes import Outcomes, Prediction, compute_dataset_digest
 from core.evaluation.protocols import compare_outcomes
 from core.evaluation.runner import RunnerOptions
 from core.exchange.column_mapping import ColumnMapping, read_file_table
+from core.learning.track_record import WilsonShare
 from core.llm.keys import Keys
 from core.review.people import ensure_project
 from core.runtime.concurrency import StopSignal
@@ -106,7 +114,7 @@ def test_each_row_has_one_result_in_each_cell_and_the_card_says_how(
     assert (ended.status, ended.message) == ("finished", "")
     assert load_rows(opened, benchmark_id) == rows
     for cell in (0, 1):
-        outcomes = load_outcomes(opened, benchmark_id, cell)
+        outcomes = load_outcomes(opened, benchmark_id)[cell]
         assert [row.id for row in outcomes.rows] == [row.id for row in rows]
         assert sum(outcomes.right) >= 12, "plain claims over plain facts"
     progress = load_progress(opened, ended, time.time())
@@ -161,7 +169,7 @@ def test_a_failed_row_says_why_and_is_tried_again(
         patched.setattr(bench.BenchHome, "check", faulty)
         ended = run_benchmark(home, benchmark_id, "Ida", NO_KEYS, TWO)
     assert (ended.status, ended.message) == ("finished", "1 rows failed.")
-    (failed,) = [s for s in load_outcomes(opened, benchmark_id, 0).said if s.is_failure]
+    (failed,) = [s for s in load_outcomes(opened, benchmark_id)[0].said if s.is_failure]
     assert failed.cause == "failed: an unexpected error: RuntimeError('a fault of ours')"
     again: list[RowTask] = []
     ended = run_benchmark(
@@ -200,7 +208,7 @@ def test_a_benchmark_killed_three_times_has_the_result_of_one_that_was_not(
     assert ended.status == "finished"
     assert len(again) <= 80 - seen
     for cell in (0, 1):
-        one, other = (load_outcomes(opened, i, cell) for i in (benchmark_id, whole_id))
+        one, other = (load_outcomes(opened, i)[cell] for i in (benchmark_id, whole_id))
         assert labels(one) == labels(other)
         assert len(one.rows) == 40
 
@@ -217,13 +225,13 @@ def wait_for_results(store: Store, benchmark_id: str, wanted: int) -> int:
 def test_a_benchmark_is_run_again_and_compared_on_the_same_rows(opened: Store, home: Path) -> None:
     first = created(opened, home, facts(), "ceda")
     run_benchmark(home, first, "Ida", NO_KEYS)
-    again = repeat_benchmark(opened, require_benchmark(opened, first), "Ida")
+    again = repeat_benchmark(opened, home, require_benchmark(opened, first), "Ida", NO_KEYS)
     ended = run_benchmark(home, again, "Ida", NO_KEYS)
     assert (ended.repeats, ended.name) == (first, "Facts")
     assert ended.card["dataset_sha256"] == require_benchmark(opened, first).card["dataset_sha256"]
     shorter = created(opened, home, facts()[4:], "ceda")
     run_benchmark(home, shorter, "Ida", NO_KEYS)
-    one, other = match_outcomes(*(load_outcomes(opened, i, 0) for i in (first, shorter)))
+    one, other = match_outcomes(*(load_outcomes(opened, i)[0] for i in (first, shorter)))
     assert [row.id for row in one.rows] == [row.id for row in facts()[4:]]
     assert compare_outcomes(one, other, 0).words == "the same answer on every row"
 
@@ -269,6 +277,46 @@ def test_rows_of_a_file_are_the_same_under_another_name(opened: Store, home: Pat
     assert [said.p for said in other.said] == [0.1, 0.2], "each row once"
 
 
+def test_systems_are_measured_on_the_rows_that_all_have_answered(
+    opened: Store, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def predict(_: EngineRuns, task: RowTask, __: StopSignal) -> Prediction:
+        if (task.cell, task.position) == (1, 12):
+            with open_store(home) as store:
+                request_wish(store, require_benchmark(store, benchmark_id), "Ida", "pause")
+            time.sleep(1.5)
+        label = task.row.label if task.cell == 0 else "hallucinated"
+        return Prediction(label or "unclear", 0.5, seconds=1.0)
+
+    monkeypatch.setattr(EngineRuns, "predict_row", predict)
+    rows = [replace(row, category="even" if n % 4 < 2 else "odd") for n, row in enumerate(facts())]
+    benchmark_id = created(opened, home, rows)
+    assert measure_benchmark(opened, benchmark_id, lambda cell: cell.name) is None
+    assert run_benchmark(home, benchmark_id, "Ida", NO_KEYS).status == "paused"
+    decode = Mock(wraps=benchmarks.ROW_DECODER.decode)
+    monkeypatch.setattr(benchmarks, "ROW_DECODER", Mock(decode=decode))
+    part = measure_benchmark(opened, benchmark_id, lambda cell: cell.name)
+    assert part is not None
+    assert 0 < len(part.rows) < 16
+    assert decode.call_count == 16, "each row once, however many systems there are"
+    assert run_benchmark(home, benchmark_id, "Ida", NO_KEYS).status == "finished"
+    whole = measure_benchmark(opened, benchmark_id, lambda cell: cell.name)
+    assert whole is not None
+    assert [row.id for row in whole.rows] == [row.id for row in rows]
+    assert [one.name for one in whole.systems] == ["builtin, single", "builtin, ceda"]
+    assert [one.name for one in whole.trivial] == ["Always hallucinated", "Always supported"]
+    assert whole.systems[1].figures["balanced_accuracy"]["value"] == 0.5
+    assert whole.best is whole.systems[0]
+    kinds = {(one.dimension, one.kind): one for one in break_down(whole)}
+    assert kinds.keys() >= {("Category", "odd"), ("Right answer", "supported")}
+    assert kinds["Category", "even"].right["builtin, ceda"] == WilsonShare(4, 8)
+    assert not [name for name, _ in kinds if name == "Sources"], "all rows have texts"
+    assert sort_answers(whole.systems[1].outcomes)["wrong"] == [*range(0, 16, 2)]
+    own, other = compare_benchmarks(whole, part)
+    assert (own.rows, own.difference and own.difference.value) == (len(part.rows), 0.0)
+    assert (own.winner, other.winner) == ("", "")
+
+
 def test_caps_hold_rows_back_until_they_are_raised(
     opened: Store, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -304,7 +352,7 @@ def test_what_failed_rows_took_counts_when_they_are_tried_again(
         assert (ended.status, progress.failed) == ("paused", 1)
         assert progress.cost == pytest.approx(1.75)
         assert (progress.calls, progress.tokens) == (17, 550)
-    said = load_outcomes(opened, benchmark_id, 0).said
+    said = load_outcomes(opened, benchmark_id)[0].said
     assert [(one.calls, one.tokens) for one in said] == [(5, 150)] * 3 + [(2, 100)]
     assert said[0].cost == pytest.approx(0.5)
 
@@ -371,7 +419,7 @@ def test_only_leads_run_pause_cancel_and_change_benchmarks(opened: Store, home: 
         opened.projects.add_person("Ben", 0.0)
         opened.projects.add_member(Member(benchmark.project_id, "Ben", "annotator", 0.0))
     for do in (
-        lambda: repeat_benchmark(opened, benchmark, "Ben"),
+        lambda: repeat_benchmark(opened, home, benchmark, "Ben", NO_KEYS),
         lambda: change_caps(opened, benchmark, "Ben", cent_cap=1, token_cap=0),
         lambda: request_wish(opened, benchmark, "Ben", "cancel"),
         lambda: run_benchmark(home, benchmark.id, "Ben", NO_KEYS),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -94,6 +95,9 @@ def test_an_evaluation_prints_one_object(capsys: pytest.CaptureFixture[str], dat
         assert figure["low"] <= figure["high"]
     assert metrics["coverage"]["value"] == pytest.approx(found["answered"] / 16, abs=1e-4)
     assert metrics["balanced_accuracy"]["value"] >= 0.75, "plain claims over plain facts"
+    assert re.fullmatch("[0-9a-f]{64}", found["dataset_sha256"])
+    assert found["machine"]["cores"] == os.cpu_count()
+    assert found["machine"]["packages"]["onnxruntime"]
     assert found["seconds"] > 0
     assert found["rows_per_second"] == pytest.approx(16 / found["seconds"], rel=0.01)
 
@@ -143,6 +147,8 @@ def test_what_is_known_is_not_checked_again(capsys: pytest.CaptureFixture[str], 
     assert "8 of 8 rows are known already" in err
     assert "a second" not in err
     assert again | {"created": ""} == first | {"created": ""}
+    _, other, _ = evaluated(capsys, data, "fever_symmetric", "--limit", "8", "--seed", "4")
+    assert other["dataset_sha256"] != first["dataset_sha256"], "another sample"
     write_claims(data, [*FACTS, ("The path is open.", "The path is open.", "The path is closed.")])
     _, more, err = evaluated(capsys, data, "fever_symmetric")
     assert "8 of 18 rows are known already" in err

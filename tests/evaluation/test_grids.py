@@ -13,6 +13,7 @@ from core.__main__ import main
 from core.agents.rosters import SHIPPED_ROSTERS
 from core.debate.protocols import PROTOCOLS
 from core.evaluation.dataset_files import GoldRow, GoldSpan, assign_part
+from core.evaluation.evaluate import get_way
 from core.evaluation.grids import (
     GridCell,
     GridRun,
@@ -69,7 +70,7 @@ def test_what_a_grid_declares_exists(name: str) -> None:
         for column in columns:
             cell = find_cell(row, column.part, {"": "builtin", row.system: "builtin"})
             if isinstance(cell, GridCell):
-                assert cell.measured_way.protocol in (*PROTOCOLS, "audit")
+                assert get_way(cell.way).protocol in (*PROTOCOLS, "audit")
                 assert column.metric or row.why or column.part.why
             else:
                 assert cell, f"{row.system}: it says why nothing can be measured"

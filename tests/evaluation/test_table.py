@@ -1,4 +1,4 @@
-"""The tables of docs/researchers.md say what the stored results say."""
+"""The tables of README and docs/researchers.md say what the stored results say."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from core.evaluation.command_line import write_result
 from core.evaluation.table import (
     BEGIN_MARKER,
     END_MARKER,
+    PAGES,
     RESULTS_FOLDER,
-    RESULTS_PAGE,
+    format_summary,
     format_tables,
     load_results,
     main,
 )
+from core.runtime.config import PROJECT_ROOT
 from tests.needs import need
 
 
@@ -39,6 +41,7 @@ def result(dataset: str, **more: Any) -> dict[str, Any]:
         "split": "dev20",
         "limit": None,
         "rows": 1417,
+        "seconds": 2834.0,
         "roster": "builtin",
         "metrics": figures(balanced_accuracy=0.8125, auroc=0.9, ece=0.04, ece_null=0.02, f1=0.8),
         "trivial": {
@@ -80,20 +83,44 @@ def test_every_result_has_a_line_under_the_figures_names(results: Path) -> None:
     assert len(lines) == 8
 
 
-def test_the_tables_take_their_place_in_the_readme(
+def write_pages(folder: Path, text: str, readme: str | None = None) -> list[Path]:
+    pages = [folder / name for name in PAGES]
+    for page in pages:
+        page.parent.mkdir(exist_ok=True)
+        own = readme if readme is not None and page.name == "README.md" else text
+        page.write_text(own, encoding="utf-8")
+    return pages
+
+
+def test_the_tables_take_their_places_in_the_pages(
     results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    readme = tmp_path / "README.md"
-    readme.write_text(f"# Title\n\n{BEGIN_MARKER}\nold\n{END_MARKER}\n\nRest.\n", encoding="utf-8")
-    arguments = ["--results", str(results), "--page", str(readme)]
+    pages = write_pages(tmp_path, f"# Title\n\n{BEGIN_MARKER}\nold\n{END_MARKER}\n\nRest.\n")
+    arguments = ["--results", str(results), "--pages", str(tmp_path)]
     assert main(arguments) == 0
     printed = capsys.readouterr().out
-    assert "old" in readme.read_text(encoding="utf-8")
+    assert all("old" in page.read_text(encoding="utf-8") for page in pages)
     for _ in range(2):
         assert main([*arguments, "--write"]) == 0
-        text = readme.read_text(encoding="utf-8")
-        assert text == f"# Title\n\n{BEGIN_MARKER}\n{printed}{END_MARKER}\n\nRest.\n"
-        assert tables_in(text) == printed
+        shown = []
+        for page in pages:
+            text = page.read_text(encoding="utf-8")
+            shown.append(tables_in(text))
+            assert text == f"# Title\n\n{BEGIN_MARKER}\n{shown[-1]}{END_MARKER}\n\nRest.\n"
+        assert "\n".join(map(str, shown)) == printed
+
+
+def test_the_summary_has_every_result_beside_a_constant_answer(results: Path) -> None:
+    constant = {"always_hallucinated": figures(balanced_accuracy=0.5)}
+    measured = figures(balanced_accuracy=0.8125, forced_balanced_accuracy=0.9, coverage=0.7)
+    write_result(results, result("bees", metrics=measured, trivial=constant))
+    lines = format_summary(load_results(results)).splitlines()
+    assert [line.split("|")[1].strip() for line in lines[2:]] == [
+        "ants dev20", "bees dev20", "mushroom dev20", "zebra stripes dev20 (sample)",
+    ]  # fmt: skip
+    assert lines[3] == (
+        "| bees dev20 | 1,417 | 0.812 (0.71–0.91) | 0.900 (0.80–1.00) | 0.500 | 0.700 | 2.00 |"
+    )
 
 
 def test_three_labels_stand_beside_what_the_claims_alone_come_to() -> None:
@@ -115,13 +142,14 @@ def test_three_labels_stand_beside_what_the_claims_alone_come_to() -> None:
         BEGIN_MARKER,
     ],
 )
-def test_a_readme_without_a_place_for_them_is_left_alone(
+def test_pages_without_a_place_for_them_are_left_alone(
     results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:
-    readme = tmp_path / "README.md"
-    readme.write_text(text)
-    assert main(["--results", str(results), "--page", str(readme), "--write"]) == 2
+    good = f"{BEGIN_MARKER}\n{END_MARKER}\n"
+    page, readme = write_pages(tmp_path, good, readme=text)
+    assert main(["--results", str(results), "--pages", str(tmp_path), "--write"]) == 2
     assert readme.read_text() == text
+    assert page.read_text() == good, "none is written if one cannot be"
     assert BEGIN_MARKER in capsys.readouterr().err
 
 
@@ -136,12 +164,13 @@ def test_a_file_that_is_no_result_is_named(
     assert err.count("\n") == 1
 
 
-def test_the_readme_shows_the_stored_results() -> None:
-    shown = tables_in(RESULTS_PAGE.read_text(encoding="utf-8"))
+@pytest.mark.parametrize("page", PAGES)
+def test_the_pages_show_the_stored_results(page: str) -> None:
+    shown = tables_in((PROJECT_ROOT / page).read_text(encoding="utf-8"))
     stored = list(RESULTS_FOLDER.glob("*.json"))
     need(bool(stored) or shown is not None, "nothing has been measured yet: docs/measurements")
     assert shown is not None, f"the page lacks the lines {BEGIN_MARKER} and {END_MARKER}"
-    assert shown == format_tables(load_results(RESULTS_FOLDER)), (
+    assert shown == PAGES[page](load_results(RESULTS_FOLDER)), (
         "run `python -m core.evaluation.table --write`"
     )
 

@@ -144,7 +144,8 @@ def test_models_are_told_with_calls_and_price_before_and_after(
     at.multiselect(key="benchmark.protocols").set_value(["single", "colmad"]).run()
     assert not at.exception
     assert "calls of language models" in texts(at)
-    at.number_input(key="benchmark.cap").set_value(5.0).run()
+    at.number_input(key="benchmark.cents").set_value(500).run()
+    at.number_input(key="benchmark.tokens").set_value(100_000).run()
     at.button(key="benchmark.start").click().run()
     assert not at.exception
     benchmark_id = query(at, "benchmark")
@@ -155,7 +156,7 @@ def test_models_are_told_with_calls_and_price_before_and_after(
     single, colmad, *_ = map(float, systems["Calls a row"][:2])
     assert 0 < single < colmad
     spec = load(home, benchmark_id).spec
-    assert '"cent_cap":500' in spec
+    assert '"cent_cap":500,"token_cap":100000' in spec
 
 
 def test_without_a_label_column_or_a_folder_one_sentence_says_what_is_missing(
@@ -266,10 +267,11 @@ def test_each_end_is_told_and_can_be_resumed(
     set_status(home, benchmark_id, status, "Its cap is reached; raise it and resume.")
     at = app(ONE, benchmark=benchmark_id)
     assert words in texts(at)
-    at.number_input(key="benchmark.newcap").set_value(2.0).run()
+    at.number_input(key=f"benchmark.{benchmark_id}.cents").set_value(200).run()
+    at.number_input(key=f"benchmark.{benchmark_id}.tokens").set_value(9_000).run()
     at.button(key="benchmark.resume").click().run()
     wait(home, benchmark_id, "finished")
-    assert '"cent_cap":200' in load(home, benchmark_id).spec.replace(" ", "")
+    assert '"cent_cap":200,"token_cap":9000' in load(home, benchmark_id).spec
 
 
 def test_one_that_was_stopped_after_its_last_row_can_be_ended(
@@ -284,7 +286,7 @@ def test_errors_are_read_sent_to_review_and_opened_as_a_run(
     app: OpenApp, home: Path, project_id: str, finished: str, pick: Callable[..., None]
 ) -> None:
     at = app(ONE, benchmark=finished)
-    at.segmented_control(key="benchmark.kind").set_value("Right").run()
+    at.segmented_control(key="benchmark.kind").set_value("right").run()
     pick(at, 0, 1)
     assert "Right answer:" in texts(at)
     at.button(key="benchmark.send").click().run()
@@ -321,9 +323,9 @@ def test_the_same_rows_measured_again_stand_beside_the_first_result(
     assert again != finished
     assert wait(home, again, "finished").repeats == finished
     at = app(ONE, benchmark=again)
-    beside = table(at, "There")
+    (beside,) = (t.value for t in at.dataframe if "the other result" in t.value.to_string())
     assert list(beside["Rows"]) == [16, 16]
-    assert all(beside["Here"] == beside["There"])
+    assert all(words.startswith("+0.000") for words in beside["Difference (95%)"])
     assert said(at.caption, "Code, engines, prompts and rows are the same in both")
 
 
