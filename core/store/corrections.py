@@ -13,11 +13,11 @@ from core.schema.records import Case, Span
 from core.schema.reviews import Correction, EvidenceMark, GoldAnswer, Suggestion
 from core.store.ground_truth import (
     IN_PROJECT_SQL,
-    IS_REOPENED_SQL,
     choose_counting_gold,
     load_newest_corrections,
 )
 from core.store.sqlite import (
+    IS_REOPENED_SQL,
     Database,
     Repository,
     fetch_first_row,

@@ -39,6 +39,7 @@ from core.schema.reviews import (
 from core.schema.rosters import RosterConfig
 
 Record = TypeVar("Record")
+IS_REOPENED_SQL = "did = 'reopened'"
 STORED_TYPES: tuple[Any, ...] = (
     *EVENT_TYPES.values(), Assignment, Case, Correction, GoldAnswer, QueueEvent, QueueItem,
     LibraryEntry, Member,
@@ -160,17 +161,16 @@ class ChangeMarks(Repository):
     """Marks for cached results: two are equal only if nothing of their kind changed in between."""
 
     def of_corrections(self) -> tuple[int, int, str]:
-        """Changes with each correction and right answer, and when other ones count than before.
+        """Changes with each correction, right answer, settled case given back, and rule for truth.
 
-        (Newest correction, newest right answer, the projects' rules for truth and how many cases
-        were given back.) Answers are only ever appended.
+        (Newest correction, newest right answer, the rest.) Answers are only ever appended.
         """
         corrections, golds, rules = self._read_mark(
             "SELECT (SELECT coalesce(max(rowid), 0) FROM corrections), "
             "(SELECT coalesce(max(rowid), 0) FROM golds), "
             "(SELECT coalesce(group_concat(coalesce(json_extract(payload, '$.people_each'), '') || "
-            "coalesce(json_extract(payload, '$.truth_rule'), '')), '') FROM projects) || "
-            "(SELECT ' ' || count(*) FROM handlings WHERE did = 'reopened')"
+            "coalesce(json_extract(payload, '$.truth_rule'), '')), '') FROM projects) "
+            f"|| ';' || (SELECT count(*) FROM handlings WHERE {IS_REOPENED_SQL})"
         )
         return corrections, golds, rules
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from core.review.adjudication import reopen_case
 from core.schema.events import RunFinished, RunStopped
 from core.schema.records import Plan, Project, Run, Verdict
-from core.schema.reviews import Correction
+from core.schema.reviews import Correction, QueueEvent
 from core.store import Store
 from tests.fakes import make_case
 
@@ -53,7 +52,9 @@ def test_corrections_and_sides_have_marks_of_their_own(store: Store) -> None:
     store.corrections.add(undo, "A claim.")
     assert store.changes.of_corrections() not in (added, before[0])
     taken_back = store.changes.of_corrections()
-    reopen_case(store, "case", "Lea", 3.0)
+    store.queue_events.add(QueueEvent("case", "Mira", 2.0, "skipped"))
+    assert store.changes.of_corrections() == taken_back
+    store.queue_events.add(QueueEvent("case", "Mira", 2.0, "reopened"))
     assert store.changes.of_corrections() != taken_back, "what was settled counts no more"
     assert (store.changes.of_holdout(), store.changes.of_runs()) == before[1:]
     store.versions.assign_sides({"group": "holdout"}, 3.0)
