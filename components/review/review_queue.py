@@ -211,6 +211,7 @@ def draw_review_rules(project: Project) -> dict[str, Any]:
         MAX_PEOPLE_PER_ITEM,
         project.people_each,
         key=f"{key}.people",
+        help="Answers that came with a file count too; withdrawn ones do not.",
     )
     minutes = middle.number_input(
         "Minutes before a claimed item is released",

@@ -34,12 +34,12 @@ TRUTH_RULE_WORDS: dict[TruthRule, str] = {
 }
 # The plus keeps SQLite from looking up each of many cases by itself.
 IN_PROJECT_SQL = "+case_id IN (SELECT id FROM cases WHERE project_id = ?)"
+AMONG_SQL = "case_id IN (SELECT value FROM json_each(?))"
 # Of golds `g` those that stand, as `select_standing_golds` says: one of them counts.
 STANDING_GOLD_SQL = (
     "(json_extract(g.payload, '$.origin') = 'imported' OR g.at > (SELECT coalesce(max(h.at), 0.0) "
     f"FROM handlings h WHERE h.case_id = g.case_id AND {IS_REOPENED_SQL}))"
 )
-AMONG_SQL = "case_id IN (SELECT value FROM json_each(?))"
 
 
 class GivenLabel(NamedTuple):
