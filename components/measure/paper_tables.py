@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import msgspec
 import streamlit as st
 
 from components.app import state
 from components.app.frame import has_role
 from components.check.roster_choice import draw_roster_choice, draw_roster_keys
 from components.measure.benchmarks import draw_sets_folder
-from components.widgets.controls import draw_button, draw_download, show_problem, store_problem
+from components.widgets.controls import (
+    draw_button,
+    draw_download,
+    show_problem,
+    show_problems,
+    store_problem,
+)
 from components.widgets.wording import escape_markdown
 from core.evaluation.benchmarks import RUN_WORDS
 from core.evaluation.evaluate import EvaluationRequest
-from core.evaluation.grid_commands import GridCellRunner
+from core.evaluation.grid_commands import GridCellRunner, keep_grid_run, load_grid_run
 from core.evaluation.grids import (
     DEFAULT_ROSTER,
     GridRun,
@@ -27,13 +33,13 @@ from core.evaluation.grids import (
     plan_grid_cells,
     run_grid,
 )
-from core.evaluation.outcomes import EVALUATIONS_FOLDER
 from core.pipeline.single_check import CheckRequest
 from core.runtime.errors import InputError, ReviewError
 from core.schema.rosters import BUILT_IN_ROSTER
 
 POLL_SECONDS = 1.0
 DEFAULT_LIMIT = 50
+LOGGER = logging.getLogger(__name__)
 
 
 @dataclass
@@ -63,7 +69,6 @@ def draw_paper_tables() -> None:
         st.caption("Each holds the paper’s figures, and what differs when you measure it here.")
         return
     home = state.home_folder()
-    kept = home / EVALUATIONS_FOLDER / f"grid-{name}.json"
     job = _list_jobs().get((str(home), name))
     show_problem("grid.problem")
     if job is not None and not job.is_over:
@@ -73,14 +78,15 @@ def draw_paper_tables() -> None:
             st.error(escape_markdown(job.problem), icon=":material/error:")
         _draw_start(name)
     run = GridRun(name, {DEFAULT_ROSTER: BUILT_IN_ROSTER})
-    if kept.exists():
-        run = msgspec.json.decode(kept.read_bytes(), type=GridRun)
-    text = format_grid(get_grid(name), run)
+    with show_problems():
+        run = load_grid_run(home, name)
+    text = format_grid(get_grid(name), run, escape_markdown)
     with st.container(key="cp-grid"):
         st.markdown(
             text.replace("# ", "#### ", 1).replace("\n## ", "\n##### ").replace("\n[", "\n\n[")
         )
-    draw_download("Table (Markdown)", text, f"{name}.md", "grid.file")
+    plain = format_grid(get_grid(name), run)
+    draw_download("Table (Markdown)", plain, f"{name}.md", "grid.file")
 
 
 def _draw_start(name: str) -> None:
@@ -129,11 +135,14 @@ def _start(name: str, folder: Path, roster: str, limit: int) -> None:
         def work() -> None:
             try:
                 run = run_grid(name, {DEFAULT_ROSTER: roster}, runner.measure, tell)
-                kept = home / EVALUATIONS_FOLDER / f"grid-{name}.json"
-                kept.parent.mkdir(parents=True, exist_ok=True)
-                kept.write_bytes(msgspec.json.encode(run))
+                keep_grid_run(home, run)
+                if not run.is_measured:
+                    job.problem = f"Nothing could be measured: {run.cells[0].why}"
             except ReviewError as error:
                 job.problem = str(error)
+            except Exception as error:
+                LOGGER.exception("the grid %s broke off", name)
+                job.problem = f"An unexpected error: {error!r}. What is done is kept."
             finally:
                 job.is_over = True
 
