@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import streamlit as st
@@ -33,6 +33,7 @@ from core.evaluation.grids import (
     plan_grid_cells,
     run_grid,
 )
+from core.evaluation.runner import RunnerOptions
 from core.pipeline.single_check import CheckRequest
 from core.runtime.errors import InputError, ReviewError
 from core.schema.rosters import BUILT_IN_ROSTER
@@ -121,6 +122,7 @@ def _start(name: str, folder: Path, roster: str, limit: int) -> None:
     with store_problem("grid.problem"):
         with state.open_store() as store:
             state.require_role(store, state.get_project(store).id, "lead", RUN_WORDS)
+            options = RunnerOptions(store.projects.settings().workers)
         if not folder.is_dir():
             raise InputError(f"Expected a folder with public sets at {folder}, found none.")
         home, keys = state.home_folder(), state.get_keys()
@@ -129,7 +131,7 @@ def _start(name: str, folder: Path, roster: str, limit: int) -> None:
         def tell(text: str) -> None:
             job.message = text
 
-        order = replace(EvaluationRequest("", folder, limit=limit), trivial_limit=0)
+        order = EvaluationRequest("", folder, limit=limit, trivial_limit=0, runner=options)
         runner = GridCellRunner(home, CheckRequest("", roster=roster), order, lambda _: keys, tell)
 
         def work() -> None:

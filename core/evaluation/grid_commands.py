@@ -13,7 +13,7 @@ import msgspec
 
 from core.agents.rosters import load_chosen_roster
 from core.evaluation.command_line import KeyLoader, MessageWriter, OutputWriter
-from core.evaluation.engine_runs import build_engine
+from core.evaluation.engine_runs import add_runner_options, build_engine
 from core.evaluation.evaluate import EvaluationRequest, evaluate_engine
 from core.evaluation.grids import (
     DEFAULT_ROSTER,
@@ -28,7 +28,9 @@ from core.evaluation.grids import (
     run_grid,
 )
 from core.evaluation.outcomes import EVALUATIONS_FOLDER
+from core.evaluation.runner import take_runner_options
 from core.exchange.command_line import write_file_atomically
+from core.llm.rate_limit import require_used_rates
 from core.pipeline.single_check import CheckRequest, plan_check
 from core.runtime.errors import InputError
 from core.schema.rosters import BUILT_IN_ROSTER
@@ -59,6 +61,7 @@ def add_commands(
         "--row", action="append", default=[], metavar="SYSTEM=ROSTER", help="who plays a row"
     )
     add_engine(run)
+    add_runner_options(run, whole)
     run.set_defaults(
         protocol="ceda", rounds=0, samples=0, style="", swap=False, then="", without=[]
     )
@@ -84,9 +87,16 @@ def run_grids(
         return 0
     request = request_of(given)
     rosters = _parse_rosters(grid, given.row, request)
-    for roster in {cell.roster for cell in plan_grid_cells(grid, rosters)} - {request.model}:
-        load_chosen_roster(home, roster)  # a wrong one is refused before anything runs
-    order = EvaluationRequest("", Path(given.path), limit=given.limit, seed=given.seed)
+    runner_options = take_runner_options(given)
+    names = {cell.roster for cell in plan_grid_cells(grid, rosters)} - {request.model}
+    # A wrong roster or rate is refused before anything runs.
+    sheets = [load_chosen_roster(home, name).sheet for name in names]
+    if request.model:
+        sheets.append(load_chosen_roster(home, "", request.model, request.api_base).sheet)
+    require_used_rates(*sheets)
+    order = EvaluationRequest(
+        "", Path(given.path), limit=given.limit, seed=given.seed, runner=runner_options
+    )
     order = replace(order, trivial_limit=0)  # evidence is neither removed nor exchanged
     runner = GridCellRunner(home, request, order, keys_of, say)
     try:
