@@ -226,9 +226,9 @@ def test_a_model_plays_every_way(
     monkeypatch.setattr("core.__main__.PROJECT_ROOT", tmp_path)
     words = ("run", "ceda-4", "--path", str(data), "--limit", "4", "--row", "GPT-4=builtin")
     with loopback(Cast()) as server:
-        asked: tuple[str, ...] = ("--model", "openai/loopback", "--api-base", server.base, "--token-cap", "900000",
-                 "--rate", "127.0.0.1=900/s")  # fmt: skip
-        code, table, _ = run(capsys, *words, *asked)
+        asked = ("--model", "openai/loopback", "--api-base", server.base, "--token-cap", "900000")
+        rated = ("--rate", "127.0.0.1=900/s")
+        code, table, _ = run(capsys, *words, *asked, *rated)
         spoken = [role_of(one) for one in server.asked]
     part = lines_by_system(table, "FEVER")
     assert code == 0
