@@ -97,6 +97,7 @@ def build_parser(about: str | None, arguments: Sequence[str]) -> OneLineParser:
     _add_home(check)
     if arguments[:1] == ["check"]:
         return parser
+    from core.evaluation.benchmark_commands import add_commands as add_benchmarks
     from core.evaluation.command_line import add_commands as add_readers
     from core.evaluation.engine_runs import add_commands as add_evaluation
     from core.evaluation.grid_commands import add_commands as add_grids
@@ -106,6 +107,7 @@ def build_parser(about: str | None, arguments: Sequence[str]) -> OneLineParser:
 
     add_evaluation(commands, _add_home, _add_who, _whole)
     add_grids(commands, _add_home, _add_engine, _whole)
+    add_benchmarks(commands, _add_home, _whole)
     add_tools(commands, _add_home)
     add_commands(commands, _add_home)
     add_learning(commands, _add_home, _whole)
@@ -426,6 +428,12 @@ def _grid(given: argparse.Namespace, home: Path) -> int:
     return run_grids(given, home, _request, _keys, _complain, _print)
 
 
+def _benchmark(given: argparse.Namespace, home: Path) -> int:
+    from core.evaluation.benchmark_commands import run_benchmarks
+
+    return run_benchmarks(given, home, _keys, _complain, _print)
+
+
 def _request(given: argparse.Namespace, **more: Any) -> CheckRequest:
     """What is asked for, with whoever is to check it. Raises InputError: two parts are left out."""
     from core.pipeline.single_check import CheckRequest
@@ -509,6 +517,7 @@ COMMANDS = {
     "check": _check,
     "evaluate": _evaluate,
     "grid": _grid,
+    "benchmark": _benchmark,
     "tools": _tools,
     "import": _exchange,
     "export": _exchange,

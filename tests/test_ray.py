@@ -92,3 +92,43 @@ def test_a_cluster_that_is_not_there_is_told_at_once(home: Path) -> None:
         )
     assert ended.status == "failed"
     assert "Expected a Ray cluster at 127.0.0.1:1, found none" in ended.message
+
+
+def test_workers_that_die_while_they_start_are_replaced_until_it_is_hopeless(
+    cluster: Any, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from core.evaluation import ray_workers
+
+    started, get = tmp_path / "started", ray_workers.ray.get
+    lost: list[object] = []
+
+    class DyingActor(ray_workers.RowActor):
+        def __init__(self, setup: ray_workers.ActorSetup) -> None:
+            with started.open("a") as file:
+                file.write("x")
+            if len(started.read_text()) <= deaths:
+                os._exit(1)
+            super().__init__(setup)
+
+    def lose_one_reply(ref: Any) -> Any:
+        found = get(ref)
+        if isinstance(found, tuple) and not lost:
+            lost.append(found)
+            raise ray_workers.ray.exceptions.OutOfMemoryError("full")
+        return found
+
+    monkeypatch.setattr(ray_workers, "RowActor", DyingActor)
+    monkeypatch.setattr(ray_workers.ray, "get", lose_one_reply)
+    options = RunnerOptions(1, "ray", cluster.address)
+    with open_store(home) as store:
+        benchmark_id = created(store, home, facts(2), "ceda")
+        deaths = 2
+        ended = run_benchmark(home, benchmark_id, "Ida", NO_KEYS, options)
+        assert (ended.status, ended.message, len(lost)) == ("finished", "", 1)
+        hopeless = created(store, home, facts(2), "ceda")
+        started.unlink()
+        deaths = 99
+        ended = run_benchmark(home, hopeless, "Ida", NO_KEYS, options)
+        assert ended.status == "failed"
+        assert "A worker could not be started on the cluster" in ended.message
+        assert len(started.read_text()) == 3

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
 import streamlit as st
 
 from components.app import state
 from components.app.frame import has_role
 from components.check.roster_choice import draw_roster_choice, draw_roster_keys
 from components.measure.benchmarks import draw_sets_folder
-from components.widgets.controls import draw_button, draw_download, show_problem, store_problem
+from components.widgets.controls import (
+    draw_button,
+    draw_download,
+    show_problem,
+    show_problems,
+    store_problem,
+)
 from components.widgets.wording import escape_markdown
 from core.evaluation.benchmarks import RUN_WORDS
 from core.evaluation.evaluate import EvaluationRequest
-from core.evaluation.grid_commands import GridCellRunner
+from core.evaluation.grid_commands import GridCellRunner, keep_grid_run, load_grid_run
 from core.evaluation.grids import (
     DEFAULT_ROSTER,
     GridRun,
@@ -27,13 +33,14 @@ from core.evaluation.grids import (
     plan_grid_cells,
     run_grid,
 )
-from core.evaluation.outcomes import EVALUATIONS_FOLDER
+from core.evaluation.runner import RunnerOptions
 from core.pipeline.single_check import CheckRequest
 from core.runtime.errors import InputError, ReviewError
 from core.schema.rosters import BUILT_IN_ROSTER
 
 POLL_SECONDS = 1.0
 DEFAULT_LIMIT = 50
+LOGGER = logging.getLogger(__name__)
 
 
 @dataclass
@@ -63,7 +70,6 @@ def draw_paper_tables() -> None:
         st.caption("Each holds the paper’s figures, and what differs when you measure it here.")
         return
     home = state.home_folder()
-    kept = home / EVALUATIONS_FOLDER / f"grid-{name}.json"
     job = _list_jobs().get((str(home), name))
     show_problem("grid.problem")
     if job is not None and not job.is_over:
@@ -73,14 +79,15 @@ def draw_paper_tables() -> None:
             st.error(escape_markdown(job.problem), icon=":material/error:")
         _draw_start(name)
     run = GridRun(name, {DEFAULT_ROSTER: BUILT_IN_ROSTER})
-    if kept.exists():
-        run = msgspec.json.decode(kept.read_bytes(), type=GridRun)
-    text = format_grid(get_grid(name), run)
+    with show_problems():
+        run = load_grid_run(home, name)
+    text = format_grid(get_grid(name), run, escape_markdown)
     with st.container(key="cp-grid"):
         st.markdown(
             text.replace("# ", "#### ", 1).replace("\n## ", "\n##### ").replace("\n[", "\n\n[")
         )
-    draw_download("Table (Markdown)", text, f"{name}.md", "grid.file")
+    plain = format_grid(get_grid(name), run)
+    draw_download("Table (Markdown)", plain, f"{name}.md", "grid.file")
 
 
 def _draw_start(name: str) -> None:
@@ -115,6 +122,7 @@ def _start(name: str, folder: Path, roster: str, limit: int) -> None:
     with store_problem("grid.problem"):
         with state.open_store() as store:
             state.require_role(store, state.get_project(store).id, "lead", RUN_WORDS)
+            options = RunnerOptions(store.projects.settings().workers)
         if not folder.is_dir():
             raise InputError(f"Expected a folder with public sets at {folder}, found none.")
         home, keys = state.home_folder(), state.get_keys()
@@ -123,17 +131,20 @@ def _start(name: str, folder: Path, roster: str, limit: int) -> None:
         def tell(text: str) -> None:
             job.message = text
 
-        order = replace(EvaluationRequest("", folder, limit=limit), trivial_limit=0)
+        order = EvaluationRequest("", folder, limit=limit, trivial_limit=0, runner=options)
         runner = GridCellRunner(home, CheckRequest("", roster=roster), order, lambda _: keys, tell)
 
         def work() -> None:
             try:
                 run = run_grid(name, {DEFAULT_ROSTER: roster}, runner.measure, tell)
-                kept = home / EVALUATIONS_FOLDER / f"grid-{name}.json"
-                kept.parent.mkdir(parents=True, exist_ok=True)
-                kept.write_bytes(msgspec.json.encode(run))
+                keep_grid_run(home, run)
+                if not run.is_measured:
+                    job.problem = f"Nothing could be measured: {run.cells[0].why}"
             except ReviewError as error:
                 job.problem = str(error)
+            except Exception as error:
+                LOGGER.exception("the grid %s broke off", name)
+                job.problem = f"An unexpected error: {error!r}. What is done is kept."
             finally:
                 job.is_over = True
 

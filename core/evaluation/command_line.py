@@ -53,7 +53,7 @@ from core.evaluation.evaluate import load_labelled_rows as rows_of
 from core.evaluation.outcomes import FAILED_CAUSE, Outcomes, Prediction
 from core.evaluation.protocols import ProtocolComparison, compare_protocols, format_comparison
 from core.evaluation.recorded_systems import RecordedSystemRequest, evaluate_recorded
-from core.evaluation.runner import RunnerOptions
+from core.evaluation.runner import take_runner_options
 from core.learning.evidence_calibration import (
     MAX_HALLUCINATED_ERROR,
     MAX_SUPPORTED_ERROR,
@@ -72,7 +72,7 @@ from core.learning.evidence_calibration import (
 from core.learning.metrics import MIN_GROUPS
 from core.learning.training_set import attribute_rows
 from core.llm.keys import Keys
-from core.llm.rate_limit import parse_rates, require_used_rates, set_rates
+from core.llm.rate_limit import require_used_rates
 from core.pipeline.single_check import CheckRequest, plan_check
 from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ConfigError, InputError, ModelError
@@ -485,9 +485,8 @@ def _run_measurement(
         limit=options.limit,
         seed=options.seed,
         trivial_limit=options.trivial_limit,
-        runner=RunnerOptions(options.workers, options.executor, options.address),
+        runner=take_runner_options(options),
     )
-    set_rates(parse_rates(options.rate))
     if options.tool is not None or options.system is not None:
         require_used_rates(None)
     is_learned = options.weights == "learned"

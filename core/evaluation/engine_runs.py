@@ -150,7 +150,7 @@ def add_commands(
     _add_options(parser, whole)
     add_who(parser)
     add_weights_option(parser)
-    _add_runner_options(parser, whole)
+    add_runner_options(parser, whole)
     parser.add_argument("--keep", metavar="DIR", help="also write the result there, as a file")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_home(parser)
@@ -209,7 +209,7 @@ def _add_options(parser: argparse.ArgumentParser, whole: Callable[[str, int, int
     )
 
 
-def _add_runner_options(
+def add_runner_options(
     parser: argparse.ArgumentParser, whole: Callable[[str, int, int], int]
 ) -> None:
     """Add the options that say where rows are run, and how fast calls are sent."""

@@ -13,7 +13,7 @@ import msgspec
 
 from core.agents.rosters import load_chosen_roster
 from core.evaluation.command_line import KeyLoader, MessageWriter, OutputWriter
-from core.evaluation.engine_runs import build_engine
+from core.evaluation.engine_runs import add_runner_options, build_engine
 from core.evaluation.evaluate import EvaluationRequest, evaluate_engine, get_way
 from core.evaluation.grids import (
     DEFAULT_ROSTER,
@@ -28,7 +28,9 @@ from core.evaluation.grids import (
     run_grid,
 )
 from core.evaluation.outcomes import EVALUATIONS_FOLDER
+from core.evaluation.runner import take_runner_options
 from core.exchange.command_line import write_file_atomically
+from core.llm.rate_limit import require_used_rates
 from core.pipeline.single_check import CheckRequest, plan_check
 from core.runtime.errors import InputError
 from core.schema.rosters import BUILT_IN_ROSTER
@@ -59,6 +61,7 @@ def add_commands(
         "--row", action="append", default=[], metavar="SYSTEM=ROSTER", help="who plays a row"
     )
     add_engine(run)
+    add_runner_options(run, whole)
     run.set_defaults(
         protocol="ceda", rounds=0, samples=0, style="", swap=False, then="", without=[]
     )
@@ -78,16 +81,22 @@ def run_grids(
     if given.action == "list":
         out("".join(f"{name:20} {grid.title}\n" for name, grid in load_grids().items()))
         return 0
-    grid, kept = get_grid(given.name), home / EVALUATIONS_FOLDER / f"grid-{given.name}.json"
+    grid = get_grid(given.name)
     if given.action == "show":
-        earlier = _load_run(kept) or GridRun(given.name, {DEFAULT_ROSTER: BUILT_IN_ROSTER})
-        out(format_grid(grid, earlier))
+        out(format_grid(grid, load_grid_run(home, given.name)))
         return 0
     request = request_of(given)
     rosters = _parse_rosters(grid, given.row, request)
-    for roster in {cell.roster for cell in plan_grid_cells(grid, rosters)} - {request.model}:
-        load_chosen_roster(home, roster)  # a wrong one is refused before anything runs
-    order = EvaluationRequest("", Path(given.path), limit=given.limit, seed=given.seed)
+    runner_options = take_runner_options(given)
+    names = {cell.roster for cell in plan_grid_cells(grid, rosters)} - {request.model}
+    # A wrong roster or rate is refused before anything runs.
+    sheets = [load_chosen_roster(home, name).sheet for name in names]
+    if request.model:
+        sheets.append(load_chosen_roster(home, "", request.model, request.api_base).sheet)
+    require_used_rates(*sheets)
+    order = EvaluationRequest(
+        "", Path(given.path), limit=given.limit, seed=given.seed, runner=runner_options
+    )
     order = replace(order, trivial_limit=0)  # evidence is neither removed nor exchanged
     runner = GridCellRunner(home, request, order, keys_of, say)
     try:
@@ -96,27 +105,43 @@ def run_grids(
         say("Stopped. What is done is kept; the same command goes on from there.")
         return 1
     out(format_grid(grid, run))
-    if not any(one.result for one in run.cells):
-        return 1
-    with contextlib.suppress(InputError):  # a file that cannot be read is replaced
-        run = _keep_measured(run, _load_run(kept))
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    write_file_atomically(kept, msgspec.json.encode(run))
-    return 0
+    keep_grid_run(home, run)
+    return 0 if run.is_measured else 1
 
 
-def _load_run(path: Path) -> GridRun | None:
-    """Return the run in the file, None if there is none. Raises InputError if it is another."""
+def _get_kept_path(home: Path, name: str) -> Path:
+    return home / EVALUATIONS_FOLDER / f"grid-{name}.json"
+
+
+def load_grid_run(home: Path, name: str) -> GridRun:
+    """Return the grid's run that the home keeps, or one without cells.
+
+    Raises InputError if the file holds something else.
+    """
+    path = _get_kept_path(home, name)
+    if not path.exists():
+        return GridRun(name, {DEFAULT_ROSTER: BUILT_IN_ROSTER})
     try:
-        return msgspec.json.decode(path.read_bytes(), type=GridRun) if path.exists() else None
+        return msgspec.json.decode(path.read_bytes(), type=GridRun)
     except msgspec.MsgspecError as error:
         raise InputError(f"Expected a run of the grid in {path}, found: {error}.") from error
 
 
-def _keep_measured(run: GridRun, earlier: GridRun | None) -> GridRun:
-    """Return the run with the earlier results of cells that could not be measured this time."""
-    if earlier is None:
-        return run
+def keep_grid_run(home: Path, run: GridRun) -> None:
+    """Keep the run, with the earlier results of cells that could not be measured this time.
+
+    A run of nothing replaces none. Raises InputError if it cannot be written.
+    """
+    path = _get_kept_path(home, run.grid)
+    if not run.is_measured and path.exists():
+        return
+    with contextlib.suppress(InputError):  # a file that cannot be read is replaced
+        run = _add_measured(run, load_grid_run(home, run.grid))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_file_atomically(path, msgspec.json.encode(run))
+
+
+def _add_measured(run: GridRun, earlier: GridRun) -> GridRun:
     known = {one.cell: one for one in earlier.cells if one.result}
     cells = tuple(one if one.result else known.get(one.cell, one) for one in run.cells)
     kept_sources = {

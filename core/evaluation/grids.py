@@ -131,6 +131,11 @@ class GridRun:
     cells: tuple[MeasuredCell, ...] = ()
     comparisons: dict[str, list[SystemComparison]] = field(default_factory=dict)
 
+    @property
+    def is_measured(self) -> bool:
+        """True if a cell has a result."""
+        return any(one.result for one in self.cells)
+
 
 @lru_cache(maxsize=1)
 def load_grids() -> Mapping[str, Grid]:
@@ -223,8 +228,11 @@ def _compare_cells(
     return compared
 
 
-def format_grid(grid: Grid, run: GridRun) -> str:
-    """Return the table as Markdown: the paper's figures beside ours, then the comparisons."""
+def format_grid(grid: Grid, run: GridRun, escape: Callable[[str], str] = str) -> str:
+    """Return the table as Markdown: the paper's figures beside ours, then the comparisons.
+
+    `escape` is applied to cells and reasons, which hold names and what providers said.
+    """
     lines = [
         f"# {grid.title}\n",
         f"The paper: {grid.models}.\n",
@@ -232,21 +240,29 @@ def format_grid(grid: Grid, run: GridRun) -> str:
     ]
     reasons: dict[str, int] = {}
     for _, columns in itertools.groupby(list_columns(grid), key=lambda column: column.part):
-        lines += ["", *_format_part(grid, list(columns), run, reasons)]
-    lines += ["", *(f"[{number}] not measured: {why}" for why, number in reasons.items())]
+        lines += ["", *_format_part(grid, list(columns), run, reasons, escape)]
+    told = [(number, escape(" ".join(why.split()))) for why, number in reasons.items()]
+    lines += ["", *(f"[{number}] not measured: {why}" for number, why in told)]
     cells = [
         {"set": source, **list_comparison_cells(one)}
         for source, compared in run.comparisons.items()
         for one in compared
     ]
     if cells:
-        lines += ["\n## Compared on the same rows: p (p by Holm)\n", *start_table(list(cells[0]))]
-        lines += [format_line(one.values()) for one in cells]
+        lines += [
+            "\n## Compared on the same rows: p (p by Holm)\n",
+            *start_table([escape(title) for title in cells[0]]),
+        ]
+        lines += [format_line(map(escape, one.values())) for one in cells]
     return "\n".join(lines) + "\n"
 
 
 def _format_part(
-    grid: Grid, columns: Sequence[GridColumn], run: GridRun, reasons: dict[str, int]
+    grid: Grid,
+    columns: Sequence[GridColumn],
+    run: GridRun,
+    reasons: dict[str, int],
+    escape: Callable[[str], str],
 ) -> Iterator[str]:
     part = columns[0].part
     cells = {row.system: find_cell(row, part, run.rosters) for row in grid.rows}
@@ -254,7 +270,8 @@ def _format_part(
     results = {cell: result for cell, result in known.items() if cell in cells.values()}
     yield f"## {part.name}{_describe_rows(list(results.values()))}\n"
     heads = [f"{c.name}{' (%)' if _find_scale(c) > 1 else ''}" for c in columns]
-    yield from start_table(["#", "system", "way", *(t for h in heads for t in (h, "ours (95 %)"))])
+    titles = ["#", "system", "way", *(t for h in heads for t in (h, "ours (95 %)"))]
+    yield from start_table([escape(title) for title in titles])
     seen: dict[object, int] = {}
     for number, row in enumerate(grid.rows, start=1):
         cell = cells[row.system]
@@ -267,7 +284,7 @@ def _format_part(
             else:
                 ours = _format_figure(figure, column) if first == number else f"as row {first}"
             line += [*(row.figures[column.place : column.place + 1] or [""]), ours]
-        yield format_line(line)
+        yield format_line(map(escape, line))
     by_set = {(r["dataset"], r["task"], r["split"]): r["trivial"] for r in results.values()}
     for name, words in TRIVIAL_ANSWERS.items() if not part.change else ():
         own = [trivial[name] for trivial in by_set.values()]
@@ -275,7 +292,7 @@ def _format_part(
         if any(found):
             pairs = zip(found, columns, strict=True)
             line = [text for figures, c in pairs for text in ("", _format_mean(figures, c))]
-            yield format_line(["", words, "trivial", *line])
+            yield format_line(map(escape, ["", words, "trivial", *line]))
 
 
 def _describe_rows(results: Sequence[Mapping[str, Any]]) -> str:

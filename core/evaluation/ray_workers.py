@@ -44,6 +44,7 @@ import ray.exceptions
 CONNECT_SECONDS = 5.0
 LEAVE_SECONDS = 5.0
 MAX_DEATHS = 3  # of actors that had one row; then it is the row that kills them
+MAX_FAILED_STARTS = 3  # one after another; then the cluster cannot run workers
 ROWS_AHEAD = 2  # rows that an actor holds, so that none waits for this process
 MODEL_FOLDERS = ("models", "readers")  # of classifiers and imported readers
 
@@ -125,6 +126,7 @@ class RayWorkers:
     actor_setup: Any
     count: int
     stop: StopSignal
+    _failed_starts: int = 0
     _starting: dict[Any, Any] = field(default_factory=dict)
     _free: list[Any] = field(default_factory=list)
     _waiting: list[tuple[RowTask, int]] = field(default_factory=list)
@@ -172,11 +174,19 @@ class RayWorkers:
         self._starting[actor.get_code_digest.remote()] = actor
 
     def _register_actor(self, actor: Any, ref: Any) -> None:
-        """Give a new actor rows, unless its node has another program."""
+        """Give a new actor rows, or start another if it died; unless its node's program differs."""
         try:
             digest = ray.get(ref)
-        except ray.exceptions.RayActorError as error:
-            raise ConfigError(f"A worker could not be started on the cluster: {error}") from error
+        except ray.exceptions.RayError as error:
+            self._failed_starts += 1
+            if self._failed_starts >= MAX_FAILED_STARTS:
+                raise ConfigError(
+                    f"A worker could not be started on the cluster: {error}"
+                ) from error
+            ray.kill(actor)
+            self._start_actor()
+            return
+        self._failed_starts = 0
         if digest != compute_engine_digest():
             raise ConfigError(
                 "Expected the same version of Counterpoint on every node of the cluster, found "
@@ -187,7 +197,9 @@ class RayWorkers:
     def _finish(self, row: _RowUnderWay, ref: Any) -> tuple[RowTask, Prediction] | None:
         try:
             said, calls = ray.get(ref)
-        except ray.exceptions.RayActorError:
+        except ray.exceptions.RayTaskError:
+            raise  # the worker lives: the error is the program's
+        except ray.exceptions.RayError:  # it, its node or its memory is gone
             return self._replace_actor(row)
         if calls:
             with open_store(self.home) as store, store.noting():
@@ -203,6 +215,7 @@ class RayWorkers:
                 if other.actor is row.actor:
                     other.actor = None
             self._free = [actor for actor in self._free if actor is not row.actor]
+            ray.kill(row.actor)  # it may live, where the reply alone was lost
             self._start_actor()
         if row.deaths + 1 >= MAX_DEATHS:
             why = f"{FAILED_CAUSE}: {MAX_DEATHS} workers died on this row"

@@ -7,6 +7,7 @@ is tried again when the same rows are run again.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import queue
 import threading
@@ -29,6 +30,7 @@ from core.evaluation.outcomes import (
     PredictionCache,
     compute_row_digest,
 )
+from core.llm.rate_limit import parse_rates, set_rates
 from core.pipeline.jobs import warm_up
 from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ConfigError, InputError, ModelError
@@ -58,6 +60,16 @@ class RunnerOptions:
 
 
 DEFAULT_RUNNER = RunnerOptions()
+
+
+def take_runner_options(given: argparse.Namespace) -> RunnerOptions:
+    """Return what `add_runner_options` parsed; the rates count in this process from now on.
+
+    Raises InputError if a rate cannot be read, or two options do not go together.
+    """
+    options = RunnerOptions(given.workers, given.executor, given.address)
+    set_rates(parse_rates(given.rate))
+    return options
 
 
 class Workers(Protocol):

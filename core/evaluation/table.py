@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from core.runtime.errors import InputError, ReviewError
 RESULTS_FOLDER = PROJECT_ROOT / "docs" / "measurements"
 BEGIN_MARKER, END_MARKER = "<!-- measured: begin -->", "<!-- measured: end -->"
 MISSING_CELL = "–"
+BARE_PIPE = re.compile(r"(?<!\\)\|")
 EvaluationResult = Mapping[str, Any]
 CellFormatter = Callable[[EvaluationResult], str]
 
@@ -109,7 +111,7 @@ def start_table(titles: Sequence[str]) -> list[str]:
 
 def format_line(cells: Iterable[str]) -> str:
     """Return a line of a Markdown table; an empty cell is a dash."""
-    shown = (cell.replace("|", "\\|") or MISSING_CELL for cell in cells)
+    shown = (BARE_PIPE.sub(r"\\|", " ".join(cell.split())) or MISSING_CELL for cell in cells)
     return f"| {' | '.join(shown)} |"
 
 

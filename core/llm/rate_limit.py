@@ -153,10 +153,10 @@ def await_turn(agent: AgentConfig, tokens: int, usual: int, stop: StopSignal) ->
     limiter.wait(tokens, stop)
 
 
-def require_used_rates(roster: RosterConfig | None) -> None:
-    """Raise InputError if a rate of this process is of no provider or server of the roster."""
+def require_used_rates(*rosters: RosterConfig | None) -> None:
+    """Raise InputError if a rate of this process is of no provider or server of these rosters."""
     used: dict[str, None] = {}
-    for _, agent in roster.agents_by_role() if roster else ():
+    for _, agent in (pair for one in rosters if one for pair in one.agents_by_role()):
         if is_elsewhere(agent):
             parts = urlsplit(agent.api_base)
             used |= dict.fromkeys((parts.netloc.rpartition("@")[2], parts.hostname or ""))

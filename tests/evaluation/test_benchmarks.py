@@ -18,6 +18,7 @@ from unittest.mock import Mock
 import pytest
 from PIL import Image
 
+from core.__main__ import main
 from core.documents.library import store_file
 from core.evaluation import benchmarks
 from core.evaluation.benchmark_results import (
@@ -411,6 +412,42 @@ def test_an_interrupted_benchmark_is_cancelled_at_once(opened: Store, home: Path
     request_wish(opened, benchmark, "Ida", "cancel")
     assert require_benchmark(opened, benchmark_id).status == "cancelled"
     assert run_benchmark(home, benchmark_id, "Ida", NO_KEYS).status == "finished"
+
+
+def test_a_benchmark_is_listed_run_and_resumed_by_a_command(
+    opened: Store,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def run(*words: str) -> tuple[int, str, str]:
+        code = main(["benchmark", *words])
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    monkeypatch.setattr("core.evaluation.benchmark_commands.PROGRESS_SECONDS", 0.0)
+    benchmark_id = created(opened, home, facts(2), "ceda", cent_cap=1)
+    code, listed, _ = run("list")
+    assert (code, listed.split()[0]) == (0, benchmark_id)
+    assert "Facts · queued · 0 of 4 answers" in listed
+    said = Prediction("supported", 0.1, calls=1, tokens=10, cost=0.006)
+    monkeypatch.setattr(EngineRuns, "predict_row", lambda *_: said)
+    code, ended, progress = run("run", benchmark_id, "--workers", "2")
+    assert (code, ended.split(" · ")[1].split()[0]) == (1, "paused")
+    assert "running · 1 of 4 answers" in progress
+    assert require_benchmark(opened, benchmark_id).card["workers"] == 2
+    change_caps(opened, require_benchmark(opened, benchmark_id), "Ida", cent_cap=0, token_cap=0)
+    code, ended, _ = run("run", benchmark_id)
+    assert (code, "finished · 4 of 4 answers, 0 failed · 4 calls" in ended) == (0, True)
+    for words in (
+        ("run", "nope"),
+        ("run", benchmark_id),
+        ("run", benchmark_id, "--rate", "openai=5/s"),
+        ("run", benchmark_id, "--address", "10.0.0.1:6379"),
+        ("run", benchmark_id, "--by", "Nobody"),
+    ):
+        code, _, why = run(*words)
+        assert (code, why.count("\n")) == (2, 1), why
 
 
 def test_only_leads_run_pause_cancel_and_change_benchmarks(opened: Store, home: Path) -> None:

@@ -168,7 +168,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
 def test_a_grid_runs_prints_and_goes_on(
     capsys: pytest.CaptureFixture[str], data: Path, home: Path
 ) -> None:
-    words = ("run", "ceda-4", "--path", str(data), "--limit", "16")
+    words = ("run", "ceda-4", "--path", str(data), "--limit", "16", "--workers", "2")
     code, table, progress = run(capsys, *words)
     assert code == 0
     part = lines_by_system(table, "FEVER")
@@ -228,7 +228,8 @@ def test_a_model_plays_every_way(
     words = ("run", "ceda-4", "--path", str(data), "--limit", "4", "--row", "GPT-4=builtin")
     with loopback(Cast()) as server:
         asked = ("--model", "openai/loopback", "--api-base", server.base, "--token-cap", "900000")
-        code, table, _ = run(capsys, *words, *asked)
+        rated = ("--rate", "127.0.0.1=900/s")
+        code, table, _ = run(capsys, *words, *asked, *rated)
         spoken = [role_of(one) for one in server.asked]
     part = lines_by_system(table, "FEVER")
     assert code == 0
@@ -251,6 +252,8 @@ def test_bad_input_takes_one_line(capsys: pytest.CaptureFixture[str], data: Path
         ("run", "ceda-4", "--path", str(data), "--row", "Nobody=builtin"),
         ("run", "ceda-4", "--path", str(data), "--limit", "0"),
         ("run", "ceda-4", "--path", str(data), "--roster", "nope"),
+        ("run", "ceda-4", "--path", str(data), "--rate", "openai=5/s"),
+        ("run", "ceda-4", "--path", str(data), "--address", "10.0.0.1:6379"),
     ):
         code, table, said = run(capsys, *words)
         assert (code, table, said.count("\n")) == (2, "", 1), said

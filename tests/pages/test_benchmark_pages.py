@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
+import msgspec
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -20,11 +22,14 @@ from core.evaluation.benchmarks import (
 )
 from core.evaluation.dataset_files import GoldRow
 from core.evaluation.evaluate import parse_ways
+from core.evaluation.grids import GridRun, MeasuredCell, get_grid, plan_grid_cells
 from core.llm.keys import Keys
+from core.runtime.errors import ModelError
 from core.schema.records import Member, Source
 from core.schema.reviews import GoldAnswer
 from core.store import open_store
 from core.store.benchmarks import Benchmark, BenchmarkStatus
+from tests.evaluation.test_grids import result
 from tests.evaluation.tiny_sets import FACTS, write_sets
 from tests.fakes import make_case
 from tests.pages.conftest import OpenApp, finish, query, said
@@ -384,6 +389,51 @@ def test_a_papers_table_stands_beside_ours(
         time.sleep(0.1)
     at.run()
     assert "not run yet" not in texts(at)
+
+
+def test_a_kept_table_is_escaped_outlives_failures_and_may_be_broken(
+    app: OpenApp,
+    home: Path,
+    project_id: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cell = plan_grid_cells(get_grid("ceda-2"), {"": "builtin"})[0]
+    hostile = "no:\n\n## **Free** | [here](http://x.example)"
+    (home / "evaluations").mkdir(parents=True)
+    kept = home / "evaluations" / "grid-ceda-2.json"
+    run = GridRun("ceda-2", {"": "builtin"}, (MeasuredCell(cell, None, hostile),))
+    kept.write_bytes(msgspec.json.encode(run))
+    at = app(LIST)
+    at.selectbox(key="grid.name").set_value("ceda-2").run()
+    drawn = "\n".join(str(one.value) for one in at.markdown)
+    assert "**Free**" not in drawn
+    assert "Free" in drawn
+    assert "\n## " not in drawn
+    kept.write_text('{"grid": "ced')
+    at.run()
+    assert not at.exception
+    assert said(at.error, "Expected a run of the grid")
+    kept.unlink()
+    at.text_input(key="grid.folder").set_value(str(tmp_path)).run()
+
+    def measure(outcome: Any) -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr("core.evaluation.grid_commands.evaluate_engine", outcome)
+            at.button(key="grid.start").click().run()
+            for _ in range(300):
+                if not said(at.run().info, "Measuring"):
+                    return
+                time.sleep(0.1)
+        raise AssertionError("the table was not measured")
+
+    measure(Mock(return_value=result(cell, accuracy=0.5, f1=0.5)))
+    measured = kept.read_bytes()
+    measure(Mock(side_effect=ModelError("no *money*")))
+    assert kept.read_bytes() == measured, "figures are not replaced by nothing"
+    assert said(at.error, "Nothing could be measured: no *money*")
+    measure(Mock(side_effect=ValueError("a fault")))
+    assert said(at.error, "An unexpected error: ValueError('a fault')")
 
 
 @pytest.fixture
