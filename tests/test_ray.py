@@ -97,9 +97,12 @@ def test_a_cluster_that_is_not_there_is_told_at_once(home: Path) -> None:
 def test_workers_that_die_while_they_start_are_replaced_until_it_is_hopeless(
     cluster: Any, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    import ray
+    import ray.exceptions
+
     from core.evaluation import ray_workers
 
-    started, get = tmp_path / "started", ray_workers.ray.get
+    started, get = tmp_path / "started", ray.get
     lost: list[object] = []
 
     class DyingActor(ray_workers.RowActor):
@@ -114,11 +117,11 @@ def test_workers_that_die_while_they_start_are_replaced_until_it_is_hopeless(
         found = get(ref)
         if isinstance(found, tuple) and not lost:
             lost.append(found)
-            raise ray_workers.ray.exceptions.OutOfMemoryError("full")
+            raise ray.exceptions.OutOfMemoryError("full")
         return found
 
     monkeypatch.setattr(ray_workers, "RowActor", DyingActor)
-    monkeypatch.setattr(ray_workers.ray, "get", lose_one_reply)
+    monkeypatch.setattr(ray, "get", lose_one_reply)
     options = RunnerOptions(1, "ray", cluster.address)
     with open_store(home) as store:
         benchmark_id = created(store, home, facts(2), "ceda")
