@@ -275,11 +275,18 @@ def _list_differing(
     """Return the items on which two people, or a person and the machine, differ, labels first."""
     found: dict[tuple[str, str], list[DifferingItem]] = defaultdict(list)
     for case_id, own in by_case.items():
+        by_label: dict[Label, list[Correction]] = defaultdict(list)
+        for correction in own.values():
+            by_label[correction.label].append(correction)
+        # Where all of the same label marked alike, as most do, no two need be compared.
+        unlike = {label for label, said in by_label.items() if rate_difference(said)}
         for one, other in itertools.combinations(sorted(own), 2):
             first, second = own[one], own[other]
             labels = (first.label, second.label)
-            differ = labels[0] != labels[1]
-            if difference := LABELS_DIFFER if differ else rate_difference([first, second]):
+            difference = LABELS_DIFFER if labels[0] != labels[1] else 0
+            if difference == 0 and first.label in unlike:
+                difference = rate_difference([first, second])
+            if difference:
                 found[one, other].append(DifferingItem(case_id, first.run_id, difference, labels))
         for who, said in own.items():
             if said.machine_label is not None and said.machine_label != said.label:

@@ -181,11 +181,15 @@ def _record_futures() -> tuple[
 
 
 def load_past_records(project_id: str) -> PastRecords:
-    """Return debaters' records by agent, if people judged enough answers; {} while counting."""
+    """Return debaters' records by agent, if people judged enough answers; {} while counting.
+
+    Only the first view waits for the counting; the next need not wait for it again.
+    """
     mark, key = state.get_answers_mark(), (str(state.home_folder()), project_id)
     (worker, lock), (futures, answers) = _record_worker(), _record_futures()
     with lock:
-        if key not in futures or futures[key][0] != mark:
+        is_new = key not in futures or futures[key][0] != mark
+        if is_new:
             project_answers = answers.setdefault(key, {})
             futures[key] = (
                 mark,
@@ -193,7 +197,7 @@ def load_past_records(project_id: str) -> PastRecords:
             )
         future = futures[key][1]
     try:
-        return future.result(timeout=RECORD_WAIT_SECONDS)
+        return future.result(timeout=RECORD_WAIT_SECONDS if is_new else 0.0)
     except NotYet:
         return {}
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from operator import attrgetter
 
 from core.runtime.errors import ConflictError, InputError
 from core.schema.records import Case, Span
@@ -106,7 +107,7 @@ class Corrections(Repository):
     def newest_by_person(self, project_id: str) -> list[Correction]:
         """Return each person's newest correction of each case of a project, by case and person."""
         newest = load_newest_corrections(self._db, IN_PROJECT_SQL, project_id)
-        return sorted(newest, key=lambda one: (one.case_id, one.author))
+        return sorted(newest, key=attrgetter("case_id", "author"))
 
     def list_blind_ids(self, project_id: str) -> set[str]:
         """Return the ids of the answers of a project that were given blind.

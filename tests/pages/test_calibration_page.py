@@ -11,7 +11,10 @@ from unittest.mock import Mock
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from components.app import state
 from components.measure import calibration
+from components.run import run_view
+from core.debate.signals import AgentAccuracy
 from core.learning.track_record import TrackRecord, build_risk_curve
 from core.review.queue_ranking import load_policy
 from core.store import open_store
@@ -186,3 +189,26 @@ def test_only_the_first_view_waits_for_a_long_count(monkeypatch: pytest.MonkeyPa
     assert time.monotonic() - began < 5.0
     is_counted.set()
     assert calibration._await_count(cache, key, None) is record
+
+
+def test_nor_do_later_views_of_a_run_wait_for_its_agents_records(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    is_counted, records = threading.Event(), {"Ada": AgentAccuracy(1, 1, 0.5)}
+
+    def count(*given: object) -> dict[str, AgentAccuracy]:
+        is_counted.wait(20.0)
+        return records
+
+    monkeypatch.setattr(run_view, "count_past_records", count)
+    monkeypatch.setattr(state, "get_answers_mark", lambda: (1,))
+    monkeypatch.setattr(state, "home_folder", lambda: tmp_path)
+    monkeypatch.setattr(run_view, "RECORD_WAIT_SECONDS", 0.01)
+    assert run_view.load_past_records("project") == {}
+    monkeypatch.setattr(run_view, "RECORD_WAIT_SECONDS", 10.0)
+    began = time.monotonic()
+    assert run_view.load_past_records("project") == {}
+    assert time.monotonic() - began < 5.0
+    is_counted.set()
+    monkeypatch.setattr(state, "get_answers_mark", lambda: (2,))
+    assert run_view.load_past_records("project") == records
