@@ -483,16 +483,17 @@ def _draw_end(benchmark: Benchmark, progress: BenchmarkProgress) -> None:
             st.info(f"Paused: the server was stopped meanwhile. {so_far}")
         case _:
             st.info(f"Paused. {why} {so_far}")
-    if not has_role("lead", RUN_WORDS if left else "", project_id=benchmark.project_id):
+    is_open = left or benchmark.status != "finished"  # it may have been killed after its last row
+    if not has_role("lead", RUN_WORDS if is_open else "", project_id=benchmark.project_id):
         return
     spec = read_spec(benchmark)
     draw_roster_keys([cell.roster for cell in spec.cells], "benchmark")
     caps = (spec.cent_cap, spec.token_cap)
-    if left and any(caps):
+    if is_open and any(caps):
         draw_caps(f"benchmark.{benchmark.id}", CAP_LABEL, caps, help=ABOUT_CAPS)
     words = "Try the failed rows again" if benchmark.status == "finished" else "Resume"
     with st.container(horizontal=True):
-        if left:
+        if is_open:
             draw_button(
                 f"{words} ({left:,} to go)", "benchmark.resume", _resume, benchmark.id,
                 icon="resume", type="primary",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
@@ -25,7 +25,6 @@ from core.evaluation.system_comparison import (
     compare_systems,
     list_comparison_cells,
 )
-from core.evaluation.table import format_line, start_table
 from core.runtime.errors import InputError, ReviewError
 
 GRIDS_FOLDER = Path(__file__).parent / "grids"
@@ -33,6 +32,7 @@ PAPER_ROSTERS = "paper"  # plays each row by the shipped roster with the paper's
 DEFAULT_ROSTER = ""  # whose roster plays the systems that none is named for
 TRIVIAL_ANSWERS = {"mark_all": "all hallucinated, all marked", "always_supported": "all supported"}
 SECONDS = "seconds"  # of a row
+MISSING_CELL = "–"
 NOT_RUN = "not run yet"
 
 
@@ -240,8 +240,8 @@ def format_grid(grid: Grid, run: GridRun) -> str:
         for one in compared
     ]
     if cells:
-        lines += ["\n## Compared on the same rows: p (p by Holm)\n", *start_table(list(cells[0]))]
-        lines += [format_line(one.values()) for one in cells]
+        lines += ["\n## Compared on the same rows: p (p by Holm)\n", *_start_table(cells[0])]
+        lines += [_format_line(one.values()) for one in cells]
     return "\n".join(lines) + "\n"
 
 
@@ -254,7 +254,7 @@ def _format_part(
     results = {cell: result for cell, result in known.items() if cell in cells.values()}
     yield f"## {part.name}{_describe_rows(list(results.values()))}\n"
     heads = [f"{c.name}{' (%)' if _find_scale(c) > 1 else ''}" for c in columns]
-    yield from start_table(["#", "system", "way", *(t for h in heads for t in (h, "ours (95 %)"))])
+    yield from _start_table(["#", "system", "way", *(t for h in heads for t in (h, "ours (95 %)"))])
     seen: dict[object, int] = {}
     for number, row in enumerate(grid.rows, start=1):
         cell = cells[row.system]
@@ -267,7 +267,7 @@ def _format_part(
             else:
                 ours = _format_figure(figure, column) if first == number else f"as row {first}"
             line += [*(row.figures[column.place : column.place + 1] or [""]), ours]
-        yield format_line(line)
+        yield _format_line(line)
     by_set = {(r["dataset"], r["task"], r["split"]): r["trivial"] for r in results.values()}
     for name, words in TRIVIAL_ANSWERS.items() if not part.change else ():
         own = [trivial[name] for trivial in by_set.values()]
@@ -275,7 +275,7 @@ def _format_part(
         if any(found):
             pairs = zip(found, columns, strict=True)
             line = [text for figures, c in pairs for text in ("", _format_mean(figures, c))]
-            yield format_line(["", words, "trivial", *line])
+            yield _format_line(["", words, "trivial", *line])
 
 
 def _describe_rows(results: Sequence[Mapping[str, Any]]) -> str:
@@ -331,3 +331,11 @@ def _format_figure(figure: Mapping[str, float], column: GridColumn) -> str:
     digits = 1 if scale > 1 else 2 if column.metric == SECONDS else 3
     value, *bounds = (f"{number * scale:{sign}.{digits}f}" for number in figure.values())
     return f"{value} ({' to '.join(bounds)})" if bounds else value
+
+
+def _start_table(titles: Iterable[str]) -> list[str]:
+    return [_format_line(titles), _format_line("---" for _ in titles)]
+
+
+def _format_line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', '/') or MISSING_CELL for cell in cells)} |"
