@@ -270,7 +270,9 @@ def _draw_way_back() -> None:
     draw_link(page, "Back to it", "arrow_back", **query)
 
 
-def ask_name() -> bool:
+def ask_name(
+    why: str = "Answers stand under a name: give yours once, then say what is right.",
+) -> bool:
     """Return True for a person with a name; else draw the field that asks for it."""
     with state.open_store() as store:
         if state.get_person(store) != GUEST:
@@ -283,7 +285,7 @@ def ask_name() -> bool:
             help="It stands on your answers. This browser remembers it; Settings can change it.",
         )
         st.form_submit_button("Go on", key="person.save", on_click=_take_name)
-    st.caption("Answers stand under a name: give yours once, then say what is right.")
+    st.caption(why)
     show_problem("person.problem")
     return False
 

@@ -41,7 +41,7 @@ from core.runtime.errors import InputError
 from core.schema.records import CATEGORY_WORDS, Project
 from core.schema.reviews import AssignmentState, ItemState, QueueItem, format_category
 from core.store import Store
-from core.store.projects import has_rank
+from core.store.projects import GUEST, has_rank
 from core.store.queue_order import explain_item, leave_neutral_reasons
 from core.store.review_queue import (
     DISPUTED_STATES,
@@ -297,7 +297,8 @@ def draw_progress() -> None:
     did = ", ".join(f"{mine[name]} {name}" for name in ("submitted", "skipped", "flagged"))
     did += f", {assigned} assigned to you" if assigned else ""
     share = f"{project.random_share:.0%} of what you are given is drawn at random"
-    st.caption(f"{escape_markdown(person)}: {did} · {share}")
+    who = "No name yet" if person == GUEST else escape_markdown(person)
+    st.caption(f"{who}: {did} · {share}")
 
 
 @st.cache_resource

@@ -40,7 +40,7 @@ from core.documents.library import discard_reading, load_file_bytes, remove_file
 from core.review.people import normalize_member_name
 from core.runtime.errors import InputError
 from core.schema.records import LibraryEntry, Member, PersonRole, Project, new_id
-from core.store.projects import Projects
+from core.store.projects import GUEST, Projects
 from core.store.sqlite import to_json
 
 STATUS_WORDS: dict[str, str] = {
@@ -184,16 +184,17 @@ def _draw_protocol_field(project: Project, roster: str) -> str:
 
 
 ROLES: tuple[PersonRole, ...] = tuple(ROLE_WORDS)
+NAME_WORDS = "Projects and roles belong to people: give your name once, then create and add them."
 
 
 def draw_choice() -> None:
     """Draw a field to create another project; the sidebar switches between several."""
-    if has_role("admin", "create a project", for_all=True):
+    may_create = has_role("admin", "create a project", for_all=True)
+    # Under no name, whoever gave one next would administer the new project.
+    if ask_name(NAME_WORDS) and may_create:
         with st.popover("New project", icon=":material/add:"):
             st.text_input("Name", key="project.new")
             draw_button("Create", "project.begin", _create_project, type="primary")
-    else:
-        ask_name()  # of an admin, in a browser that has not been told it
     show_problem("project.problem")
 
 
@@ -273,6 +274,7 @@ def draw_members() -> None:
     with state.open_store() as store:
         project = state.get_project(store)
         members = store.projects.members(project.id)
+        is_named = state.get_person(store) != GUEST
     if not has_role("admin", "change who is in the project"):
         for member in members:
             st.markdown(f"**{escape_markdown(member.person)}** · {ROLE_WORDS[member.role]}")
@@ -300,11 +302,16 @@ def draw_members() -> None:
             on_click=_remove_member,
             args=(project.id, member.person),
         )
+    if is_named:
+        _draw_new_member(project.id)
+    show_problem("project.member.problem")
+
+
+def _draw_new_member(project_id: str) -> None:
     name, role, add = st.columns([3, 3, 1], vertical_alignment="bottom")
     name.text_input("Add a person", key="project.member")
     role.selectbox("Role", ROLES, format_func=lambda r: ROLE_WORDS[r], key="project.member.role")
-    add.button("Add", key="project.member.add", on_click=_add_member, args=(project.id,))
-    show_problem("project.member.problem")
+    add.button("Add", key="project.member.add", on_click=_add_member, args=(project_id,))
 
 
 def _set_role(project_id: str, person: str) -> None:

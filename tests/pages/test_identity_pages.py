@@ -105,6 +105,15 @@ def test_a_guest_whom_project_refuses_may_give_an_admins_name_there(
     assert "project.begin" in keys(named(at, "Mira"))
 
 
+def test_a_guest_gives_a_name_before_projects_and_roles(
+    app: OpenApp, home: Path, new_browser: None
+) -> None:
+    typed(app()).run()
+    at = app("pages/setup/project.py")
+    assert not keys(at) & {"project.begin", "project.member.add"}
+    assert keys(named(at, "Ana")) >= {"project.begin", "project.member.add"}
+
+
 @pytest.mark.parametrize("name", ["", "  ", GUEST])
 def test_no_name_is_no_name(app: OpenApp, project_id: str, new_browser: None, name: str) -> None:
     at = named(app("pages/setup/settings.py"), name)
