@@ -8,8 +8,8 @@ place. An item never goes to more people than the project wants.
 from __future__ import annotations
 
 import json
-import math
 import random
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
@@ -551,7 +551,7 @@ class ReviewQueue(Repository):
         self._db.execute(
             f"UPDATE items SET given = {TAKEN_COUNT_SQL} "
             "WHERE case_id IN (SELECT value FROM json_each(:cases))",
-            {"cases": json.dumps(list(case_ids)), "person": "", "now": math.inf},
+            {"cases": json.dumps(list(case_ids)), "person": "", "now": sys.float_info.max},
         )
 
     def _first(self, query: str, values: dict[str, Any]) -> dict[str, Any] | None:
