@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 from core.llm.call import (
@@ -82,12 +83,13 @@ class ModelClient:
             Stopped: `stop` was set; the connection is closed by then.
         """
 
+        turn = partial(await_turn, call.agent, worst_case(call).tokens, self._requests_per_second)
+
         def attempt(relaxed: frozenset[str]) -> Completion | CallFault:
             request = chat_request(call, self._keys, relaxed)
-            await_turn(call.agent, worst_case(call).tokens, self._requests_per_second, stop)
             faults = self._faults(call.agent, request)
             longest = self._retry_policy.longest(call.agent.seconds) + reading_seconds(call)
-            answer = _Answer(call, request, faults, longest)
+            answer = _Answer(call, request, faults, longest, turn)
             return run_streamed(answer.streamed, speak, stop)
 
         stop.check()
@@ -108,10 +110,11 @@ class ModelClient:
         request: dict[str, Any] = {**base_request(agent, self._keys), "input": list(texts)}
         request |= {"encoding_format": "float", "drop_params": True}
         faults = self._faults(agent, request)
+        tokens = sum(map(estimate_tokens, texts))
+        turn = partial(await_turn, agent, tokens, self._requests_per_second)
 
         def attempt(relaxed: frozenset[str]) -> Embeddings | CallFault:
-            await_turn(agent, sum(map(estimate_tokens, texts)), self._requests_per_second, stop)
-            work = _Embedding(agent, request, faults)
+            work = _Embedding(agent, request, faults, turn)
             return run_streamed(work.embedded, _unheard, stop)
 
         stop.check()
@@ -164,9 +167,11 @@ class _Answer:
     request: dict[str, Any]
     faults: FaultReader
     longest: float
+    turn: Callable[[], Awaitable[None]]
 
     async def streamed(self, put: Put) -> Completion | CallFault:
         """Pass pieces on and return the whole answer; failures are returned, not raised."""
+        await self.turn()
         started = time.monotonic()
         buffer = _StreamBuffer()
         try:
@@ -247,9 +252,11 @@ class _Embedding:
     agent: AgentConfig
     request: dict[str, Any]
     faults: FaultReader
+    turn: Callable[[], Awaitable[None]]
 
     async def embedded(self, put: Put) -> Embeddings | CallFault:
         """Return the vectors; failures are returned, not raised."""
+        await self.turn()
         started = time.monotonic()
         texts = self.request["input"]
         try:

@@ -1,4 +1,4 @@
-"""Limits on what is sent to one provider, shared by all threads of this process.
+"""Limits on what is sent to one provider, shared by all calls of this process.
 
 Each attempt counts, retries too. A limit's window slides: no stretch of that length holds more than
 is allowed, whatever the clock says. Requests are spread over the window instead of sent at once.
@@ -6,17 +6,17 @@ is allowed, whatever the clock says. Requests are spread over the window instead
 
 from __future__ import annotations
 
+import asyncio
 import re
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
 from core.llm.call import is_elsewhere, provider_of
-from core.runtime.concurrency import StopSignal
 from core.runtime.errors import InputError
 from core.schema.rosters import AgentConfig, RosterConfig
 
@@ -94,26 +94,28 @@ class RateWindow:
 
 
 class RateLimiter:
-    """Lets threads through within all limits of one provider."""
+    """Lets requests through within all limits of one provider; all of them wait on one loop."""
 
     def __init__(
-        self, limits: Iterable[RateLimit], clock: Callable[[], float] = time.monotonic
+        self,
+        limits: Iterable[RateLimit],
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._windows = [RateWindow(limit) for limit in limits]
         self._clock = clock
-        self._lock = threading.Lock()
+        self._sleep = sleep
 
-    def wait(self, tokens: int, stop: StopSignal) -> None:
-        """Wait until a request of so many tokens may be sent. Raises Stopped."""
+    async def wait(self, tokens: int) -> None:
+        """Wait until a request of so many tokens may be sent."""
         while True:
-            with self._lock:
-                now = self._clock()
-                pause = max((w.find_pause(now, tokens) for w in self._windows), default=0.0)
-                if pause <= 0:
-                    for window in self._windows:
-                        window.add(now, tokens)
-                    return
-            stop.wait(pause)
+            now = self._clock()
+            pause = max((w.find_pause(now, tokens) for w in self._windows), default=0.0)
+            if pause <= 0:
+                for window in self._windows:
+                    window.add(now, tokens)
+                return
+            await self._sleep(pause)
 
 
 _rates: RateLimits = {}
@@ -135,11 +137,12 @@ def get_rates() -> RateLimits:
     return _rates
 
 
-def await_turn(agent: AgentConfig, tokens: int, usual: int, stop: StopSignal) -> None:
+async def await_turn(agent: AgentConfig, tokens: int, usual: int) -> None:
     """Wait until the agent's provider may be sent a request of so many tokens.
 
-    `usual` is how many requests a second are allowed where no rate is set; 0 is no limit. Raises
-    Stopped.
+    `usual` is how many requests a second are allowed where no rate is set; 0 is no limit. Called on
+    the loop that sends, right before it does: a thread would wait for the interpreter in between,
+    and requests that left evenly would arrive together.
     """
     name, limits = _find_limits(agent)
     if not limits and usual:
@@ -150,7 +153,7 @@ def await_turn(agent: AgentConfig, tokens: int, usual: int, stop: StopSignal) ->
         if (limiter := _limiters.get((name, usual))) is None:
             shares = (RateLimit(one.amount * _share, one.seconds, one.unit) for one in limits)
             limiter = _limiters[name, usual] = RateLimiter(shares)
-    limiter.wait(tokens, stop)
+    await limiter.wait(tokens)
 
 
 def require_used_rates(*rosters: RosterConfig | None) -> None:

@@ -28,7 +28,7 @@ from tests.bench.protocols import all_protocols
 from tests.bench.reader_speed import pairs_a_second
 from tests.bench.rerun import Session
 from tests.bench.retraining import report as retraining
-from tests.bench.rows import rows_a_second
+from tests.bench.rows import measure_runs
 from tests.bench.side_by_side import of_a_panel, of_an_audit
 from tests.bench.thick_pdf import CLAIM, make_thick_pdf
 from tests.bench.with_models import stop_to_closed, wall_over_critical_path
@@ -300,13 +300,13 @@ def _row_figures(path: Path | None, rows: int) -> None:
     if path is None:
         sys.stdout.write("No --path to the public sets: rows a second are left out.\n")
         return
-    rates = rows_a_second(path, rows)
-    for name, rate in rates.items():
-        executor = name.split(",")[0]
-        _say(f"rows a second, {name}", [rate], "-", unit="/s")
-        if not name.endswith(" 1 workers"):
-            ratio = rate / rates[f"{executor}, 1 workers"]
-            _say(f"(the same by one worker's, {executor})", [ratio], "1.8", unit="x")
+    alone: dict[str, float] = {}
+    for run, found in measure_runs(path, rows):
+        what = f"rows a second, {run}; {found.different} results differ"
+        _say(what, [found.rate], "-", unit="/s")
+        by_one = alone.setdefault(run.executor, found.rate)
+        if run.workers > 1:
+            _say(f"(the same by one worker's, {run.executor})", [found.rate / by_one], "1.8", "x")
 
 
 def _grid_figures(folder: Path, rows: int) -> None:

@@ -16,8 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -62,45 +62,44 @@ RUNS = (RowRun("threads", 1), RowRun("threads", 2), RowRun("ray", 1), RowRun("ra
 
 @dataclass(frozen=True)
 class RowFigures:
-    """Rows a second while rows were checked, how often it was killed, and each row's result."""
+    """Rows a second while rows were checked, how often it was killed, and each row's result.
+
+    `different` is how many results differ from the first run's.
+    """
 
     rate: float
     killed: int
     results: tuple[str, ...]
+    different: int = 0
 
 
 def measure_rows(path: Path, count: int, run: RowRun) -> RowFigures:
     """Check the rows in a new home until they are finished; the killed are started again."""
     rows = sample_rows(load_rows(path), count, 0)
-    with tempfile.TemporaryDirectory() as folder, open_store(Path(folder)) as store:
+    with (
+        tempfile.TemporaryFile("w+") as log,
+        tempfile.TemporaryDirectory() as folder,
+        open_store(Path(folder)) as store,
+    ):
         home = Path(folder)
         cells, _ = plan_cells(home, ["builtin"], parse_ways("ceda"), Keys({}))
         project = ensure_project(store, "bench", 0.0)
         spec = BenchmarkSpec(RowSource("set", " ".join(SETS)), tuple(cells))
         benchmark_id = create_benchmark(store, project.id, spec, rows, name="rows", author="bench")
         step = len(rows) // (run.kills + 1)
-        command = (sys.executable, "-m", "core", "benchmark", "run")
+        how = ("--home", folder, "--workers", str(run.workers), "--executor", run.executor)
+        command = (sys.executable, "-m", "core", "benchmark", "run", benchmark_id, *how)
         starts: list[float] = []
         with store.writing():
             store.projects.save_setting("lease_seconds", LEASE_SECONDS)
         while True:
             starts.append(time.time())
             process = subprocess.Popen(
-                [
-                    *command,
-                    benchmark_id,
-                    "--home",
-                    folder,
-                    "--workers",
-                    str(run.workers),
-                    "--executor",
-                    run.executor,
-                ],
+                command,
                 env=os.environ | {"OMP_NUM_THREADS": "1"},
                 cwd=PROJECT_ROOT,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                text=True,
+                stdout=log,
+                stderr=subprocess.STDOUT,
             )
             while process.poll() is None:
                 time.sleep(POLL_SECONDS)
@@ -111,8 +110,8 @@ def measure_rows(path: Path, count: int, run: RowRun) -> RowFigures:
             if process.returncode == 0:
                 break
             if process.returncode != -signal.SIGKILL:
-                assert process.stderr
-                raise RuntimeError(process.stderr.read())
+                log.seek(0)
+                raise RuntimeError(log.read())
             time.sleep(LEASE_SECONDS + 1)  # then it may be taken over
         found = list(store.benchmarks.results(benchmark_id))
     assert len(found) == len(rows)
@@ -142,17 +141,26 @@ def load_rows(path: Path) -> list[GoldRow]:
     ]
 
 
-def main(path: str, count: str, *runs: str) -> None:
-    """Print the figures of each run, and on how many rows its results differ from the first's."""
+def measure_runs(
+    path: Path, count: int, runs: Iterable[RowRun] = RUNS
+) -> Iterator[tuple[RowRun, RowFigures]]:
+    """Yield each run with its figures."""
     first: tuple[str, ...] = ()
-    for executor, workers, kills in (text.split(":") for text in runs):
-        run = RowRun(executor, int(workers), int(kills))
-        found = measure_rows(Path(path), int(count), run)
+    for run in runs:
+        found = measure_rows(path, count, run)
         first = first or found.results
         different = sum(a != b for a, b in zip(first, found.results, strict=True))
+        yield run, replace(found, different=different)
+
+
+def main(path: str, count: str, *texts: str) -> None:
+    """Print the figures of each run, given as EXECUTOR:WORKERS:KILLS."""
+    parts = [text.split(":") for text in texts]
+    runs = [RowRun(executor, int(workers), int(kills)) for executor, workers, kills in parts]
+    for run, found in measure_runs(Path(path), int(count), runs):
         sys.stdout.write(
             f"{run}: {len(found.results):,} rows, {found.rate:.3f} a second, killed "
-            f"{found.killed} times, {different:,} results differ\n"
+            f"{found.killed} times, {found.different:,} results differ\n"
         )
         sys.stdout.flush()
 

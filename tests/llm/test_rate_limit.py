@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import pytest
@@ -33,14 +34,18 @@ from core.schema.rosters import AgentConfig
 from tests.llm.loopback import Reply, loopback
 
 
-class WaitedStop(StopSignal):
-    """A stop signal whose waiting moves a clock instead, and always a bit too far."""
+@dataclass
+class Clock:
+    """A clock that sleeping moves, and always a bit too far."""
 
-    now = 0.0
-    late = 0.0
+    now: float = 0.0
+    late: float = 0.0
 
-    def wait(self, seconds: float) -> None:
+    async def sleep(self, seconds: float) -> None:
         self.now += seconds + self.late
+
+    def limiter(self, *limits: RateLimit) -> RateLimiter:
+        return RateLimiter(limits, lambda: self.now, self.sleep)
 
 
 def most_in_a_window(times: list[float], seconds: float) -> int:
@@ -55,46 +60,42 @@ def most_in_a_window(times: list[float], seconds: float) -> int:
 def test_no_window_holds_more_and_hardly_any_room_is_left(
     amount: int, late: float, busy: list[float]
 ) -> None:
-    stop = WaitedStop()
-    stop.late = late
-    limiter = RateLimiter([RateLimit(amount, 1.0)], lambda: stop.now)
+    clock = Clock(late=late)
+    limiter = clock.limiter(RateLimit(amount, 1.0))
     times = []
     for number in range(4 * amount + 1):
         if number < len(busy):
-            stop.now += busy[number]
-        limiter.wait(1, stop)
-        times.append(stop.now)
+            clock.now += busy[number]
+        asyncio.run(limiter.wait(1))
+        times.append(clock.now)
     assert most_in_a_window(times, 1.0) <= amount
     if not sum(busy):
         assert 4 * amount / (times[-1] - times[0]) >= 0.95 * amount
 
 
 def test_tokens_are_limited_by_the_minute_and_one_too_long_goes_alone() -> None:
-    stop = WaitedStop()
-    limiter = RateLimiter(parse_rates(["x=1000tokens/min"])["x"], lambda: stop.now)
+    clock = Clock()
+    limiter = clock.limiter(*parse_rates(["x=1000tokens/min"])["x"])
     times = []
     for tokens in (600, 300, 300, 5000, 10):
-        limiter.wait(tokens, stop)
-        times.append(stop.now)
+        asyncio.run(limiter.wait(tokens))
+        times.append(clock.now)
     assert times[:2] == [0.0, 0.0]
     assert all(60 < after - before < 63 for before, after in pairwise(times[1:]))
 
 
-def test_threads_share_a_rate_and_can_be_stopped_while_they_wait() -> None:
-    limiter, stop, times = RateLimiter([RateLimit(100, 1.0)]), StopSignal(), []
-    with ThreadPoolExecutor(8) as pool:
+def test_calls_share_a_rate() -> None:
+    limiter, times = RateLimiter([RateLimit(100, 1.0)]), []
 
-        def send(_: int) -> None:
-            limiter.wait(1, stop)
-            times.append(time.monotonic())
+    async def send() -> None:
+        await limiter.wait(1)
+        times.append(time.monotonic())
 
-        list(pool.map(send, range(200)))
-    assert most_in_a_window(sorted(times), 1.0) <= 100
-    threading.Timer(0.1, stop.set).start()
-    slow = RateLimiter([RateLimit(1, 60.0)])
-    slow.wait(1, stop)
-    with pytest.raises(Stopped):
-        slow.wait(1, stop)
+    async def send_all() -> None:
+        await asyncio.gather(*(send() for _ in range(200)))
+
+    asyncio.run(send_all())
+    assert most_in_a_window(times, 1.0) <= 100
 
 
 @pytest.fixture
@@ -120,6 +121,22 @@ def test_each_attempt_at_a_server_counts_retries_too() -> None:
         times = [asked.at for asked in server.asked]
     assert len(times) == 22
     assert 1.5 < max(times) - min(times) < 3.5
+
+
+@pytest.mark.usefixtures("rates")
+def test_who_waits_for_a_rate_can_be_stopped() -> None:
+    client = ModelClient(Keys({"COUNTERPOINT_API_KEY": "k"}))
+    with loopback(lambda _: Reply("Yes.")) as server:
+        set_rates(parse_rates([f"{server.base.split('/')[2]}=1/min"]))
+        agent, stop = AgentConfig("openai/m", api_base=server.base), StopSignal()
+        call = Call(agent, (Message("user", "Is it so?"),))
+        client.complete(call, lambda _: None, stop)
+        threading.Timer(0.3, stop.set).start()
+        started = time.monotonic()
+        with pytest.raises(Stopped):
+            client.complete(call, lambda _: None, stop)
+        assert len(server.asked) == 1
+    assert time.monotonic() - started < 5
 
 
 @pytest.mark.usefixtures("rates")
