@@ -173,7 +173,7 @@ def _calibrate_reader(
     rows = load_calibration_rows(options.dataset, Path(options.path or "."), options.limit)
     if options.decided_here:
         with open_store(home) as store:
-            rows += load_decided_rows(store)
+            rows += load_decided_evidence(store)
     calibration = calibrate_reader(home, options.name, rows, say)
     own, limits = calibration["measured"]["all"], calibration["limits"]
     return calibration, (
@@ -238,7 +238,7 @@ def load_calibration_rows(names: Sequence[str], folder: Path, limit: int) -> lis
     return evidence_rows
 
 
-def load_decided_rows(store: Store) -> Iterator[EvidenceRow]:
+def load_decided_evidence(store: Store) -> Iterator[EvidenceRow]:
     """Yield the cases of this home that people decided, with the texts of their sources."""
     for decided in attribute_rows(store):
         case = store.cases.get(decided.case_id)

@@ -28,19 +28,21 @@ from core.evaluation.benchmark_results import (
     sort_answers,
 )
 from core.evaluation.benchmark_review import send_rows_to_review
-from core.evaluation.benchmarks import (
-    BenchmarkSpec,
+from core.evaluation.benchmark_rows import (
     LibraryFiles,
     RowSource,
+    load_decided_rows,
+    map_labelled_rows,
+)
+from core.evaluation.benchmarks import (
+    BenchmarkSpec,
     change_caps,
     count_versions,
     create_benchmark,
     list_conditions,
-    load_decided_rows,
     load_outcomes,
     load_progress,
     load_rows,
-    map_labelled_rows,
     match_outcomes,
     plan_cells,
     read_spec,
