@@ -46,11 +46,16 @@ from core.evaluation.outcomes import (
     Outcomes,
     Prediction,
 )
-from core.learning.bench import BENCH_AUTHOR, BenchHome, BenchMaterial, open_bench
 from core.learning.metrics import FloatArray
 from core.llm.keys import Keys
 from core.pipeline.run_factory import RunAgents, RunPayer, build_run_agents
 from core.pipeline.span_stage import find_hard_spans
+from core.pipeline.temporary_home import (
+    TEMPORARY_AUTHOR,
+    CheckMaterial,
+    TemporaryHome,
+    open_temporary_home,
+)
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import PROJECT_ROOT
 from core.runtime.errors import InputError, ReviewError
@@ -380,7 +385,7 @@ class WorkerSetup:
     """
 
     engines: tuple[Engine, ...]
-    person: str = BENCH_AUTHOR
+    person: str = TEMPORARY_AUTHOR
     project_id: str = ""
     prefix: str = ""
 
@@ -394,7 +399,7 @@ class EngineRuns:
     """Checks rows, one after the other, in the thread that opened it."""
 
     setup: WorkerSetup
-    bench: BenchHome
+    bench: TemporaryHome
     store: Store
     staff: dict[int, RunAgents] = field(default_factory=dict)
 
@@ -402,7 +407,7 @@ class EngineRuns:
         """Return one row's prediction; one that `is_failure` says why as its cause."""
         started = time.monotonic()
         row, engine = task.row, self.setup.engines[task.cell]
-        material = BenchMaterial(row.response, row.question, row.documents, row.images)
+        material = CheckMaterial(row.response, row.question, row.documents, row.images)
         try:
             stop.check()
             progress = self.bench.check(material, self.get_agents(task), engine.plan, stop)
@@ -446,7 +451,7 @@ class EngineRuns:
 def open_engine_runs(setup: WorkerSetup) -> Iterator[EngineRuns]:
     """Open a bench and the store, to be used by this thread alone."""
     home = setup.engines[0].home
-    with open_store(home) as store, open_bench(store.projects.settings()) as bench:
+    with open_store(home) as store, open_temporary_home(store.projects.settings()) as bench:
         yield EngineRuns(setup, bench, store)
 
 
