@@ -340,16 +340,21 @@ def evaluate_recorded(
         for name, own in predictions.items()
         if name
     }
-    by: dict[str, Any] = {"roster": f"recorded-{wanted.system}", "protocol": None, "engine": None}
-    request_fields = {name: getattr(wanted, name) for name in ("system", "detector", "prompt")}
-    request_fields["fit"] = None
+    fit = None
     if fitting is not None:
-        request_fields["fit"] = f"five folds by group, seed {fitting.seed}"
+        fit = f"five folds by group, seed {fitting.seed}"
         if wanted.fit is not None:
-            request_fields["fit"] = f"{len(fitting.folds[0][0]):,} cases of {wanted.fit}"
-    by |= {"seconds": round(clock() - started, 3)}
-    beside = {"variants": figures}
-    return build_result(order, measured, asked=request_fields, beside=beside, by=by, now=clock())
+            fit = f"{len(fitting.folds[0][0]):,} cases of {wanted.fit}"
+    by = {
+        **{name: getattr(wanted, name) for name in ("system", "detector", "prompt")},
+        "fit": fit,
+        "roster": f"recorded-{wanted.system}",
+        "protocol": None,
+        "engine": None,
+        "variants": figures,
+        "seconds": round(clock() - started, 3),
+    }
+    return build_result(order, measured, by, now=clock())
 
 
 def _require_valid(order: EvaluationRequest, wanted: RecordedSystemRequest) -> None:
