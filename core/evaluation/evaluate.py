@@ -32,7 +32,6 @@ from core.evaluation.engine_runs import (
 from core.evaluation.metrics import (
     Figure,
     build_measures,
-    compute_risk_coverage,
     estimate_calibrated_ece,
     estimate_figures,
     list_share_rows,
@@ -220,8 +219,7 @@ def evaluate_engine(
         by = {"roster": plan.roster, "protocol": plan.protocol, "options": plan.options.chosen}
         by["engine"] = engine.id
     keep(measured.found)
-    by |= {"weights": measured.weights, "risk_coverage": compute_risk_coverage(measured.found)}
-    return build_result(order, measured, by, now=clock())
+    return build_result(order, measured, by | {"weights": measured.weights}, now=clock())
 
 
 @dataclass(frozen=True)

@@ -222,19 +222,6 @@ def _measure_aurc(p: FloatArray, right: BoolArray, has_evidence: BoolArray) -> M
     return measure
 
 
-def compute_risk_coverage(found: Outcomes) -> list[tuple[float, float]]:
-    """Return (coverage, share of wrong rows) at tenths of the rows with evidence, surest first."""
-    with_evidence = np.flatnonzero(found.forced)
-    order = with_evidence[np.argsort(-np.abs(found.p[with_evidence] - PRIOR_P), kind="stable")]
-    is_wrong = (found.p[order] >= PRIOR_P) != found.wrong[order]
-    sizes = [max(1, round(len(order) * tenth / 10)) for tenth in range(1, 11)]
-    return [
-        (round(size / len(order), 3), round(float(is_wrong[:size].mean()), 3))
-        for size in sizes
-        if len(order)
-    ]
-
-
 def _compute_mcc(
     tp: FloatArray, tn: FloatArray, w: FloatArray, r: FloatArray, sw: FloatArray, sr: FloatArray
 ) -> FloatArray:
