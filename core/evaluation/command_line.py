@@ -317,12 +317,7 @@ def _require_enough(rows: Sequence[bool]) -> None:
         )
 
 
-def evaluate_tool(
-    order: EvaluationRequest,
-    name: str,
-    tell: ProgressWriter,
-    clock: Callable[[], float] = time.time,
-) -> dict[str, Any]:
+def evaluate_tool(order: EvaluationRequest, name: str, tell: ProgressWriter) -> dict[str, Any]:
     """Return the object that `python -m core evaluate --tool … --json` prints.
 
     Raises InputError if there is no such tool or set, or the tool is off here or reads nothing by
@@ -339,7 +334,7 @@ def evaluate_tool(
     outcomes = Outcomes(rows, [predict_with_tool(tool, row, tool_context) for row in rows])
     by = {"tool": name, "roster": f"tool-{name}", "protocol": None}
     by["engine"] = compute_engine_digest()[:12]
-    return build_result(order, Measurement(outcomes, build_trivial_outcomes(rows)), by, now=clock())
+    return build_result(order, Measurement(outcomes, build_trivial_outcomes(rows)), by)
 
 
 def predict_with_tool(tool: Tool[Any], row: GoldRow, tool_context: ToolContext) -> Prediction:

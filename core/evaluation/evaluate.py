@@ -194,7 +194,6 @@ def evaluate_engine(
     order: EvaluationRequest,
     engine: Engine,
     tell: ProgressWriter,
-    clock: Callable[[], float] = time.time,
     keep: Callable[[Outcomes], None] = lambda outcomes: None,
 ) -> dict[str, Any]:
     """Return the object that `python -m core evaluate --json` prints.
@@ -219,7 +218,7 @@ def evaluate_engine(
         by = {"roster": plan.roster, "protocol": plan.protocol, "options": plan.options.chosen}
         by["engine"] = engine.id
     keep(measured.found)
-    return build_result(order, measured, by | {"weights": measured.weights}, now=clock())
+    return build_result(order, measured, by | {"weights": measured.weights})
 
 
 @dataclass(frozen=True)
@@ -259,7 +258,7 @@ def _count_failed(outcomes: Outcomes) -> int:
 
 
 def build_result(
-    order: EvaluationRequest, measured: Measurement, by: Mapping[str, Any], *, now: float
+    order: EvaluationRequest, measured: Measurement, by: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the object that `evaluate --json` prints; `by` says what was measured."""
     return {
@@ -273,7 +272,7 @@ def build_result(
         "trivial_rows": {name: len(one.rows) for name, one in measured.trivial.items()},
         **by,
         "machine": describe_machine(),
-        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now)),
+        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
 
 

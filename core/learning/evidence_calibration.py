@@ -32,7 +32,7 @@ from core.learning.metrics import (
     compute_balanced_accuracy,
     compute_confidence_bands,
     compute_ece,
-    get_fold,
+    get_folds,
     select_rows,
 )
 from core.llm.encoder import load_encoder
@@ -239,7 +239,7 @@ def score_statements(measured: Sequence[MeasuredRow], model: EvidenceModel) -> S
         rows[:, FEATURES.index("values_different")] > 0,
         np.array([row.wrong for _, row in held], dtype=bool),
         np.ones(len(held)),
-        np.array([get_fold(row.group) for _, row in held], dtype=np.int64),
+        get_folds([row.group for _, row in held]),
         [classify_material(dict(zip(FEATURES, statement, strict=True))) for statement, _ in held],
     )
 
