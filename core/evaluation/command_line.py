@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ from core.evaluation.evaluate import (
 )
 from core.evaluation.evaluate import load_labelled_rows as rows_of
 from core.evaluation.outcomes import FAILED_CAUSE, Outcomes, Prediction
-from core.evaluation.protocols import ProtocolComparison, compare_protocols, format_comparison
+from core.evaluation.protocols import compare_protocols, format_comparison
 from core.evaluation.recorded_systems import RecordedSystemRequest, evaluate_recorded
 from core.evaluation.runner import take_runner_options
 from core.learning.evidence_calibration import (
@@ -173,7 +174,7 @@ def _calibrate_reader(
     rows = load_calibration_rows(options.dataset, Path(options.path or "."), options.limit)
     if options.decided_here:
         with open_store(home) as store:
-            rows += load_decided_rows(store)
+            rows += load_decided_evidence(store)
     calibration = calibrate_reader(home, options.name, rows, say)
     own, limits = calibration["measured"]["all"], calibration["limits"]
     return calibration, (
@@ -238,7 +239,7 @@ def load_calibration_rows(names: Sequence[str], folder: Path, limit: int) -> lis
     return evidence_rows
 
 
-def load_decided_rows(store: Store) -> Iterator[EvidenceRow]:
+def load_decided_evidence(store: Store) -> Iterator[EvidenceRow]:
     """Yield the cases of this home that people decided, with the texts of their sources."""
     for decided in attribute_rows(store):
         case = store.cases.get(decided.case_id)
@@ -316,12 +317,7 @@ def _require_enough(rows: Sequence[bool]) -> None:
         )
 
 
-def evaluate_tool(
-    order: EvaluationRequest,
-    name: str,
-    tell: ProgressWriter,
-    clock: Callable[[], float] = time.time,
-) -> dict[str, Any]:
+def evaluate_tool(order: EvaluationRequest, name: str, tell: ProgressWriter) -> dict[str, Any]:
     """Return the object that `python -m core evaluate --tool … --json` prints.
 
     Raises InputError if there is no such tool or set, or the tool is off here or reads nothing by
@@ -336,11 +332,9 @@ def evaluate_tool(
     rows = sample_rows(rows_of(order), order.limit, order.seed)
     tell(f"{order.dataset} {rule.task}: the tool {name} alone is measured, no engine is run")
     outcomes = Outcomes(rows, [predict_with_tool(tool, row, tool_context) for row in rows])
-    measured = Measurement(
-        outcomes, build_trivial_outcomes(rows), sum(one.is_failure for one in outcomes.said)
-    )
-    by = {"roster": f"tool-{name}", "protocol": None, "engine": compute_engine_digest()[:12]}
-    return build_result(order, measured, asked={"tool": name}, by=by, now=clock())
+    by = {"tool": name, "roster": f"tool-{name}", "protocol": None}
+    by["engine"] = compute_engine_digest()[:12]
+    return build_result(order, Measurement(outcomes, build_trivial_outcomes(rows)), by)
 
 
 def predict_with_tool(tool: Tool[Any], row: GoldRow, tool_context: ToolContext) -> Prediction:
@@ -462,7 +456,7 @@ def run_evaluate(
         say("Stopped. What is done is kept; the same command goes on from there.")
         return 1
     if given.protocols is not None:
-        out(json.dumps(result) + "\n" if given.json else format_comparison(result))
+        out(json.dumps(result, default=asdict) + "\n" if given.json else format_comparison(result))
         return 0
     if keep is not None:
         write_result(keep, result)
@@ -511,8 +505,10 @@ def _run_measurement(
         baseline, *others = parse_ways(options.against)
         if others:
             raise InputError(f"Expected one way in --against, found {1 + len(others)}.")
-        comparison = ProtocolComparison(order, ways, request, baseline, is_learned)
-        return compare_protocols(comparison, home, keys, say)
+        return compare_protocols(
+            order, ways, request, say, home=home, keys=keys, baseline=baseline,
+            is_learned=is_learned,
+        )  # fmt: skip
     plan, notices = plan_check(home, request, keys)
     require_used_rates(plan.sheet)
     for notice in notices:

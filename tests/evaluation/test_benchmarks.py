@@ -28,19 +28,21 @@ from core.evaluation.benchmark_results import (
     sort_answers,
 )
 from core.evaluation.benchmark_review import send_rows_to_review
-from core.evaluation.benchmarks import (
-    BenchmarkSpec,
+from core.evaluation.benchmark_rows import (
     LibraryFiles,
     RowSource,
+    load_decided_rows,
+    map_labelled_rows,
+)
+from core.evaluation.benchmarks import (
+    BenchmarkSpec,
     change_caps,
     count_versions,
     create_benchmark,
     list_conditions,
-    load_decided_rows,
     load_outcomes,
     load_progress,
     load_rows,
-    map_labelled_rows,
     match_outcomes,
     plan_cells,
     read_spec,
@@ -54,8 +56,8 @@ from core.evaluation.dataset_files import GoldRow, GoldSpan
 from core.evaluation.engine_runs import EngineRuns, RowTask
 from core.evaluation.evaluate import parse_ways
 from core.evaluation.outcomes import Outcomes, Prediction, compute_dataset_digest
-from core.evaluation.protocols import compare_outcomes
 from core.evaluation.runner import RunnerOptions
+from core.evaluation.system_comparison import SAME_ROWS_RIGHT, compare_systems
 from core.exchange.column_mapping import ColumnMapping, read_file_table
 from core.learning.track_record import WilsonShare
 from core.llm.keys import Keys
@@ -156,18 +158,20 @@ def test_a_paused_benchmark_goes_on_and_checks_no_row_twice(
 def test_a_failed_row_says_why_and_is_tried_again(
     opened: Store, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from core.learning import bench
+    from core.pipeline import temporary_home
 
-    check = bench.BenchHome.check
+    check = temporary_home.TemporaryHome.check
 
-    def faulty(self: bench.BenchHome, material: bench.BenchMaterial, *more: object) -> object:
+    def faulty(
+        self: temporary_home.TemporaryHome, material: temporary_home.CheckMaterial, *more: object
+    ) -> object:
         if material.response.startswith("The school has seven"):
             raise RuntimeError("a fault of ours")
         return check(self, material, *more)  # type: ignore[arg-type]
 
     benchmark_id = created(opened, home, facts(), "ceda")
     with monkeypatch.context() as patched:
-        patched.setattr(bench.BenchHome, "check", faulty)
+        patched.setattr(temporary_home.TemporaryHome, "check", faulty)
         ended = run_benchmark(home, benchmark_id, "Ida", NO_KEYS, TWO)
     assert (ended.status, ended.message) == ("finished", "1 rows failed.")
     (failed,) = [s for s in load_outcomes(opened, benchmark_id)[0].said if s.is_failure]
@@ -234,7 +238,8 @@ def test_a_benchmark_is_run_again_and_compared_on_the_same_rows(opened: Store, h
     run_benchmark(home, shorter, "Ida", NO_KEYS)
     one, other = match_outcomes(*(load_outcomes(opened, i)[0] for i in (first, shorter)))
     assert [row.id for row in one.rows] == [row.id for row in facts()[4:]]
-    assert compare_outcomes(one, other, 0).words == "the same answer on every row"
+    (compared,) = compare_systems({"one": one, "other": other}, "accuracy")
+    assert compared.statistics["McNemar"].why == SAME_ROWS_RIGHT
 
 
 def test_each_version_that_measured_a_part_is_on_the_card(
