@@ -472,6 +472,26 @@ def test_a_benchmark_is_listed_run_and_resumed_by_a_command(
         assert (code, why.count("\n")) == (2, 1), why
 
 
+def test_a_source_that_is_gone_costs_its_row_alone_and_before_the_start_says_so(
+    opened: Store, home: Path, tmp_path: Path
+) -> None:
+    picture = tmp_path / "tower.png"
+    picture.write_bytes(png())
+    rows = [*facts(1), replace(facts(1)[0], id="pictured", images=(picture,))]
+    paused, new = (created(opened, home, rows, "ceda") for _ in range(2))
+    request_wish(opened, require_benchmark(opened, paused), "Ida", "pause")
+    run_benchmark(home, paused, "Ida", NO_KEYS)
+    picture.unlink()
+    ended = run_benchmark(home, paused, "Ida", NO_KEYS)
+    assert (ended.status, ended.message) == ("finished", "")
+    causes = [one.cause.split(":")[0] for one in load_outcomes(opened, paused)[0].said]
+    assert causes == ["", "", "refused"]
+    start_benchmark(home, new, "Ida", NO_KEYS).join()
+    ended = require_benchmark(opened, new)
+    assert ended.status == "failed"
+    assert f"expected an image at {picture}" in ended.message
+
+
 def test_only_leads_run_pause_cancel_and_change_benchmarks(opened: Store, home: Path) -> None:
     benchmark = require_benchmark(opened, created(opened, home, facts(1), "ceda"))
     with opened.writing():
