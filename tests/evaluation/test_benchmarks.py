@@ -6,6 +6,7 @@ import io
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -490,6 +491,18 @@ def test_a_source_that_is_gone_costs_its_row_alone_and_before_the_start_says_so(
     ended = require_benchmark(opened, new)
     assert ended.status == "failed"
     assert f"expected an image at {picture}" in ended.message
+
+
+def test_a_full_disk_ends_a_benchmark_with_its_cause(
+    opened: Store, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    benchmark_id = created(opened, home, facts(2), "ceda")
+    full = Mock(side_effect=sqlite3.OperationalError("database or disk is full"))
+    with monkeypatch.context() as patched:
+        patched.setattr("core.store.benchmarks.Benchmarks.put_result", full)
+        ended = run_benchmark(home, benchmark_id, "Ida", NO_KEYS)
+    assert (ended.status, "database or disk is full" in ended.message) == ("failed", True)
+    assert run_benchmark(home, benchmark_id, "Ida", NO_KEYS).status == "finished"
 
 
 def test_only_leads_run_pause_cancel_and_change_benchmarks(opened: Store, home: Path) -> None:
