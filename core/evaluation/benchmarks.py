@@ -58,6 +58,7 @@ from core.exchange.fields import expand_extra_columns
 from core.exchange.importer import get_named_file
 from core.exchange.rows import ExchangeDocument, RowProblem
 from core.llm.keys import Keys
+from core.llm.limits import format_dollars
 from core.llm.metering import model_call
 from core.llm.prompting import LANGUAGES, NAMES, PromptBook
 from core.pipeline.run_factory import require_keys
@@ -445,6 +446,20 @@ class BenchmarkProgress:
     def tokens(self) -> int:
         """Tokens of language models so far."""
         return sum(cell.tokens for cell in self.cells.values())
+
+    @property
+    def words(self) -> str:
+        """How far it is, how fast, and what it took."""
+        words = [f"{self.done:,} of {self.total:,} answers"]
+        if self.failed:
+            words.append(f"{self.failed:,} failed")
+        if self.rows_per_second:
+            words.append(f"{self.rows_per_second:.1f} a second")
+        if self.calls:
+            unpriced = any(cell.unpriced for cell in self.cells.values())
+            words.append(f"{self.calls:,} calls, {self.tokens:,} tokens")
+            words.append(format_dollars(self.cost) + (" of known prices" if unpriced else ""))
+        return " · ".join(words)
 
 
 def load_progress(store: Store, benchmark: Benchmark, now: float) -> BenchmarkProgress:

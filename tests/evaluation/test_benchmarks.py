@@ -461,7 +461,10 @@ def test_a_benchmark_is_listed_run_and_resumed_by_a_command(
     assert require_benchmark(opened, benchmark_id).card["workers"] == 2
     change_caps(opened, require_benchmark(opened, benchmark_id), "Ida", cent_cap=0, token_cap=0)
     code, ended, _ = run("run", benchmark_id)
-    assert (code, "finished · 4 of 4 answers, 0 failed · 4 calls" in ended) == (0, True)
+    assert (code, "finished · 4 of 4 answers · 4 calls, 40 tokens · US$0.0240" in ended) == (
+        0,
+        True,
+    )
     for words in (
         ("run", "nope"),
         ("run", benchmark_id),
