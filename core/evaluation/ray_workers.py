@@ -205,7 +205,8 @@ class RayWorkers:
             with open_store(self.home) as store, store.noting():
                 for call in calls:
                     store.ledger.put(call)
-        self._free.append(row.actor)
+        if row.actor is not None:  # else it was replaced meanwhile
+            self._free.append(row.actor)
         return row.task, said
 
     def _replace_actor(self, row: _RowUnderWay) -> tuple[RowTask, Prediction] | None:
