@@ -130,6 +130,23 @@ def test_a_worker_that_was_replaced_gets_no_more_rows(
     assert actor.check.remote.call_count == 2
 
 
+def test_this_computer_gets_no_more_workers_than_processors(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+
+    from core.evaluation import ray_workers
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: True)
+    monkeypatch.setattr(ray, "put", Mock())
+    for name in ("pack_actor_setup", "RayWorkers"):
+        monkeypatch.setattr(ray_workers, name, Mock())
+    for address, count in (("", os.cpu_count()), ("10.0.0.1:6379", 256)):
+        setup, stop = Mock(engines=[Mock(home=home)]), StopSignal()
+        with ray_workers.open_ray_workers(setup, 256, address, stop):
+            ray_workers.RayWorkers.assert_called_with(home, ray.put(), count, stop)
+
+
 def test_workers_that_die_while_they_start_are_replaced_until_it_is_hopeless(
     cluster: Any, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

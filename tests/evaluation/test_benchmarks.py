@@ -21,7 +21,7 @@ from PIL import Image
 
 from core.__main__ import main
 from core.documents.library import store_file
-from core.evaluation import benchmarks
+from core.evaluation import benchmarks, runner
 from core.evaluation.benchmark_results import (
     break_down,
     compare_benchmarks,
@@ -397,6 +397,16 @@ def test_failed_rows_that_are_tried_again_are_still_to_do(
     assert run_benchmark(home, benchmark_id, "Ida", NO_KEYS).message == "4 rows failed."
     run_benchmark(home, benchmark_id, "Ida", NO_KEYS, on_result=look)
     assert seen == [(1, 0), (2, 1), (3, 1), (4, 1)]
+
+
+def test_no_more_workers_are_made_ready_than_there_are_rows(
+    opened: Store, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_ready = Mock(wraps=runner.open_engine_runs)
+    monkeypatch.setattr(runner, "open_engine_runs", made_ready)
+    benchmark_id = created(opened, home, facts(1), "ceda")
+    ended = run_benchmark(home, benchmark_id, "Ida", NO_KEYS, RunnerOptions(workers=64))
+    assert (ended.status, made_ready.call_count) == ("finished", 2)
 
 
 def test_a_pause_before_the_first_row_counts(opened: Store, home: Path) -> None:
