@@ -457,7 +457,7 @@ def _follow(benchmark_id: str) -> None:
             for name, label in (("pause", "Pause"), ("cancel", "Cancel")):
                 draw_button(
                     label, f"benchmark.{name}", _wish, benchmark_id, name,
-                    icon="stop" if name == "cancel" else name, disabled=bool(wish),
+                    icon="stop" if name == "cancel" else name, disabled=wish in (name, "cancel"),
                 )  # fmt: skip
     if wish:
         st.caption("The rows under way are finished first." if wish == "pause" else "Cancelling…")

@@ -231,6 +231,7 @@ def test_a_benchmark_under_way_shows_progress_and_takes_a_wish(
 ) -> None:
     benchmark_id = stored(home, project_id)
     with open_store(home) as store, store.writing():
+        store.projects.save_setting("lease_seconds", 120)
         store.benchmarks.take(benchmark_id, "another process", time.time(), 60.0)
     at = app(ONE, benchmark=benchmark_id)
     assert "goes on when you leave" in texts(at)
@@ -240,6 +241,8 @@ def test_a_benchmark_under_way_shows_progress_and_takes_a_wish(
     assert app(ONE, benchmark=benchmark_id).button(key="benchmark.pause").disabled
     with open_store(home) as store, store.writing():
         assert store.benchmarks.beat(benchmark_id, "another process", time.time()) == "pause"
+    at.button(key="benchmark.cancel").click().run()
+    assert "Cancelling" in texts(at), "rows under way may wait for long"
 
 
 def test_a_benchmark_whose_server_was_killed_stands_as_paused_and_goes_on(
