@@ -12,6 +12,7 @@ import gc
 import io
 import json
 import os
+import signal
 import sqlite3
 import sys
 import time
@@ -280,6 +281,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
         words = sys.argv[1:] if arguments is None else list(arguments)
+        if arguments is None:  # clusters end what runs on them so
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
         given = build_parser(__doc__, words).parse_args(words)
         require_sense(given)
         home = resolve_home(os.environ, given.home)

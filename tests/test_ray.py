@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -19,6 +20,7 @@ from core.evaluation.outcomes import Prediction, compute_row_digest
 from core.evaluation.runner import RunnerOptions
 from core.pipeline.single_check import CheckRequest, plan_check
 from core.review.people import ensure_project
+from core.runtime.concurrency import StopSignal
 from core.store import open_store
 from tests.debate.test_all_protocols_served import sensible
 from tests.evaluation.test_benchmarks import NO_KEYS, created, facts, labels
@@ -96,6 +98,57 @@ def test_a_cluster_that_is_not_there_is_told_at_once(home: Path) -> None:
         )
     assert ended.status == "failed"
     assert "Expected a Ray cluster at 127.0.0.1:1, found none" in ended.message
+
+
+def test_a_worker_that_was_replaced_gets_no_more_rows(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+    import ray.exceptions
+
+    from core.evaluation.ray_workers import RayWorkers
+
+    answers = iter([ray.exceptions.OutOfMemoryError("full"), (Prediction("supported"), [])])
+
+    def get(_: object) -> object:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(RayWorkers, "_start_actor", Mock())
+    monkeypatch.setattr(ray, "get", get)
+    monkeypatch.setattr(ray, "kill", Mock())
+    monkeypatch.setattr(ray, "wait", lambda refs, timeout: (refs[:1], refs[1:]))
+    workers = RayWorkers(home, None, 1, StopSignal())
+    actor = Mock()
+    actor.check.remote.side_effect = lambda task: f"row {task.position}"
+    workers._free = [actor, actor]
+    for position, row in enumerate(facts(2)[:3]):
+        workers.submit(RowTask(0, position, "", row))
+    assert workers.take(0.0) is None, "its reply is lost, so it is replaced"
+    answered = workers.take(0.0)
+    assert answered is not None
+    assert answered[0].position == 1, "it had answered its other row"
+    assert workers.take(0.0) is None
+    assert actor.check.remote.call_count == 2
+
+
+def test_this_computer_gets_no_more_workers_than_processors(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+
+    from core.evaluation import ray_workers
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: True)
+    monkeypatch.setattr(ray, "put", Mock())
+    for name in ("pack_actor_setup", "RayWorkers"):
+        monkeypatch.setattr(ray_workers, name, Mock())
+    for address, count in (("", os.cpu_count()), ("10.0.0.1:6379", 256)):
+        setup, stop = Mock(engines=[Mock(home=home)]), StopSignal()
+        with ray_workers.open_ray_workers(setup, 256, address, stop):
+            ray_workers.RayWorkers.assert_called_with(home, ray.put(), count, stop)
 
 
 def test_workers_that_die_while_they_start_are_replaced_until_it_is_hopeless(

@@ -459,7 +459,7 @@ def _follow(benchmark_id: str) -> None:
             for name, label in (("pause", "Pause"), ("cancel", "Cancel")):
                 draw_button(
                     label, f"benchmark.{name}", _wish, benchmark_id, name,
-                    icon="stop" if name == "cancel" else name, disabled=bool(wish),
+                    icon="stop" if name == "cancel" else name, disabled=wish in (name, "cancel"),
                 )  # fmt: skip
     if wish:
         st.caption("The rows under way are finished first." if wish == "pause" else "Cancelling…")
@@ -468,19 +468,9 @@ def _follow(benchmark_id: str) -> None:
 
 
 def _describe_progress(progress: BenchmarkProgress) -> str:
-    words = [f"{progress.done:,} of {progress.total:,} answers"]
-    if progress.failed:
-        words.append(f"{progress.failed:,} failed")
-    if progress.rows_per_second:
-        words.append(f"{progress.rows_per_second:.1f} a second")
-    if progress.seconds_left is not None:
-        words.append(f"about {format_duration(progress.seconds_left)} left")
-    if progress.calls:
-        words.append(f"{progress.calls:,} calls, {progress.tokens:,} tokens")
-    unpriced = any(cell.unpriced for cell in progress.cells.values())
-    if progress.cost or progress.calls:
-        words.append(format_dollars(progress.cost) + (" of known prices" if unpriced else ""))
-    return escape_markdown(" · ".join(words))
+    left = progress.seconds_left
+    words = "" if left is None else f" · about {format_duration(left)} left"
+    return escape_markdown(progress.words + words)
 
 
 def _wish(benchmark_id: str, wish: BenchmarkWish) -> None:

@@ -18,7 +18,6 @@ from core.evaluation.command_line import KeyLoader, MessageWriter, OutputWriter
 from core.evaluation.engine_runs import RowTask, add_runner_options
 from core.evaluation.outcomes import Prediction
 from core.evaluation.runner import PROGRESS_SECONDS, take_runner_options
-from core.llm.limits import format_dollars
 from core.llm.rate_limit import require_used_rates
 from core.pipeline.single_check import CheckRequest
 from core.review.people import find_operator
@@ -68,7 +67,7 @@ def run_benchmarks(
         cells = read_spec(benchmark).cells
         options = take_runner_options(given)
         require_used_rates(*(cell.plan.sheet for cell in cells))
-        rosters = [cell.roster for cell in cells if cell.plan.sheet] or [BUILT_IN_ROSTER]
+        roster = next((cell.roster for cell in cells if cell.plan.sheet), BUILT_IN_ROSTER)
         person = find_operator(store, store.projects.get(benchmark.project_id))
         told_at = time.monotonic()
 
@@ -78,7 +77,7 @@ def run_benchmarks(
                 told_at = time.monotonic()
                 say(_describe(store, require_benchmark(store, given.id)))
 
-        keys = keys_of(CheckRequest("", roster=rosters[0]))
+        keys = keys_of(CheckRequest("", roster=roster))  # all keys, or none
         try:
             ended = run_benchmark(home, given.id, given.by or person, keys, options, tell)
         except KeyboardInterrupt:
@@ -91,10 +90,5 @@ def run_benchmarks(
 def _describe(store: Store, benchmark: Benchmark) -> str:
     """Return name and status, how far the benchmark is and what it took."""
     progress = load_progress(store, benchmark, time.time())
-    words = [benchmark.name, f"{benchmark.status} {benchmark.message}".strip()]
-    words.append(f"{progress.done:,} of {progress.total:,} answers, {progress.failed:,} failed")
-    if progress.rows_per_second:
-        words.append(f"{progress.rows_per_second:.1f} a second")
-    if progress.calls:
-        words.append(f"{progress.calls:,} calls, {format_dollars(progress.cost)} of known prices")
-    return " · ".join(words)
+    status = f"{benchmark.status} {benchmark.message}".strip()
+    return f"{benchmark.name} · {status} · {progress.words}"

@@ -232,7 +232,8 @@ class RayWorkers:
             with self.store.noting():
                 for call in calls:
                     self.store.ledger.put(call)
-        self._free.append(row.actor)
+        if row.actor is not None:  # else it was replaced meanwhile
+            self._free.append(row.actor)
         return row.task, said
 
     def _replace_actor(self, row: _RowUnderWay) -> tuple[RowTask, Prediction] | None:
@@ -266,10 +267,11 @@ class RayWorkers:
 def open_ray_workers(
     setup: WorkerSetup, count: int, address: str, stop: StopSignal
 ) -> Iterator[RayWorkers]:
-    """Start actors on the cluster at the address; without one, on this computer alone.
+    """Start actors on the cluster at the address; without one, on this computer's processors.
 
     Raises ConfigError if there is no such cluster.
     """
+    count = count if address else min(count, os.cpu_count() or 1)
     is_ours = not ray.is_initialized()
     if is_ours:
         _join_cluster(address, count)

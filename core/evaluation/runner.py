@@ -124,10 +124,12 @@ class ThreadWorkers:
             thread.join()
 
     def _work(self) -> None:
+        task = self._tasks.get()  # there may be fewer rows than threads
         try:
-            with open_engine_runs(self._setup) as runs:
-                while (task := self._tasks.get()) is not None:
+            with open_engine_runs(self._setup) if task else contextlib.nullcontext() as runs:
+                while runs and task:
                     self._done.put((task, runs.predict_row(task, self._stop)))
+                    task = self._tasks.get()
         except BaseException as error:  # noqa: BLE001 - raised where results are taken
             self._done.put(error)
 

@@ -217,9 +217,12 @@ def test_a_killed_evaluation_goes_on_where_it_was(
     assert resumed["trivial"] == whole["trivial"]
 
 
-def test_ctrl_c_leaves_what_is_done_and_says_so(data: Path, home: Path) -> None:
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_from_outside_leaves_what_is_done_and_says_so(
+    sign: signal.Signals, data: Path, home: Path
+) -> None:
     process = begun(data, home)
-    done, err = ended_by(process, signal.SIGINT, home)
+    done, err = ended_by(process, sign, home)
     assert process.returncode == 1
     assert err.splitlines()[-1].startswith("Stopped. What is done is kept")
     assert "Traceback" not in err
