@@ -586,7 +586,7 @@ class SpanEditor extends Editor {
     const active = open.find((mark) => mark.id === this.active);
     if (active) {
       around.classList.add("cp-se-active");
-      if (active.start === start) around.append(this.handle("start"), made("span", "cp-se-join"));
+      if (active.start === start) around.append(this.handle("start"));
     }
     around.append(node);
     for (const mark of open) if (mark.end === end && mark.by) around.dataset.by = this.badge(mark);
