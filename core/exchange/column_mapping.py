@@ -190,8 +190,9 @@ def _guess_text_columns(
 
 
 def _join_texts(value: object) -> str:
-    is_list = isinstance(value, list) and all(isinstance(item, str) for item in value)
-    return "\n".join(value) if is_list else format_cell_value(value)
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return "\n".join(value)
+    return format_cell_value(value)
 
 
 def _is_prose(texts: Sequence[str], terms: Sequence[set[str]]) -> bool:
