@@ -79,7 +79,7 @@ def test_a_question_begins_where_its_own_letters_do() -> None:
     at = AppTest.from_string(page).run()
     (html,) = at.get("html")
     words = '<div class="cp-quiet" dir="auto"><bdi>Question</bdi>: كم &lt;b&gt;؟</div>'
-    assert html.proto.body == words  # type: ignore[attr-defined]
+    assert html.proto.body == words
 
 
 def test_a_plain_string_is_never_drawn() -> None:
