@@ -77,7 +77,7 @@ class Editor {
     if (isSaving) return;
     const lost = ahead.keys.length;
     ahead.keys = [];
-    if (lost) this.say(`Not saved; the ${lost} ${lost > 1 ? "keys" : "key"} pressed since did nothing.`);
+    this.say(lost ? `Not saved; the ${lost} ${lost > 1 ? "keys" : "key"} pressed since did nothing.` : "Not saved.");
   }
 
   /** Whether letters pressed there are the editor's. */

@@ -146,6 +146,8 @@ class SpanEditor extends Editor {
 
   save() {
     if (!this.data.labels.length) return false;
+    // A version that was just taken brings its label.
+    if (!this.state.label && isDrawing()) return void setTimeout(() => this.root.isConnected && this.save(), 50);
     if (!this.state.label) return this.say("Choose first: s supported, h hallucinated, u unclear.");
     this.revision += 1;
     this.saving = this.revision;
