@@ -241,6 +241,7 @@ def test_a_disagreement_is_settled_by_two_keys_with_all_of_it_in_view(
     page.keyboard.press("Alt+4")
     reason = page.get_by_label("Reason (needed")
     reason.wait_for()
+    settle(page)
     page.keyboard.press("Control+Enter")
     settle(page)
     expect(reason).to_be_focused()  # the first case had a right answer
