@@ -24,7 +24,7 @@ TextStyle = Literal["", "strong", "quiet", "wrong", "removed", "added"]
 ParagraphKind = Literal["", "lead", "text", "quote"]
 HTML_TAGS: dict[TextStyle, tuple[str, str | None]] = {
     "strong": ("strong", None),
-    "quiet": ("span", "cp-quiet"),
+    "quiet": ("bdi", "cp-quiet"),
     "wrong": ("mark", "cp-mark"),
     "removed": ("del", None),
     "added": ("ins", None),

@@ -77,7 +77,7 @@ class Editor {
     if (isSaving) return;
     const lost = ahead.keys.length;
     ahead.keys = [];
-    if (lost) this.say(`Not saved; the ${lost} ${lost > 1 ? "keys" : "key"} pressed since did nothing.`);
+    this.say(lost ? `Not saved; the ${lost} ${lost > 1 ? "keys" : "key"} pressed since did nothing.` : "Not saved.");
   }
 
   /** Whether letters pressed there are the editor's. */
@@ -300,7 +300,7 @@ function mount(Kind, name, { data, parentElement, setStateValue }) {
 /** Draws a place in its source: its page's picture, or its text with the passage marked. */
 function drawPlace(container, place, { buttons = [], isAsText = false, toggleText } = {}) {
   const head = made("div", "cp-st-place");
-  made("span", "", head).textContent = place.words;
+  Object.assign(made("span", "", head), { dir: "auto", textContent: place.words });
   head.append(...buttons);
   const parts = [head];
   if (place.how) parts.push(Object.assign(made("div", "cp-quiet"), { dir: "auto", textContent: place.how }));

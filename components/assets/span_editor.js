@@ -146,6 +146,8 @@ class SpanEditor extends Editor {
 
   save() {
     if (!this.data.labels.length) return false;
+    // A version that was just taken brings its label.
+    if (!this.state.label && isDrawing()) return void setTimeout(() => this.root.isConnected && this.save(), 50);
     if (!this.state.label) return this.say("Choose first: s supported, h hallucinated, u unclear.");
     this.revision += 1;
     this.saving = this.revision;
@@ -586,7 +588,7 @@ class SpanEditor extends Editor {
     const active = open.find((mark) => mark.id === this.active);
     if (active) {
       around.classList.add("cp-se-active");
-      if (active.start === start) around.append(this.handle("start"), made("span", "cp-se-join"));
+      if (active.start === start) around.append(this.handle("start"));
     }
     around.append(node);
     for (const mark of open) if (mark.end === end && mark.by) around.dataset.by = this.badge(mark);

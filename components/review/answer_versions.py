@@ -105,8 +105,9 @@ def _draw_version(target: CorrectionTarget, versions: Sequence[AnswerVersion], p
         key = f"settle.take.{place}"
         draw_button("Use this", key, _use_version, target, version, shortcut=shortcut)
     kinds = list(target.category_words)
-    right = f"Right: {version.corrected_answer}" if version.corrected_answer else ""
-    notes = [div("cp-quiet", note) for note in (version.reason, right) if note]
+    answer = version.corrected_answer
+    notes = [div("cp-quiet", version.reason, dir="auto")] if version.reason else []
+    notes += [div("cp-quiet", element("bdi", "Right"), f": {answer}", dir="auto")] * bool(answer)
     marks = list_marks(version, others, kinds)
     # app.css gives all of them one low height, in which they scroll.
     draw_html(

@@ -24,7 +24,7 @@ ABOUT_GUIDELINES = (
     "they are shown beside the form on Label. Images become links."
 )
 FIELD_HEIGHT = 300
-GUIDELINES_HEIGHT = 150  # pixels, on Label
+GUIDELINES_HEIGHT = 200  # pixels, on Label: eight lines and more
 IMAGE_START = re.compile(r"!+\[(\s*\])?")
 DOLLAR_SIGN = re.compile(r"(?<!\\)\$")  # a price is no formula
 

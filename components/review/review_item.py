@@ -21,7 +21,6 @@ from components.review.correction import (
     draw_alternatives,
     draw_answers,
     draw_form,
-    get_newest_entry,
     withdraw_answer,
 )
 from components.review.correction_draft import (
@@ -51,7 +50,7 @@ from components.run.evidence import draw_evidence
 from components.run.run_view import load_classifier_card, load_run
 from components.run.verdict import draw_verdict
 from components.widgets.controls import draw_button, draw_link, show_problem, store_problem
-from components.widgets.html import draw_html, render_marked_text
+from components.widgets.html import draw_html, draw_question, render_marked_text
 from components.widgets.wording import (
     LABEL_WORDS,
     clip_text,
@@ -79,7 +78,6 @@ from core.schema.reviews import (
 )
 from core.schema.run_state import RunState
 from core.store import Store
-from core.store.ground_truth import find_majority_label
 from core.store.projects import has_rank
 from core.store.review_queue import NO_ITEM_FILTER, ItemFilter, build_queue_rules
 
@@ -279,8 +277,7 @@ def _draw_open(item: QueueItem, case: Case, project: Project, mine: Assignment |
     is_blind = project.is_blind and not own  # an answer given, the machine's view may be shown
     # Quoted passages and wrong statements would reveal the verdict too.
     shown = progress.copy_evidence() if is_blind else progress
-    if case.question:
-        st.caption(f"Question: {escape_markdown(case.question)}")
+    draw_question(case.question)
     words = _draw_sources(case, () if is_blind else list_verdict_quotes(progress), "review")
     target = CorrectionTarget(run, case, progress, is_blind, is_alone=True)
     with words:
@@ -489,8 +486,7 @@ def _draw_case(item: QueueItem, case: Case, project: Project) -> None:
         entries = _list_history(store, case.id)
         flaggers = {e.person for e in store.queue.people_of(case.id) if e.state == "flagged"}
         events = store.queue_events.of_case(case.id)
-    if case.question:
-        st.caption(f"Question: {escape_markdown(case.question)}")
+    draw_question(case.question)
     target = _build_target(case, progress, versions, project)
     _open_form(target, versions)
     flags = {e.person: e for e in events if e.did == "flagged" and e.person in flaggers}
@@ -545,25 +541,21 @@ def _build_target(
 
 
 def _open_form(target: CorrectionTarget, versions: Sequence[AnswerVersion]) -> None:
-    """Open the form with what people agree on, unless there is a draft."""
+    """Mark the words that all of several people marked, unless there is a draft.
+
+    No label is chosen, however many agree: nobody settles a case without a look.
+    """
     key = make_form_key(target.id)
     restore_draft(target)
     current = get_marked(key, target.suggested_spans)
     if current.did or f"{key}.label" in st.session_state:
         return
-    whole = merge_answers(versions)
-    agreed = {make_mark_id(span) for span in whole.agreed}
+    agreed = {make_mark_id(span) for span in merge_answers(versions).agreed}
     marks = tuple(
         replace(mark, status="marked") if mark.id in agreed else mark
         for mark in make_suggestions(target.suggested_spans)
     )
     st.session_state[f"{key}.marked"] = replace(current, marks=marks)
-    if label := whole.label or find_majority_label(
-        v.label for v in versions if v.is_persons and v.label
-    ):
-        st.session_state[f"{key}.label"] = label
-        with state.open_store() as store:
-            st.session_state[f"{key}.newest_seen"] = get_newest_entry(store, target)
 
 
 def _open_again(case_id: str) -> None:

@@ -17,6 +17,7 @@ from components.widgets.html import (
     build_heat_marks,
     div,
     draw_html,
+    draw_question,
     element,
     group_marks_by_agent,
     join_html,
@@ -248,8 +249,7 @@ def _draw_excerpt(view: SourceView) -> None:
 def draw_response(case: Case, progress: RunState, key: str) -> None:
     """Draw the question, the text, a choice of layers, and a line for each marked span."""
     st.subheader("The response", anchor=False)
-    if case.question:
-        st.caption(f"Question: {escape_markdown(case.question)}")
+    draw_question(case.question)
     layers = group_marks_by_agent(progress)
     text = st.container()  # above the choice, which opens downwards and would cover the text
     chosen = _choose_layers(list(layers), key)

@@ -41,12 +41,11 @@ from components.run.verdict import JUDGE_WEIGHS, format_views
 from components.widgets import drafts
 from components.widgets.annotation_editors import serve_picture
 from components.widgets.controls import get_component, show_problem, store_problem
-from components.widgets.html import MIN_SHOWN_P
+from components.widgets.html import MIN_SHOWN_P, draw_question
 from components.widgets.wording import (
     LABEL_SIGNS,
     LABEL_WORDS,
     clip_text,
-    escape_markdown,
     format_label,
     format_label_probability,
     format_percent,
@@ -337,8 +336,7 @@ def draw_reader(
     if st.session_state.pop(f"{key}.done", False):
         st.rerun()  # the saved answer is shown further down the page
     st.subheader("The response", anchor=False)
-    if case.question:
-        st.caption(f"Question: {escape_markdown(case.question)}")
+    draw_question(case.question)
     rows, text = _load_text(run.id, (shown.last_at, hash(shown.spans)), shown)
     with state.open_store() as store:
         person, project = state.get_person(store), store.projects.get(case.project_id)

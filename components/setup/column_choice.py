@@ -74,7 +74,7 @@ class ColumnChoice:
         return None if labels is None else ColumnMapping(columns, labels)
 
     def _draw_fields(self, table: FileTable, key: str) -> None:
-        guessed, options = guess_columns(table.columns), [NO_COLUMN, *table.columns]
+        guessed, options = guess_columns(table), [NO_COLUMN, *table.columns]
         for place, (field, words) in enumerate(FIELD_WORDS.items()):
             if place % FIELDS_PER_ROW == 0:
                 columns = st.columns(FIELDS_PER_ROW)

@@ -24,13 +24,27 @@ NEW_CHECK, CHECK_TEXTS = "new", ("response", "question")  # a page, and its fiel
 def load_draft_values(name: str) -> dict[str, Any]:
     """Return the current person's draft of that name; empty if there is none."""
     with state.open_store() as store:
-        return _parse_values(load_draft(store, state.get_person(store), name))
+        values = _parse_values(load_draft(store, state.get_person(store), name))
+    st.session_state.setdefault(f"{name}.stored", values)
+    return values
 
 
 def save_draft_values(name: str, values: Mapping[str, Any]) -> None:
-    """Store plain values as the current person's draft of that name; empty values delete it."""
-    with state.open_store() as store:
-        save_draft(store, state.get_person(store), name, json.dumps(values) if values else "")
+    """Store plain values as the current person's draft of that name; empty values delete it.
+
+    Only fields that this session changed are written, and a draft to which another window of the
+    person has written since is not deleted.
+    """
+    own: dict[str, Any] = json.loads(json.dumps(values))
+    with state.open_store() as store, store.writing():
+        person = state.get_person(store)
+        stored = _parse_values(load_draft(store, person, name))
+        before = st.session_state.get(f"{name}.stored", stored)
+        if own or stored == before:
+            others = {f: value for f, value in stored.items() if own.get(f) == before.get(f)}
+            merged = own | others
+            save_draft(store, person, name, json.dumps(merged) if merged else "")
+    st.session_state[f"{name}.stored"] = own
 
 
 def restore_page_draft(page: str) -> dict[str, Any] | None:
@@ -41,7 +55,6 @@ def restore_page_draft(page: str) -> dict[str, Any] | None:
         return None
     values = load_draft_values(name)
     st.session_state[f"{page}.draft"] = name
-    st.session_state[f"{page}.left"] = values
     return values
 
 
@@ -57,20 +70,10 @@ def list_draft_texts(draft: Mapping[str, Any], field: str) -> list[str]:
 
 
 def save_page_draft(page: str, values: dict[str, Any]) -> None:
-    """Store what stands on a page whose draft was restored; empty `values` end the draft.
-
-    Only what this session changed is written: another tab may have typed something since, and a
-    page that was empty all along says nothing about it.
-    """
+    """Store what stands on a page whose draft was restored; empty `values` end the draft."""
     name: str = st.session_state[f"{page}.draft"]
-    stored: dict[str, Any] = st.session_state[f"{page}.left"]
-    if values == stored:
-        return
-    with state.open_store() as store, store.writing():
-        person = state.get_person(store)
-        if values or _parse_values(load_draft(store, person, name)) == stored:
-            save_draft(store, person, name, json.dumps(values) if values else "")
-    st.session_state[f"{page}.left"] = values
+    if values != st.session_state[f"{name}.stored"]:
+        save_draft_values(name, values)
 
 
 def list_check_texts() -> dict[str, str]:

@@ -522,6 +522,12 @@ def draw_html(markup: Html) -> None:
         st.html(markup)
 
 
+def draw_question(question: str) -> None:
+    """Draw a case's question, if it has one; its own letters decide where its line begins."""
+    if question:
+        draw_html(div("cp-quiet", element("bdi", "Question"), f": {question}", dir="auto"))
+
+
 def paginate(items: Sequence[Item], key: str) -> Sequence[Item]:
     """Return the open page of a list; a switch is drawn above it if there are several."""
     pages = -(-len(items) // ITEMS_PER_PAGE)

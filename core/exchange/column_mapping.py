@@ -12,10 +12,14 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
+from operator import itemgetter
 
+from core.documents.segmentation import IS_UNSPACED, extract_terms
 from core.documents.tables import DECLARED_DELIMITER, DELIMITERS, fold_column_name
 from core.exchange.fields import (
     LABEL_BY_WORD,
+    LABEL_SYNONYMS,
     collect_extra_columns,
     get_text,
     infer_label,
@@ -44,6 +48,12 @@ from core.runtime.errors import InputError, make_printable
 from core.schema.records import Label
 from core.store.corrections import require_author_and_time
 
+SAMPLED_ROWS = 100
+MAX_SAMPLED_CHARS = 2000  # of a text
+MIN_TERMS = 3  # of a sentence
+MIN_SHARED_TERMS = 0.1  # of a response and its source, beyond chance
+LONGER = 1.5  # times as many terms
+QUESTION_MARKS, QUESTION_SHARE = ("?", "？", "؟"), 0.2
 MAX_LABEL_VALUES = 20  # more different values are no labels
 COLUMN_NAMES: Mapping[str, Sequence[str]] = {
     **NAMES_BY_FIELD,
@@ -110,14 +120,107 @@ def read_file_table(name: str, data: bytes) -> FileTable:
     return FileTable(tuple(names), tuple(iter_table_items(names, grid)))
 
 
-def guess_columns(columns: Sequence[str]) -> dict[str, str]:
-    """Return the columns whose names tell which field they hold."""
-    by_name = {fold_column_name(column): column for column in reversed(columns)}
-    found = {
+def guess_columns(table: FileTable) -> dict[str, str]:
+    """Return the column of each field: by its name if that is known, else by its values.
+
+    No id is guessed by its values: numbers that count the rows would clash with another file's.
+    """
+    by_name = {fold_column_name(column): column for column in reversed(table.columns)}
+    named = {
         field: next((by_name[name] for name in names if name in by_name), "")
         for field, names in COLUMN_NAMES.items()
     }
-    return {field: column for field, column in found.items() if column}
+    named = {field: column for field, column in named.items() if column}
+    rows = list(table.rows)
+    sample = rows[:: len(rows) // SAMPLED_ROWS + 1]
+    values = {column: [row.get(column) for row in sample] for column in table.columns}
+    named = _guess_text_columns(values, named) | named
+    return _guess_label_column(values, named) | named
+
+
+def _guess_label_column(
+    values: Mapping[str, Sequence[object]], named: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the column with a word for a label, else the only one of two or three values."""
+    few: dict[str, set[str]] = {}
+    for column, cells in values.items():
+        different = set(filter(None, map(format_cell_value, cells)))
+        if column not in named.values() and 1 < len(different) <= len(cells) / 2:
+            few[column] = different
+    worded = [column for column, different in few.items() if any(map(guess_label, different))]
+    short = [column for column, different in few.items() if len(different) <= len(LABEL_SYNONYMS)]
+    guessed = worded or short
+    return {"label": guessed[0]} if worded or len(short) == 1 else {}
+
+
+def _guess_text_columns(
+    values: Mapping[str, Sequence[object]], named: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the columns of questions, responses and sources.
+
+    A response shares more words with its own source than with another row's.
+    """
+    guessed: dict[str, str] = {}
+    terms: dict[str, list[set[str]]] = {}
+    for column, cells in values.items():
+        texts = list(map(_join_texts, cells))
+        column_terms = [set(extract_terms(text[:MAX_SAMPLED_CHARS])) for text in texts]
+        if column in (named.get("response"), named.get("document")):
+            terms[column] = column_terms
+        elif column in named.values() or not _is_prose(texts, column_terms):
+            continue
+        elif sum(text.endswith(QUESTION_MARKS) for text in texts) > QUESTION_SHARE * len(texts):
+            guessed.setdefault("question", column)
+        else:
+            terms[column] = column_terms
+    sources = [named["document"]] if "document" in named else [*terms]
+    responses = [named["response"]] if "response" in named else [
+        c for c in terms if not any(isinstance(cell, list) for cell in values[c])
+    ]  # fmt: skip
+    pairs = [
+        (_count_shared_terms(terms[source], terms[response]), source, response)
+        for source, response in product(sources, responses)
+        if source != response
+        and (named.keys() & {"document", "response"} or _may_be_source(source, response, terms))
+    ]
+    shared, source, response = max(pairs, default=(0.0, "", ""), key=itemgetter(0))
+    if shared > MIN_SHARED_TERMS:
+        return guessed | {"document": source, "response": response}
+    return guessed | ({"response": responses[0]} if responses else {})
+
+
+def _join_texts(value: object) -> str:
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return "\n".join(value)
+    return format_cell_value(value)
+
+
+def _is_prose(texts: Sequence[str], terms: Sequence[set[str]]) -> bool:
+    """Return True if many of the texts are different sentences, not names, addresses or JSON."""
+    sentences = {
+        text
+        for text, each in zip(texts, terms, strict=True)
+        if len(each) >= MIN_TERMS
+        and text[0] not in "[{"
+        and (" " in text or IS_UNSPACED.search(text))
+    }
+    return len(sentences) > len(texts) / 4
+
+
+def _may_be_source(source: str, response: str, terms: Mapping[str, Sequence[set[str]]]) -> bool:
+    """Return True if the source is much longer than the response, or as long and before it."""
+    length, other = (sum(map(len, terms[column])) for column in (source, response))
+    is_first = list(terms).index(source) < list(terms).index(response)
+    return length > LONGER * other or (is_first and other <= LONGER * length)
+
+
+def _count_shared_terms(sources: Sequence[set[str]], responses: Sequence[set[str]]) -> float:
+    """Return how many more terms a response shares with its source than with another row's."""
+    shift = len(sources) // 2
+    others = (*sources[shift:], *sources[:shift])
+    rows = zip(responses, sources, others, strict=True)
+    gains = (len(own & source) - len(own & other) for own, source, other in rows)
+    return sum(gains) / max(1, len(responses))
 
 
 def guess_label(value: str) -> Label | None:

@@ -88,9 +88,8 @@ class AnswerVersion:
 
 @dataclass(frozen=True)
 class MergedAnswers:
-    """What all people agree on, and the other marked spans: the starting point of a settlement."""
+    """The spans that all of several people marked alike, and the other ones."""
 
-    label: Label | None
     agreed: tuple[Span, ...]
     open: tuple[Span, ...]
 
@@ -172,12 +171,11 @@ def _differ_in_statements(said: Sequence[Correction]) -> bool:
 
 
 def merge_answers(versions: Sequence[AnswerVersion]) -> MergedAnswers:
-    """Merge versions into the label of all people, the spans that all marked alike, and the rest.
+    """Merge versions into the spans that all of several people marked alike, and the rest.
 
     An open span's `source` names who marked it; its `p` is their share among the versions.
     """
     people = [version for version in versions if version.is_persons]
-    labels = {version.label for version in people}
     markers_by_span: dict[tuple[int, int, str], dict[str, Span]] = {}
     for version in versions:
         for span in version.spans:
@@ -188,13 +186,12 @@ def merge_answers(versions: Sequence[AnswerVersion]) -> MergedAnswers:
     for _, names in sorted(markers_by_span.items(), key=lambda entry: entry[0]):
         first = next(iter(names.values()))
         span_with_share = replace(first, p=len(names) / len(versions), source=", ".join(names))
-        is_agreed = bool(people) and all(person.who in names for person in people)
+        is_agreed = len(people) > 1 and all(person.who in names for person in people)
         if is_agreed:
             agreed.append(span_with_share)
         else:
             open_spans.append(span_with_share)
-    label = labels.pop() if len(labels) == 1 else None
-    return MergedAnswers(label, tuple(agreed), tuple(open_spans))
+    return MergedAnswers(tuple(agreed), tuple(open_spans))
 
 
 def record_correction(store: Store, correction: Correction, case: Case) -> None:

@@ -322,6 +322,39 @@ def test_a_chosen_mark_is_resized_recategorised_and_taken_away(edit: Edit) -> No
     assert editor.spans(5) == []
 
 
+LOST_KNOBS = """box => {
+  const lost = [];
+  for (let width = 120; width < 420; width += 5) {
+    box.style.width = `${width}px`;
+    for (const which of ["start", "end"]) {
+      const knob = box.querySelector(`.cp-se-${which}`), range = document.createRange();
+      const words = [...knob.parentElement.childNodes].find(node => node.nodeType === 3);
+      const at = which === "start" ? 0 : words.length - 1;
+      range.setStart(words, at);
+      range.setEnd(words, at + 1);
+      const [own, letter] = [knob, range].map(one => one.getBoundingClientRect());
+      const away = Math.min(Math.abs(own.left - letter.right), Math.abs(own.right - letter.left));
+      if (Math.abs(own.top - letter.bottom) > 10 || away > 3) lost.push([width, which]);
+    }
+  }
+  return lost;
+}"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["The bridge over the sound is 512 m long and was opened in 1932 by the mayor of the town.",
+     "بعد سنوات من العمل اكتمل بناء البرج الجديد قرب الميناء وهو أعلى مبنى في المدينة كلها."],
+    ids=["English", "Arabic"],
+)  # fmt: skip
+def test_a_marks_knobs_stay_with_its_words_wherever_a_line_ends(edit: Edit, text: str) -> None:
+    editor = edit(text)
+    editor.press(*["ArrowLeft" if "ب" in text else "ArrowRight"] * 7, "1")
+    editor.told(1)
+    settle(editor.page)
+    assert editor.page.evaluate(LOST_KNOBS, editor.box.element_handle()) == []
+
+
 def test_a_marks_end_is_dragged(edit: Edit) -> None:
     editor = edit("One two three four.")
     editor.press("ArrowRight", "1")

@@ -10,6 +10,7 @@ from html import unescape
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from streamlit.testing.v1 import AppTest
 
 from components.review.answer_versions import KIND_COLOURS
 from components.widgets.controls import ASSETS
@@ -71,6 +72,14 @@ def test_markup_is_not_escaped_twice() -> None:
     assert element("p", inner, "&") == "<p><em>&lt;</em>&amp;</p>"
     assert isinstance(join_html([inner, "<"]), Html)
     assert to_html(inner) is inner
+
+
+def test_a_question_begins_where_its_own_letters_do() -> None:
+    page = 'from components.widgets.html import draw_question\ndraw_question("كم <b>؟")'
+    at = AppTest.from_string(page).run()
+    (html,) = at.get("html")
+    words = '<div class="cp-quiet" dir="auto"><bdi>Question</bdi>: كم &lt;b&gt;؟</div>'
+    assert html.proto.body == words
 
 
 def test_a_plain_string_is_never_drawn() -> None:

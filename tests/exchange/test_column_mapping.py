@@ -58,7 +58,7 @@ def test_a_name_that_cannot_be_shown_costs_its_own_answer_alone() -> None:
     names = ("ana", "\u202eana", "n" * 5000, "n" * 195, "zed")
     data = "response,label,annotator\n" + "".join(f"A cat.,0,{name}\n" for name in names)
     table = read_file_table("set.csv", data.encode())
-    read = map_rows(table, ColumnMapping(guess_columns(table.columns), {"0": "supported"}))
+    read = map_rows(table, ColumnMapping(guess_columns(table), {"0": "supported"}))
     with open_store(None) as store:
         outcome = imported(store, read)
     assert (outcome.new, outcome.corrections) == (1, 2)
@@ -71,7 +71,7 @@ def test_rows_that_contradict_each_other_are_told() -> None:
     data = b"id,response,label\n1,abc,0\n2,x,0\n1,abd,0\n2,x,0\n1,abc,1\n"
     table = read_file_table("set.csv", data)
     meanings: dict[str, Label | None] = {"0": "supported", "1": "hallucinated"}
-    read = map_rows(table, ColumnMapping(guess_columns(table.columns), meanings))
+    read = map_rows(table, ColumnMapping(guess_columns(table), meanings))
     with open_store(None) as store:
         outcome = imported(store, read)
         notice = "lines 2 and 6 give “1” different labels: that of line 6 counts"
@@ -119,10 +119,51 @@ def test_json_lines_with_lists_are_mapped_too() -> None:
 
 
 def test_columns_are_proposed_by_their_names() -> None:
-    found = guess_columns(["Claim", "Context", "Label", "worker_id", "x"])
+    found = guess_columns(read_file_table("set.csv", b"Claim,Context,Label,worker_id,x\n"))
     assert found == {
         "response": "Claim", "document": "Context", "label": "Label", "annotator": "worker_id"
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("names", "rows"),
+    [
+        (
+            ("Nr", "Frage", "KI_Ausgabe", "Beleg", "Etikett"),
+            [
+                ("Wie hoch ist der Turm?", "Der Turm misst 412 Meter.",
+                 "Seit dem Umbau misst der Turm am Hafen 412 Meter und ist weithin zu sehen."),
+                ("Wer malte das Bild?", "Das Bild malte Anna Weber.",
+                 "Anna Weber malte das Bild im Jahr 1902; es hängt heute im Rathaus der Stadt."),
+            ],
+        ),
+        (
+            ("编号", "问题", "模型输出", "来源", "标注"),
+            [
+                ("这座塔有多高？", "这座塔高412米。",
+                 "改建以后，港口边的这座塔高412米，是全城最高的建筑。"),
+                ("谁画了这幅画？", "这幅画由安娜绘制。",
+                 "这幅画由安娜绘制，一九零二年完成，现在挂在市政厅。"),
+            ],
+        ),
+        (
+            ("رقم", "السؤال", "جواب النموذج", "المصدر", "الوسم"),
+            [
+                ("كم ارتفاع البرج؟", "ارتفاع البرج 412 مترا.",
+                 "بعد التجديد صار ارتفاع البرج قرب الميناء 412 مترا وهو أعلى مبنى في المدينة."),
+                ("من رسم اللوحة؟", "رسمت اللوحة آنا.",
+                 "رسمت اللوحة آنا سنة 1902 وهي معلقة اليوم في مبنى البلدية القديم."),
+            ],
+        ),
+    ],
+)  # fmt: skip
+def test_columns_of_any_name_are_proposed_by_their_values(
+    names: tuple[str, ...], rows: list[tuple[str, str, str]]
+) -> None:
+    lines = [(number, *rows[number % 2], "ja" if number % 3 else "nein") for number in range(6)]
+    data = "\n".join(json.dumps(dict(zip(names, line, strict=True))) for line in lines)
+    found = guess_columns(read_file_table("set.jsonl", data.encode()))
+    assert found == dict(zip(("question", "response", "document", "label"), names[1:], strict=True))
 
 
 @pytest.mark.parametrize(

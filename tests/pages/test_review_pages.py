@@ -951,6 +951,19 @@ def test_a_stale_tab_passes_no_submitted_answer_on(site: Site, run_id: str) -> N
     assert item_of(site.home, run.case_id).given == 1
 
 
+def test_another_window_of_a_person_loses_nothing_that_was_typed(site: Site, run_id: str) -> None:
+    run = queued(site.home, run_id)
+    first, second = (label_page(site.open, run.case_id) for _ in range(2))
+    first.do("choose.unclear").write("reason", "two readings")
+    second.do("choose.unclear").write("answer", "right pawed")
+    first.write("reason", "three readings")
+    reloaded = label_page(site.open, run.case_id)
+    assert (reloaded.holds("reason"), reloaded.holds("answer")) == ("three readings", "right pawed")
+    second.do("discard")
+    reloaded = label_page(site.open, run.case_id)
+    assert reloaded.holds("reason") == "three readings"
+
+
 def test_taking_a_version_keeps_the_leads_own_reason(site: Site, run_id: str) -> None:
     site.open("pages/review/pending.py")
     case_id = differed(site.home, run_id)
@@ -980,10 +993,29 @@ def test_what_people_agree_on_is_settled_with_their_names(site: Site, run_id: st
     with open_store(site.home) as store:
         say(store, run_id, "Karl", "hallucinated", 3.0)
         say(store, run_id, "Ida", "hallucinated", 4.0)
-    settle_page(site.open, run.case_id).do("save")
+    form = settle_page(site.open, run.case_id).do("save")
+    assert "Expected an answer, found none" in form.at.error[0].value
+    form.do("choose.hallucinated", "save")
     with open_store(site.home) as store:
         (gold,) = store.golds.of_case(run.case_id)
     assert [(s.text, s.source, s.p) for s in gold.spans] == [("Female", "Ida, Karl", 1.0)]
+
+
+def test_a_sole_answer_is_settled_only_once_somebody_took_it(site: Site, run_id: str) -> None:
+    run = queued(site.home, run_id)
+    with open_store(site.home) as store:
+        say(store, run_id, "Karl", "hallucinated", 3.0)
+    form = settle_page(site.open, run.case_id)
+    marked = form.at.session_state[f"{form.key}.marked"]
+    assert {mark.status for mark in marked.marks} == {"suggested"}
+    form.do("save")
+    with open_store(site.home) as store:
+        assert store.golds.of_case(run.case_id) == []
+    press(form.at, "settle.take.0")
+    form.do("save")
+    with open_store(site.home) as store:
+        (gold,) = store.golds.of_case(run.case_id)
+    assert (gold.label, [s.text for s in gold.spans]) == ("hallucinated", ["Female"])
 
 
 def test_versions_show_kinds_by_colour_and_name_and_which_words_only_one_marked(
