@@ -268,7 +268,7 @@ def test_one_created_without_starting_waits_for_a_start_here_or_elsewhere(
     assert not at.exception
     benchmark_id = query(at, "benchmark")
     assert load(home, benchmark_id).status == "queued"
-    assert any("Not started" in one.label for one in app(LIST).get("page_link"))
+    assert any("Not started" in one.proto.label for one in app(LIST).get("page_link"))
     at = app(ONE, benchmark=benchmark_id)
     assert said(at.info, "Not started yet")
     assert f"python -m core benchmark run {benchmark_id}" in texts(at)
