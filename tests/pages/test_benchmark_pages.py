@@ -69,8 +69,7 @@ def finished(home: Path, project_id: str) -> str:
 def set_status(home: Path, benchmark_id: str, status: BenchmarkStatus, message: str = "") -> None:
     with open_store(home) as store, store.writing():
         store.db.execute(
-            "UPDATE benchmarks SET status = ?, message = ?, created_at = created_at - 100 "
-            "WHERE id = ?",
+            "UPDATE benchmarks SET status = ?, message = ? WHERE id = ?",
             [status, message, benchmark_id],
         )
 
@@ -125,6 +124,8 @@ def test_a_file_with_odd_columns_is_mapped_measured_and_read(
     assert list(systems["System"])[-2:] == ["Always hallucinated", "Always supported"]
     assert "Single judge" in systems["System"][0]
     assert systems["Balanced accuracy"][len(systems) - 1] == "0.50 (0.50 to 0.50)"
+    assert said(at.caption, "On 16 rows that all systems answered")
+    assert "Marked words (IoU)" not in systems, "nobody marked a word in that file"
     kinds = table(at, "Kind")
     assert {"number", "other"} <= set(kinds["Kind"])
     assert said(at.caption, "Finished")
@@ -248,11 +249,32 @@ def test_a_benchmark_whose_server_was_killed_stands_as_paused_and_goes_on(
         store.benchmarks.take(benchmark_id, "a dead process", time.time() - 900, 60.0)
     at = app(ONE, benchmark=benchmark_id)
     assert said(at.info, "Paused: the server was stopped meanwhile")
-    assert said(at.info, "Nothing is measured yet")
+    assert not at.dataframe
     at.button(key="benchmark.resume").click().run()
     assert not at.exception
     wait(home, benchmark_id, "finished")
     assert said(app(ONE, benchmark=benchmark_id).caption, "32 of 32 answers")
+
+
+def test_one_created_without_starting_waits_for_a_start_here_or_elsewhere(
+    app: OpenApp, home: Path, project_id: str
+) -> None:
+    at = app(LIST)
+    table = "response,document,label\n" + "".join(f"{r},{e},supported\n" for e, r, _ in FACTS[:2])
+    at.file_uploader(key="benchmark.file").set_value([("a.csv", table.encode(), "text/csv")]).run()
+    at.button(key="benchmark.create").click().run()
+    assert not at.exception
+    benchmark_id = query(at, "benchmark")
+    assert load(home, benchmark_id).status == "queued"
+    assert any("Not started" in one.proto.label for one in app(LIST).get("page_link"))
+    at = app(ONE, benchmark=benchmark_id)
+    assert said(at.info, "Not started yet")
+    assert f"python -m core benchmark run {benchmark_id}" in texts(at)
+    assert not [one for one in at.button if one.label == "Run again"]
+    assert at.button(key="benchmark.resume").label == "Start (4 to go)"
+    at.button(key="benchmark.resume").click().run()
+    assert not said(at.info, "Not started")
+    wait(home, benchmark_id, "finished")
 
 
 @pytest.mark.parametrize(
