@@ -13,7 +13,7 @@ import msgspec
 
 from core.agents.rosters import load_chosen_roster
 from core.evaluation.command_line import KeyLoader, MessageWriter, OutputWriter
-from core.evaluation.engine_runs import add_runner_options, build_engine
+from core.evaluation.engine_runs import add_runner_options, build_engine, compute_engine_digest
 from core.evaluation.evaluate import EvaluationRequest, evaluate_engine, get_way
 from core.evaluation.grids import (
     DEFAULT_ROSTER,
@@ -30,6 +30,7 @@ from core.evaluation.grids import (
 from core.evaluation.outcomes import EVALUATIONS_FOLDER
 from core.evaluation.runner import take_runner_options
 from core.exchange.command_line import write_file_atomically
+from core.llm.prompting import PromptBook
 from core.llm.rate_limit import require_used_rates
 from core.pipeline.single_check import CheckRequest, plan_check
 from core.runtime.errors import InputError
@@ -143,7 +144,11 @@ def keep_grid_run(home: Path, run: GridRun) -> None:
 
 def _add_measured(run: GridRun, earlier: GridRun) -> GridRun:
     known = {one.cell: one for one in earlier.cells if one.result}
-    cells = tuple(one if one.result else known.get(one.cell, one) for one in run.cells)
+    new = {one.cell for one in run.cells if one.result}
+    cells = tuple(
+        one if one.result or new & {*one.cell.parts} else known.get(one.cell, one)
+        for one in run.cells
+    )
     kept_sources = {
         one.cell.source for one, new in zip(cells, run.cells, strict=True) if one is not new
     }
@@ -182,4 +187,9 @@ class GridCellRunner:
             engine = replace(engine, plan=replace(engine.plan, max_turns=cell.turns))
         task, split = cell.task or None, cell.part or None
         order = replace(self.order, dataset=cell.dataset, task=task, split=split)
-        return evaluate_engine(order, engine, self.say, keep=keep)
+        return evaluate_engine(order, engine, self.say, keep=keep) | {
+            "code": compute_engine_digest()[:12],
+            "prompts": PromptBook().digest(),
+            "passages": engine.plan.passages,
+            "agents": msgspec.to_builtins(engine.plan.sheet or BUILT_IN_ROSTER),
+        }

@@ -3,29 +3,34 @@
 `grids/NAME.toml` holds a table of a paper: its figures as printed, the set that stands in for the
 paper's, the protocol that is our way to each system, and what differs. Parts are the table's groups
 of columns; a row has a figure for each metric of each part, in order. A cell is one way on one set;
-rows of the same way and roster share it. Where nothing was measured the printed table says why.
+rows of the same way and roster share it. A part may average others: it is computed where all of
+them were measured. Where nothing was measured the printed table says why.
 """
 
 from __future__ import annotations
 
 import itertools
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import msgspec
+import numpy as np
 
 from core.evaluation.datasets import get_task_rule
-from core.evaluation.outcomes import Outcomes
+from core.evaluation.evaluate import Figures, build_trivial_outcomes, compute_figures
+from core.evaluation.metrics import build_measures, estimate_figures
+from core.evaluation.outcomes import Outcomes, compute_dataset_digest
 from core.evaluation.system_comparison import (
     SystemComparison,
     compare_systems,
     list_comparison_cells,
 )
-from core.evaluation.table import format_line, start_table
+from core.evaluation.table import CONDITIONS, describe_conditions, format_line, start_table
+from core.learning.metrics import Measure
 from core.runtime.errors import InputError, ReviewError
 
 GRIDS_FOLDER = Path(__file__).parent / "grids"
@@ -34,17 +39,28 @@ DEFAULT_ROSTER = ""  # whose roster plays the systems that none is named for
 TRIVIAL_ANSWERS = {"mark_all": "all hallucinated, all marked", "always_supported": "all supported"}
 SECONDS = "seconds"  # of a row
 NOT_RUN = "not run yet"
+NOT_AVERAGED = "an average, computed when all its parts are measured in one run"
+SUMMED_FIELDS = ("rows", "answered", "failed", "seconds")
+GRID_CONDITIONS = CONDITIONS | {
+    "code": ("code", ()),
+    "prompts": ("prompts", ()),
+    "passages": ("number of passages", ()),
+    "agents": ("agents", ("roster",)),
+}
 
 
 class GridPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Columns over the set `set/task/split`, or over each row's own.
 
     `metrics` maps the paper's names to ours, or to nothing where `why` says why. With `change` a
-    figure is laid beside that of the baseline's row.
+    figure is laid beside that of the baseline's row. With `average_of` the figures are the means of
+    those of the parts named there, or those of all their rows together if it `is_pooled`.
     """
 
     name: str
     metrics: dict[str, str]
+    average_of: tuple[str, ...] = ()
+    is_pooled: bool = False
     dataset: str = ""
     unit: Literal["", "%"] = ""
     change: Literal["", "difference", "ratio"] = ""
@@ -93,7 +109,10 @@ class GridColumn(NamedTuple):
 
 @dataclass(frozen=True)
 class GridCell:
-    """What is measured at once: a way of checking by a roster on a part of a set."""
+    """What is measured at once: a way of checking by a roster on a part of a set.
+
+    An average has the cells of its `parts`.
+    """
 
     dataset: str
     task: str
@@ -101,6 +120,7 @@ class GridCell:
     roster: str
     part: str
     turns: int = 0
+    parts: tuple[GridCell, ...] = ()
 
     @property
     def name(self) -> str:
@@ -159,8 +179,17 @@ def list_columns(grid: Grid) -> list[GridColumn]:
     return [GridColumn(part, place, *names) for place, (part, *names) in enumerate(named)]
 
 
-def find_cell(row: GridRow, part: GridPart, rosters: Mapping[str, str]) -> GridCell | str:
+def find_cell(
+    grid: Grid, row: GridRow, part: GridPart, rosters: Mapping[str, str]
+) -> GridCell | str:
     """Return the cell that measures a row's figures of a part, or why there is none."""
+    if part.average_of:
+        parts = [own for own in grid.parts if own.name in part.average_of]
+        found = [find_cell(grid, row, own, rosters) for own in parts]
+        cells = tuple(one for one in found if isinstance(one, GridCell))
+        if len(cells) < len(found):
+            return next(why for why in found if isinstance(why, str))
+        return replace(cells[0], task="", part=part.name, parts=cells)
     dataset, task, split = (*(row.dataset or part.dataset).split("/", 2), "", "")[:3]
     if not row.way or not dataset:
         return row.why or part.why
@@ -177,9 +206,13 @@ def find_cell(row: GridRow, part: GridPart, rosters: Mapping[str, str]) -> GridC
 
 
 def plan_grid_cells(grid: Grid, rosters: Mapping[str, str]) -> list[GridCell]:
-    """Return the cells to measure, each once, set by set."""
-    parts = [part for part in grid.parts if any(part.metrics.values())]
-    found = [find_cell(row, part, rosters) for part in parts for row in grid.rows]
+    """Return the cells to measure, each once, set by set; averages need no measuring."""
+    parts = [part for part in grid.parts if any(part.metrics.values()) and not part.average_of]
+    return list(dict.fromkeys(c for part in parts for c in _list_cells(grid, part, rosters)))
+
+
+def _list_cells(grid: Grid, part: GridPart, rosters: Mapping[str, str]) -> list[GridCell]:
+    found = [find_cell(grid, row, part, rosters) for row in grid.rows]
     return list(dict.fromkeys(cell for cell in found if isinstance(cell, GridCell)))
 
 
@@ -209,7 +242,60 @@ def run_grid(
         except ReviewError as error:
             tell(str(error))
             measured.append(MeasuredCell(cell, None, str(error)))
+    results = {one.cell: one.result for one in measured if one.result}
+    for part in [part for part in grid.parts if part.average_of]:
+        for cell in _list_cells(grid, part, rosters):
+            found = [(results[own], outcomes[own]) for own in cell.parts if own in results]
+            if len(found) == len(cell.parts):
+                measured.append(MeasuredCell(cell, average_results(found, part, seed)))
+            else:
+                measured.append(MeasuredCell(cell, None, NOT_AVERAGED))
     return GridRun(name, rosters, tuple(measured), _compare_cells(grid, rosters, outcomes, seed))
+
+
+def average_results(
+    parts: Sequence[tuple[Mapping[str, Any], Outcomes]], average: GridPart, seed: int
+) -> dict[str, Any]:
+    """Return the result that averages those of the parts, with what all were measured under."""
+    results, outcomes = zip(*parts, strict=True)
+    rows = [row for one in outcomes for row in one.rows]
+    names = set(average.metrics.values())
+    trivial = [build_trivial_outcomes(one.rows) for one in outcomes]
+    return {
+        **{name: results[0].get(name) for name in (*GRID_CONDITIONS, "dataset", "roster", "seed")},
+        **{name: sum(one[name] for one in results) for name in SUMMED_FIELDS},
+        "task": None,
+        "split": average.name,
+        "dataset_sha256": compute_dataset_digest(rows),
+        "metrics": _average_figures(outcomes, names, average, seed),
+        "trivial": {
+            name: _average_figures([one[name] for one in trivial], names, average, seed)
+            for name in trivial[0]
+        },
+    }
+
+
+def _average_figures(
+    parts: Sequence[Outcomes], names: Collection[str], average: GridPart, seed: int
+) -> Figures:
+    rows, predictions = ([x for one in parts for x in getattr(one, n)] for n in ("rows", "said"))
+    pooled = Outcomes(rows, predictions)
+    if average.is_pooled:
+        return compute_figures(pooled, seed, wanted=names)
+    measures = [build_measures(one) for one in parts]
+    ends = np.cumsum([len(one.rows) for one in parts])[:-1]
+
+    def average_measure(name: str) -> Measure:
+        return lambda weights: np.mean(
+            [
+                own[name](drawn)
+                for own, drawn in zip(measures, np.split(weights, ends, axis=1), strict=True)
+            ],
+            axis=0,
+        )
+
+    known = {name for name in names if all(name in own for own in measures)}
+    return estimate_figures({n: average_measure(n) for n in known}, pooled.groups, seed)
 
 
 def _compare_cells(
@@ -219,7 +305,7 @@ def _compare_cells(
     compared: dict[str, list[SystemComparison]] = {}
     baselines = [row for row in grid.rows if row.system == grid.baseline]
     for part, row in itertools.product(grid.parts, baselines):
-        base = find_cell(row, part, rosters)
+        base = find_cell(grid, row, part, rosters)
         if isinstance(base, GridCell) and base in outcomes:
             ways = {cell.name: o for cell, o in outcomes.items() if cell.source == base.source}
             for metric in [own for own in part.metrics.values() if own not in ("", SECONDS)]:
@@ -233,10 +319,12 @@ def format_grid(grid: Grid, run: GridRun, escape: Callable[[str], str] = str) ->
 
     `escape` is applied to cells and reasons, which hold names and what providers said.
     """
+    results = [one.result for one in run.cells if one.result]
     lines = [
         f"# {grid.title}\n",
         f"The paper: {grid.models}.\n",
         *(f"- {text}" for text in grid.differs),
+        *(f"- {text}" for text in describe_conditions(results, GRID_CONDITIONS)),
     ]
     reasons: dict[str, int] = {}
     for _, columns in itertools.groupby(list_columns(grid), key=lambda column: column.part):
@@ -265,10 +353,12 @@ def _format_part(
     escape: Callable[[str], str],
 ) -> Iterator[str]:
     part = columns[0].part
-    cells = {row.system: find_cell(row, part, run.rosters) for row in grid.rows}
+    names = ", ".join(part.average_of)
+    words = f" ({'rows pooled' if part.is_pooled else 'mean'} of {names})" if names else ""
+    cells = {row.system: find_cell(grid, row, part, run.rosters) for row in grid.rows}
     known = {one.cell: one.result for one in run.cells if one.result and any(part.metrics.values())}
     results = {cell: result for cell, result in known.items() if cell in cells.values()}
-    yield f"## {part.name}{_describe_rows(list(results.values()))}\n"
+    yield f"## {part.name}{words}{_describe_rows(list(results.values()))}\n"
     heads = [f"{c.name}{' (%)' if _find_scale(c) > 1 else ''}" for c in columns]
     titles = ["#", "system", "way", *(t for h in heads for t in (h, "ours (95 %)"))]
     yield from start_table([escape(title) for title in titles])
@@ -309,9 +399,9 @@ def _find_figure(
     grid: Grid, row: GridRow, column: GridColumn, run: GridRun
 ) -> Mapping[str, float] | str:
     """Return our figure, with its interval where it has one, or why there is none."""
-    own = _read_figure(row, column, run)
+    own = _read_figure(grid, row, column, run)
     base = next((one for one in grid.rows if one.system == grid.baseline), row)
-    other = _read_figure(base, column, run) if column.part.change else own
+    other = _read_figure(grid, base, column, run) if column.part.change else own
     if isinstance(own, str) or isinstance(other, str) or not column.part.change:
         return other if isinstance(other, str) else own
     if column.part.change == "difference":
@@ -319,13 +409,15 @@ def _find_figure(
     return {"value": own["value"] / other["value"]} if other["value"] else "a ratio to nothing"
 
 
-def _read_figure(row: GridRow, column: GridColumn, run: GridRun) -> Mapping[str, float] | str:
-    cell = find_cell(row, column.part, run.rosters)
+def _read_figure(
+    grid: Grid, row: GridRow, column: GridColumn, run: GridRun
+) -> Mapping[str, float] | str:
+    cell = find_cell(grid, row, column.part, run.rosters)
     if isinstance(cell, str) or not column.metric:
         return cell if isinstance(cell, str) else column.part.why
     measured = next((one for one in run.cells if one.cell == cell), None)
     if measured is None or measured.result is None:
-        return measured.why if measured else NOT_RUN
+        return measured.why if measured else NOT_AVERAGED if cell.parts else NOT_RUN
     result = measured.result
     seconds = {"value": result["seconds"] / result["rows"]}
     figures: Mapping[str, Mapping[str, float]] = {SECONDS: seconds, **result["metrics"]}

@@ -23,6 +23,12 @@ BEGIN_MARKER, END_MARKER = "<!-- measured: begin -->", "<!-- measured: end -->"
 MISSING_CELL = "–"
 BARE_PIPE = re.compile(r"(?<!\\)\|")
 EvaluationResult = Mapping[str, Any]
+CONDITIONS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    # field of a result: its name in a sentence, and the fields that set apart what may differ
+    "dataset_sha256": ("hash of rows", ("dataset", "task", "split")),
+    "engine": ("engine", ("roster",)),
+    "machine": ("machine and packages", ()),
+}
 CellFormatter = Callable[[EvaluationResult], str]
 
 
@@ -75,12 +81,42 @@ def format_tables(results: Sequence[EvaluationResult]) -> str:
     labels = [result for result in results if not _marks_words(result)]
     words = [result for result in results if _marks_words(result)]
     tables = ((labels, LABEL_COLUMNS), (words, WORD_COLUMNS))
-    return "\n".join(_format_table(rows, columns) for rows, columns in tables if rows)
+    parts = [_format_table(rows, columns) for rows, columns in tables if rows]
+    return "\n".join([*parts, *_format_notes(results)])
+
+
+def describe_conditions(
+    results: Sequence[EvaluationResult], conditions: Mapping[str, tuple[str, tuple[str, ...]]]
+) -> list[str]:
+    """Return sentences about what results of one table do not share, or do not record."""
+    unlike, unknown = [], []
+    for name, (words, shared) in conditions.items():
+        found: dict[tuple[Any, ...], set[str]] = {}
+        for result in results:
+            value = json.dumps(result.get(name), sort_keys=True)
+            found.setdefault(tuple(map(result.get, shared)), set()).add(value)
+        unlike += [words] * any(len(values - {"null"}) > 1 for values in found.values())
+        unknown += [words] * any("null" in values for values in found.values())
+    sentences = []
+    if unlike:
+        names = ", ".join(unlike)
+        sentences.append(f"Not all results have the same {names}: measure again to compare them.")
+    if unknown:
+        number = sum(any(result.get(name) is None for name in conditions) for result in results)
+        sentences.append(
+            f"{number} of {len(results)} results record no {', '.join(unknown)}: whether "
+            "they were measured alike is not known."
+        )
+    return sentences
 
 
 def format_summary(results: Sequence[EvaluationResult]) -> str:
     """Return one short table of all results."""
-    return _format_table(results, SUMMARY_COLUMNS)
+    return "\n".join([_format_table(results, SUMMARY_COLUMNS), *_format_notes(results)])
+
+
+def _format_notes(results: Sequence[EvaluationResult]) -> list[str]:
+    return [f"{sentence}\n" for sentence in describe_conditions(results, CONDITIONS)]
 
 
 def insert_result_tables(text: str, tables: str) -> str:

@@ -14,18 +14,24 @@ from core.agents.rosters import SHIPPED_ROSTERS
 from core.debate.protocols import PROTOCOLS
 from core.evaluation.dataset_files import GoldRow, GoldSpan, assign_part
 from core.evaluation.evaluate import get_way
+from core.evaluation.grid_commands import keep_grid_run, load_grid_run
 from core.evaluation.grids import (
+    GRID_CONDITIONS,
+    NOT_AVERAGED,
     GridCell,
     GridRun,
     MeasuredCell,
+    OutcomesKeeper,
     find_cell,
     format_grid,
     list_columns,
     load_grids,
     plan_grid_cells,
+    run_grid,
 )
 from core.evaluation.metrics import build_measures
-from core.evaluation.outcomes import Outcomes, Prediction
+from core.evaluation.outcomes import Outcomes, Prediction, predict_constant
+from core.runtime.errors import InputError
 from core.schema.records import Label
 from tests.evaluation.tiny_sets import write_lines
 from tests.llm.cast import Cast, role_of
@@ -68,7 +74,7 @@ def test_what_a_grid_declares_exists(name: str) -> None:
         assert all(re.search(r"\d", figure) for figure in row.figures), row.system
         assert row.roster in ("", *SHIPPED_ROSTERS)
         for column in columns:
-            cell = find_cell(row, column.part, {"": "builtin", row.system: "builtin"})
+            cell = find_cell(grid, row, column.part, {"": "builtin", row.system: "builtin"})
             if isinstance(cell, GridCell):
                 assert get_way(cell.way).protocol in (*PROTOCOLS, "audit")
                 assert column.metric or row.why or column.part.why
@@ -143,6 +149,68 @@ def test_changes_are_laid_beside_the_baseline() -> None:
     assert "these rows give no caar" in table
 
 
+def fact_rows(part: str, count: int, wrong: int) -> list[GoldRow]:
+    """Rows of which the first `wrong` are hallucinated."""
+    labels: list[Label] = ["hallucinated"] * wrong + ["supported"] * (count - wrong)
+    return [GoldRow(f"{part} {n}", "", "ab", one, f"{part} {n}") for n, one in enumerate(labels)]
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "average", "place"),
+    [("colmad-1", "Average", "mean", 4), ("haluagent-3", "Overall, out-of-domain", "pooled", 6)],
+)
+def test_averages_are_those_of_the_paper_where_all_parts_were_measured(
+    name: str, part: str, average: str, place: int, home: Path
+) -> None:
+    grid = load_grids()[name]
+    own = next(one for one in grid.parts if one.name == part)
+    first = find_cell(grid, grid.rows[1], own, BUILT_IN)
+    assert isinstance(first, GridCell)
+    # Everything is called hallucinated: F1 is 2w / (w + n) of w hallucinated rows among n.
+    sizes = [(10, 1), (20, 10), (30, 27)][: len(first.parts)]
+    rows = {
+        cell: fact_rows(cell.part, *size) for cell, size in zip(first.parts, sizes, strict=True)
+    }
+
+    def measure(cell: GridCell, keep: OutcomesKeeper) -> dict[str, Any]:
+        if cell not in rows:
+            raise InputError("no such set")
+        keep(predict_constant("hallucinated", rows[cell]))
+        return result(cell, accuracy=0.5, f1=0.5) | {"rows": len(rows[cell])}
+
+    run = run_grid(name, BUILT_IN, measure, lambda _: None)
+    table = format_grid(grid, run)
+    scores = [200 * w / (w + n) for n, w in sizes]
+    count, wrong = (sum(numbers) for numbers in zip(*sizes, strict=True))
+    mean = sum(scores) / len(scores) if average == "mean" else 200 * wrong / (wrong + count)
+    line = lines_by_system(table, part)[grid.rows[1].system]
+    assert re.match(rf"{mean:.1f} \(\d+\.\d to \d+\.\d\)", line[place])
+    assert f"{average} of {', '.join(own.average_of)})" in table.replace("rows pooled", "pooled")
+    assert re.search(rf"## {part}.*: {count} rows", table)
+    del rows[first.parts[0]]
+    for one in (run, run_grid(name, BUILT_IN, measure, lambda _: None)):
+        keep_grid_run(home, one)
+    table = format_grid(grid, load_grid_run(home, name))
+    assert not lines_by_system(table, own.average_of[0])[grid.rows[1].system][4].startswith("not")
+    assert lines_by_system(table, part)[grid.rows[1].system][4].startswith("not measured")
+    assert f"not measured: {NOT_AVERAGED}" in table
+
+
+def test_a_table_names_what_was_not_measured_alike() -> None:
+    grid = load_grids()["ceda-1"]
+    record = dict.fromkeys(GRID_CONDITIONS, "as then")
+    cells = plan_grid_cells(grid, BUILT_IN)
+    same = [MeasuredCell(cell, result(cell) | record) for cell in cells]
+    assert "results" not in format_grid(grid, GridRun("ceda-1", BUILT_IN, tuple(same)))
+    for name, (words, _) in GRID_CONDITIONS.items():
+        other = MeasuredCell(cells[0], {**result(cells[0]), **record, name: "since"})
+        table = format_grid(grid, GridRun("ceda-1", BUILT_IN, (other, *same[1:])))
+        assert f"Not all results have the same {words}:" in table
+    bare = MeasuredCell(cells[0], result(cells[0]))
+    table = format_grid(grid, GridRun("ceda-1", BUILT_IN, (bare, *same[1:])))
+    assert "1 of 3 results record no hash of rows, engine, machine and packages, code" in table
+
+
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     """Claims of the part that readers never learned from, with evidence."""
@@ -181,6 +249,8 @@ def test_a_grid_runs_prints_and_goes_on(
     assert part["FacTool"][3:5] == ["70.21", "not measured [1]"]
     assert "[1] not measured: others' system" in table
     assert "all supported" in part
+    assert "record no" not in table
+    assert "Not all results have the same" not in table
     assert "## Compared on the same rows" in table
     assert "| ceda (5 turns), builtin | single, builtin | f1_supported |" in table
     assert "cell 1 of 3" in progress

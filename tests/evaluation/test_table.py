@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from core.evaluation.command_line import write_result
 from core.evaluation.table import (
     BEGIN_MARKER,
+    CONDITIONS,
     END_MARKER,
     PAGES,
     RESULTS_FOLDER,
@@ -43,6 +45,7 @@ def result(dataset: str, **more: Any) -> dict[str, Any]:
         "rows": 1417,
         "seconds": 2834.0,
         "roster": "builtin",
+        **dict.fromkeys(CONDITIONS, "as then"),
         "metrics": figures(balanced_accuracy=0.8125, auroc=0.9, ece=0.04, ece_null=0.02, f1=0.8),
         "trivial": {
             "claim_only": figures(balanced_accuracy=0.0, auroc=0.5),
@@ -121,6 +124,17 @@ def test_the_summary_has_every_result_beside_a_constant_answer(results: Path) ->
     assert lines[3] == (
         "| bees dev20 | 1,417 | 0.812 (0.71–0.91) | 0.900 (0.80–1.00) | 0.500 | 0.700 | 2.00 |"
     )
+
+
+def test_results_that_do_not_record_what_they_were_measured_under_say_so() -> None:
+    old = result("bees", **dict.fromkeys(CONDITIONS))
+    new = result("ants")
+    for format_page in PAGES.values():
+        assert not re.search("record no|the same", format_page([new]))
+        text = format_page([old, new])
+        assert "1 of 2 results record no hash of rows, engine, machine and packages: " in text
+        text = format_page([new | {"machine": "other"}, new])
+        assert "Not all results have the same machine and packages: " in text
 
 
 def test_three_labels_stand_beside_what_the_claims_alone_come_to() -> None:
