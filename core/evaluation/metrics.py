@@ -19,7 +19,7 @@ The same probabilities are read in two ways. Forced: every row that has evidence
 hallucinated if p is at least one half, even if it was left `unclear` (`forced_*`); a row without p
 is never right. Selective: the share of answered rows that are right (`selective_accuracy`, reported
 with `coverage`), and `aurc`, the mean risk over all coverages when the surest rows are answered
-first.
+first, equally sure ones in any order.
 
 ECE has ten bins of equal width over p_hallucinated in [0, 1] and compares, weighted by rows, the
 mean p of a bin with the share of its rows that are positive. It is never below the ECE over
@@ -59,6 +59,7 @@ from core.learning.metrics import (
     bootstrap_measures,
     divide_safely,
     estimate_chance_ece,
+    make_aurc,
     make_auroc,
     make_ece,
     make_mean,
@@ -194,11 +195,12 @@ def _build_forced_measures(outcomes: Outcomes) -> dict[str, Measure]:
     """Return the figures of labels forced by probability, for every row that has evidence."""
     wrong, has_evidence = outcomes.wrong, outcomes.forced
     has_p = np.array([prediction.p is not None for prediction in outcomes.said], dtype=bool)
-    right = ((outcomes.p >= PRIOR_P) == wrong) & has_p
+    right = _is_forced_right(outcomes)
+    aurc = make_aurc(~right[has_evidence], _compute_confidence(outcomes.p[has_evidence]))
     by_name = {
         "forced_accuracy": make_mean(right, has_evidence),
         "forced_ece": make_ece(wrong, outcomes.p, has_evidence & has_p),
-        "aurc": _measure_aurc(outcomes.p, right, has_evidence),
+        "aurc": lambda weights: aurc(weights[:, has_evidence]),
     }
     if (wrong & has_evidence).any() and (~wrong & has_evidence).any():
         recall = make_mean(right, has_evidence & wrong)
@@ -207,32 +209,28 @@ def _build_forced_measures(outcomes: Outcomes) -> dict[str, Measure]:
     return by_name
 
 
-def _measure_aurc(p: FloatArray, right: BoolArray, has_evidence: BoolArray) -> Measure:
-    """Return the mean risk over all coverages, with the surest rows answered first."""
-    order = np.argsort(-np.abs(p - PRIOR_P), kind="stable")
-    order = order[has_evidence[order]]
-    is_wrong = (~right[order]).astype(np.float64)
+def _is_forced_right(outcomes: Outcomes) -> BoolArray:
+    """Return (n,) True where the label forced by probability is right; never without one."""
+    has_p = np.array([prediction.p is not None for prediction in outcomes.said], dtype=bool)
+    return np.asarray(((outcomes.p >= PRIOR_P) == outcomes.wrong) & has_p)
 
-    def measure(weights: FloatArray) -> FloatArray:
-        ordered = weights[:, order]
-        coverage = np.cumsum(ordered, axis=1)
-        risks = np.cumsum(ordered * is_wrong, axis=1) / np.maximum(coverage, 1e-9)
-        return divide_safely((risks * ordered).sum(axis=1), ordered.sum(axis=1))
 
-    return measure
+def _compute_confidence(p: FloatArray) -> FloatArray:
+    # Rounded, so that p and 1 - p are equally sure.
+    return np.asarray(np.abs(p - PRIOR_P).round(ROUNDING_DIGITS))
 
 
 def compute_risk_coverage(found: Outcomes) -> list[tuple[float, float]]:
-    """Return (coverage, share of wrong rows) at tenths of the rows with evidence, surest first."""
-    with_evidence = np.flatnonzero(found.forced)
-    order = with_evidence[np.argsort(-np.abs(found.p[with_evidence] - PRIOR_P), kind="stable")]
-    is_wrong = (found.p[order] >= PRIOR_P) != found.wrong[order]
-    sizes = [max(1, round(len(order) * tenth / 10)) for tenth in range(1, 11)]
-    return [
-        (round(size / len(order), 3), round(float(is_wrong[:size].mean()), 3))
-        for size in sizes
-        if len(order)
-    ]
+    """Return (coverage, share of wrong rows) at tenths of the rows with evidence, surest first.
+
+    Of rows that are equally sure each counts with the share of them that is wrong.
+    """
+    is_wrong = ~_is_forced_right(found)[found.forced]
+    _, ties = np.unique(-_compute_confidence(found.p[found.forced]), return_inverse=True)
+    shares = np.bincount(ties, is_wrong) / np.bincount(ties)
+    errors, count = np.cumsum(shares[np.sort(ties)]), len(is_wrong)
+    sizes = [max(1, round(count * tenth / 10)) for tenth in range(1, 11)] if count else []
+    return [(round(n / count, 3), round(float(errors[n - 1] / n), 3)) for n in sizes]
 
 
 def _compute_mcc(

@@ -18,6 +18,7 @@ from functools import cached_property
 
 import numpy as np
 
+from core.learning.metrics import make_aurc
 from core.review.queue_ranking import (
     ASSURANCE,
     LIMIT_KIND,
@@ -272,15 +273,11 @@ def build_risk_curve(verdicts: Sequence[AnsweredVerdict]) -> list[ThresholdPoint
 
 def compute_aurc(verdicts: Sequence[AnsweredVerdict]) -> float:
     """Return the mean error rate over all coverages (AURC); equal confidences in any order."""
-    total, before, wrong = 0.0, 0, 0.0
-    groups: dict[float, list[AnsweredVerdict]] = defaultdict(list)
-    for one in verdicts:
-        groups[one.confidence].append(one)
-    for _, tied in sorted(groups.items(), reverse=True, key=lambda item: item[0]):
-        rate = 1.0 - compute_right_share(tied).value
-        total += sum((wrong + rate * k) / (before + k) for k in range(1, len(tied) + 1))
-        before, wrong = before + len(tied), wrong + rate * len(tied)
-    return total / before if before else 0.0
+    if not verdicts:
+        return 0.0
+    wrong = np.array([not one.is_right for one in verdicts])
+    confidence = np.array([one.confidence for one in verdicts])
+    return float(make_aurc(wrong, confidence)(np.ones((1, len(verdicts))))[0])
 
 
 def fit_limits(
