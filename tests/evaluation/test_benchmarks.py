@@ -489,6 +489,29 @@ def test_rows_come_from_a_file_with_odd_columns(opened: Store, home: Path) -> No
     assert len(problems) == 1
 
 
+@pytest.mark.parametrize(
+    ("lines", "groups"),
+    [
+        (["Sum up.;A.;Text 1", "sum up;B.;Text 1", "Sum up.;C.;Text 2"], [1, 1, 2]),
+        (["Who?;A.;One text", "Where?;B.;One text", "When?;C.;One text"], [1, 1, 1]),
+        (["Who?;A.;Text 1", "who;B.;Text 2", "Where?;C.;Text 2", "Why?;D.;Text 3"], [1, 1, 1, 2]),
+        (["Who?;A.;", "Who?;B.;", "Who?;C.;"], [1, 1, 1]),
+        ([";A.;", ";B.;", ";A!;"], [1, 2, 1]),
+    ],
+)
+def test_rows_that_share_a_source_or_a_question_are_related(
+    opened: Store, home: Path, lines: list[str], groups: list[int]
+) -> None:
+    """A question of all rows over several texts is an instruction, and relates none."""
+    text = "\n".join(["question;response;document;label", *(f"{line};ok" for line in lines)])
+    names = ("question", "response", "document", "label")
+    mapping = ColumnMapping({name: name for name in names}, {"ok": "supported"})
+    table = read_file_table("rows.csv", text.encode())
+    rows, _ = map_labelled_rows(table, mapping, "rows.csv", LibraryFiles(opened, home, ""))
+    first = [row.group for row in rows]
+    assert [list(dict.fromkeys(first)).index(one) + 1 for one in first] == groups
+
+
 def test_a_category_may_be_any_value(opened: Store, home: Path) -> None:
     given: list[object] = [3, " big ", ["a", 1], True, None]
     lines = [json.dumps({"response": "A.", "label": "ok", "cat": one}) for one in given]
