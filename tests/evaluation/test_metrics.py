@@ -288,6 +288,11 @@ def test_rows_of_a_group_are_drawn_together() -> None:
     assert width["tens"] > 2.5 * width["alone"]
 
 
+def test_groups_are_those_that_splits_keep_together() -> None:
+    rows = [row("supported", name) for name in ("Who wrote X?", "who wrote x", "Who wrote Y?")]
+    assert Outcomes(rows, []).groups.tolist() == [0, 0, 1]
+
+
 @pytest.mark.parametrize("groups", [1, 2, 4])
 def test_few_groups_give_no_interval(groups: int) -> None:
     rows = [row(TWO[i % 2], str(i % groups)) for i in range(20)]
