@@ -318,6 +318,19 @@ def estimate_figures(
     return {name: estimate.rounded() for name, estimate in estimates.items()}
 
 
+def estimate_design_effect(right: BoolArray, groups: IndexArray) -> float:
+    """Return by how much groups widen a share's variance; 1 if they do not.
+
+    A share of 0 or 1 counts each group as one row.
+    """
+    _, places, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    n, count, share = len(right), len(sizes), float(right.mean())
+    if share in (0.0, 1.0) or count == 1:
+        return n / count
+    spread = float((np.bincount(places, right - share) ** 2).sum()) / n**2
+    return max(1.0, count / (count - 1) * spread * (n - 1) / (share * (1 - share)))
+
+
 def list_share_rows(found: Outcomes) -> dict[str, BoolArray]:
     """Return the rows of which figures are shares; of two shares, the rarer ones."""
     wrong, labels = found.wrong, np.array(found.told)
