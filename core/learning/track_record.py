@@ -52,10 +52,14 @@ MAX_CURVE_POINTS = 200
 
 @dataclass(frozen=True)
 class WilsonShare:
-    """A share, `right` of `n`, with Wilson's 95 % interval."""
+    """A share, `right` of `n`, with Wilson's 95 % interval.
+
+    `design_effect` is by how much groups of related cases widen its variance.
+    """
 
     right: int
     n: int
+    design_effect: float = 1.0
 
     @property
     def value(self) -> float:
@@ -67,10 +71,10 @@ class WilsonShare:
         """(lower, upper) bound; (0, 1) without any data."""
         if not self.n:
             return 0.0, 1.0
-        p, z_squared = self.value, Z_95 * Z_95
-        centre = (p + z_squared / (2 * self.n)) / (1 + z_squared / self.n)
-        deviation = math.sqrt(p * (1 - p) / self.n + z_squared / (4 * self.n * self.n))
-        half = Z_95 * deviation / (1 + z_squared / self.n)
+        p, z_squared, n = self.value, Z_95 * Z_95, self.n / self.design_effect
+        centre = (p + z_squared / (2 * n)) / (1 + z_squared / n)
+        deviation = math.sqrt(p * (1 - p) / n + z_squared / (4 * n * n))
+        half = Z_95 * deviation / (1 + z_squared / n)
         return max(0.0, centre - half), min(1.0, centre + half)
 
     @property

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
+import msgspec
 import pytest
 from PIL import Image
 
@@ -22,6 +23,8 @@ from core.__main__ import main
 from core.documents.library import store_file
 from core.evaluation import benchmarks
 from core.evaluation.benchmark_results import (
+    MeasuredBenchmark,
+    MeasuredSystem,
     break_down,
     compare_benchmarks,
     measure_benchmark,
@@ -319,6 +322,46 @@ def test_systems_are_measured_on_the_rows_that_all_have_answered(
     own, other = compare_benchmarks(whole, part)
     assert (own.rows, own.difference and own.difference.value) == (len(part.rows), 0.0)
     assert (own.winner, other.winner) == ("", "")
+
+
+def test_rows_run_in_random_groups_so_that_a_part_is_a_sample(
+    opened: Store, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[int] = []
+
+    def predict(_: EngineRuns, task: RowTask, __: StopSignal) -> Prediction:
+        order.append(task.position)
+        return Prediction("supported", 0.5)
+
+    monkeypatch.setattr(EngineRuns, "predict_row", predict)
+    rows = sorted(facts(), key=lambda row: row.label or "")
+    for seed in (3, 3, 4):
+        benchmark_id = created(opened, home, rows, "single")
+        benchmark = require_benchmark(opened, benchmark_id)
+        with opened.writing():
+            spec = replace(read_spec(benchmark), seed=seed)
+            opened.benchmarks.replace_spec(benchmark_id, msgspec.json.encode(spec).decode())
+        run_benchmark(home, benchmark_id, "Ida", NO_KEYS)
+    first, again, other = order[:16], order[16:32], order[32:]
+    assert first == again != other
+    assert sorted(first) == list(range(16)) != first
+    groups = [rows[place].group for place in first]
+    assert groups[::2] == groups[1::2], "rows over one source follow one another"
+    assert len({rows[place].label for place in first[:4]}) == 2
+
+
+def test_kinds_of_rows_in_groups_have_intervals_of_groups() -> None:
+    rows = [
+        replace(facts()[0], id=str(n), group=str(n // 10), category="ab"[n // 100])
+        for n in range(200)
+    ]
+    said = [Prediction("supported" if n // 10 % 2 else "hallucinated") for n in range(200)]
+    own = MeasuredSystem("a", Outcomes(rows, said), {})
+    first, _ = break_down(MeasuredBenchmark((own,), ()))
+    share = first.right["a"]
+    assert (share.right, share.n) == (50, 100)
+    low, high = share.interval
+    assert low < 0.26 < 0.74 < high, "as wide as ten groups are, not as a hundred rows"
 
 
 def test_caps_hold_rows_back_until_they_are_raised(
