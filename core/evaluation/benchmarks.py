@@ -8,7 +8,6 @@ differ (code, engines, prompts, seeds, machine) is kept on the benchmark's card.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import os
@@ -16,8 +15,8 @@ import random
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +54,7 @@ from core.llm.keys import Keys
 from core.llm.prompting import LANGUAGES, NAMES, PromptBook
 from core.pipeline.run_factory import require_keys
 from core.pipeline.single_check import CheckRequest, plan_check
-from core.runtime.concurrency import StopSignal
+from core.runtime.concurrency import StopSignal, repeat_meanwhile
 from core.runtime.errors import ConflictError, InputError, KeyMissing, ReviewError
 from core.schema.records import Plan, new_id
 from core.store import Store, open_store
@@ -354,40 +353,25 @@ class _Spending:
 
 @dataclass
 class _BenchmarkLease:
-    """Renews a benchmark's lease on a thread; `wish` is what people asked for meanwhile."""
+    """Renews a benchmark's lease; `wish` is what people asked for meanwhile."""
 
     home: Path
     benchmark_id: str
     owner: str
     stop: StopSignal
     wish: str = ""
-    _ended: threading.Event = field(default_factory=threading.Event)
 
     def renew(self) -> None:
-        """Beat until `end` is called; a lost lease counts as a wish to cancel."""
-        with open_store(self.home) as store:
-            while not self._ended.wait(HEARTBEAT_SECONDS):
-                try:
-                    with store.noting():
-                        now = time.time()
-                        self.wish = store.benchmarks.beat(self.benchmark_id, self.owner, now)
-                except ConflictError:
-                    self.wish = "cancel"
-                except Exception as error:  # noqa: BLE001 - the heartbeat must go on
-                    LOGGER.error("the heartbeat of a benchmark missed a beat: %r", error)
-                if self.wish == "cancel":
-                    self.stop.set()
-
-    @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        """Renew the lease inside the block."""
-        thread = threading.Thread(target=self.renew, daemon=True, name="benchmark heartbeat")
-        thread.start()
+        """Renew it once; a lost lease counts as a wish to cancel."""
         try:
-            yield
-        finally:
-            self._ended.set()
-            thread.join()
+            with open_store(self.home) as store, store.noting():
+                self.wish = store.benchmarks.beat(self.benchmark_id, self.owner, time.time())
+        except ConflictError:
+            self.wish = "cancel"
+        except Exception as error:  # noqa: BLE001 - the heartbeat must go on
+            LOGGER.error("the heartbeat of a benchmark missed a beat: %r", error)
+        if self.wish == "cancel":
+            self.stop.set()
 
 
 def run_benchmark(
@@ -424,7 +408,7 @@ def run_benchmark(
         status: BenchmarkStatus = "failed"
         message = "The program ended in an unexpected way; resume it."
         try:
-            with lease.held():
+            with repeat_meanwhile(lease.renew, HEARTBEAT_SECONDS):
                 status, message = _run_missing(
                     store,
                     _list_missing(store, benchmark_id, rows, len(engines), spec.seed),

@@ -1,19 +1,4 @@
-"""Check rows with an engine, and count the agents' answers.
-
-Figures of SC-MAKS 4.7:
-
-- CAAR, the cross-agent agreement rate: how often agents reach the same stance independently. An
-  answer is independent if its debater had seen no other (manners `answer` and `detect`). `caar` is
-  the share of pairs of such answers of a row with the same stance, averaged over rows with two or
-  more; `caar_all` is the share of rows in which all agree; `caar_chance` is the expected `caar` if
-  the same answers were assigned to debaters and rows at random.
-- FCR, the factual consistency ratio (`fcr`): the share of rows of which the judgement found all
-  statements supported. HR, the hallucination rate (`hr`): the share with a hallucinated statement.
-  If a judgement labels no statements, its own label is used; `unclear` counts in neither.
-
-They describe how the engine reads a set; people's labels are in `golds`. Rows that failed or were
-refused have no figure.
-"""
+"""Check rows with an engine: what a worker needs, and what a finished check says of its row."""
 
 from __future__ import annotations
 
@@ -21,7 +6,6 @@ import argparse
 import contextlib
 import hashlib
 import importlib.metadata
-import itertools
 import logging
 import os
 import platform
@@ -32,8 +16,6 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from core.baseline.encoder import load_multilingual_encoder
 from core.baseline.entailment import load_assessor, load_reader_choice
 from core.baseline.span_reader import fill_gaps, merge_scored_words
@@ -43,14 +25,17 @@ from core.evaluation.dataset_files import GoldRow, GoldSpan
 from core.evaluation.outcomes import (
     FAILED_CAUSE,
     REFUSED_CAUSE,
-    Outcomes,
     Prediction,
 )
-from core.learning.bench import BENCH_AUTHOR, BenchHome, BenchMaterial, open_bench
-from core.learning.metrics import FloatArray
 from core.llm.keys import Keys
 from core.pipeline.run_factory import RunAgents, RunPayer, build_run_agents
 from core.pipeline.span_stage import find_hard_spans
+from core.pipeline.temporary_home import (
+    TEMPORARY_AUTHOR,
+    CheckMaterial,
+    TemporaryHome,
+    open_temporary_home,
+)
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import PROJECT_ROOT
 from core.runtime.errors import InputError, ReviewError
@@ -82,7 +67,6 @@ examples:
 
 exit code: 0 measured; 1 the engine failed or was stopped; 2 bad input or a missing key, with one
 line that says so."""
-COUNTED_STANCES: tuple[Stance, ...] = ("supported", "hallucinated", "unclear")
 CARD_PACKAGES = ("onnxruntime", "numpy", "litellm", "ray")
 INDEPENDENT_MODES = ("answer", "detect")
 ProgressWriter = Callable[[str], None]
@@ -267,32 +251,6 @@ def get_statement_labels(progress: RunState) -> tuple[Label, ...]:
     return (judgement.statement_labels or (judgement.label,)) if judgement is not None else ()
 
 
-def compute_agent_figures(found: Outcomes) -> dict[str, FloatArray]:
-    """Return (n,) values by figure, NaN for rows without one; figures without any are left out."""
-    figures = [_compute_row_figures(prediction) for prediction in found.said]
-    columns = np.array(figures, dtype=np.float64).reshape(-1, 4).T
-    named_columns = zip(("caar", "caar_all", "fcr", "hr"), columns, strict=True)
-    return {name: values for name, values in named_columns if not np.isnan(values).all()}
-
-
-def count_first_answers(found: Outcomes) -> FloatArray:
-    """Return (n, 3) counts of first answers by stance; zeros for rows with fewer than two."""
-    rows = [one.openings if len(one.openings) > 1 else () for one in found.said]
-    counts = [[row.count(stance) for stance in COUNTED_STANCES] for row in rows]
-    return np.array(counts, dtype=np.float64).reshape(-1, len(COUNTED_STANCES))
-
-
-def _compute_row_figures(prediction: Prediction) -> tuple[float, float, float, float]:
-    agreement = unanimity = all_supported = any_hallucinated = np.nan
-    if len(prediction.openings) > 1:
-        pairs = [a == b for a, b in itertools.combinations(prediction.openings, 2)]
-        agreement, unanimity = sum(pairs) / len(pairs), float(all(pairs))
-    if prediction.statements and not prediction.is_failure:
-        all_supported = float(all(label == "supported" for label in prediction.statements))
-        any_hallucinated = float("hallucinated" in prediction.statements)
-    return agreement, unanimity, all_supported, any_hallucinated
-
-
 @dataclass(frozen=True)
 class Engine:
     """The engine that checks: a plan and the home whose classifier, ledger and settings it uses.
@@ -380,7 +338,7 @@ class WorkerSetup:
     """
 
     engines: tuple[Engine, ...]
-    person: str = BENCH_AUTHOR
+    person: str = TEMPORARY_AUTHOR
     project_id: str = ""
     prefix: str = ""
 
@@ -394,7 +352,7 @@ class EngineRuns:
     """Checks rows, one after the other, in the thread that opened it."""
 
     setup: WorkerSetup
-    bench: BenchHome
+    bench: TemporaryHome
     store: Store
     staff: dict[int, RunAgents] = field(default_factory=dict)
 
@@ -402,7 +360,7 @@ class EngineRuns:
         """Return one row's prediction; one that `is_failure` says why as its cause."""
         started = time.monotonic()
         row, engine = task.row, self.setup.engines[task.cell]
-        material = BenchMaterial(row.response, row.question, row.documents, row.images)
+        material = CheckMaterial(row.response, row.question, row.documents, row.images)
         try:
             stop.check()
             progress = self.bench.check(material, self.get_agents(task), engine.plan, stop)
@@ -446,7 +404,7 @@ class EngineRuns:
 def open_engine_runs(setup: WorkerSetup) -> Iterator[EngineRuns]:
     """Open a bench and the store, to be used by this thread alone."""
     home = setup.engines[0].home
-    with open_store(home) as store, open_bench(store.projects.settings()) as bench:
+    with open_store(home) as store, open_temporary_home(store.projects.settings()) as bench:
         yield EngineRuns(setup, bench, store)
 
 

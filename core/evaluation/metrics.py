@@ -29,7 +29,21 @@ confidence and accuracy, whose bins are pairs of these.
 1 if both are, else 0) are means over the languages' means, as in Mu-SHROOM's scorer. They use the
 wrong words whatever the verdict; `iou_shown` uses the marks that a person sees, which depend on the
 verdict. `char_f1` pools all characters. Figures that a set cannot give (no spans, one label only)
-are left out. `engine_runs.py` counts the agents' answers.
+are left out.
+
+Figures of SC-MAKS 4.7:
+
+- CAAR, the cross-agent agreement rate: how often agents reach the same stance independently. An
+  answer is independent if its debater had seen no other (manners `answer` and `detect`). `caar` is
+  the share of pairs of such answers of a row with the same stance, averaged over rows with two or
+  more; `caar_all` is the share of rows in which all agree; `caar_chance` is the expected `caar` if
+  the same answers were assigned to debaters and rows at random.
+- FCR, the factual consistency ratio (`fcr`): the share of rows of which the judgement found all
+  statements supported. HR, the hallucination rate (`hr`): the share with a hallucinated statement.
+  If a judgement labels no statements, its own label is used; `unclear` counts in neither.
+
+They describe how the engine reads a set; people's labels are in `golds`. Rows that failed or were
+refused have no figure.
 
 Intervals come from the bootstrap of `core/learning/metrics.py`, over groups of related rows; fewer
 than five groups give none, and a share of 0 or 1 has Wilson's. Marked words are
@@ -38,6 +52,7 @@ compared with people's over characters, as in SemEval-2025 task 3 (Mu-SHROOM).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -45,7 +60,6 @@ from types import MappingProxyType
 import numpy as np
 
 from core.evaluation.dataset_files import GoldRow, GoldSpan
-from core.evaluation.engine_runs import compute_agent_figures, count_first_answers
 from core.evaluation.outcomes import PRIOR_P, Outcomes, Prediction
 from core.learning.metrics import (
     BOOTSTRAP_RESAMPLES,
@@ -65,8 +79,10 @@ from core.learning.metrics import (
     make_mean,
 )
 from core.learning.track_record import WilsonShare
+from core.schema.records import Stance
 
 Figure = dict[str, float]  # value, and low and high where there is an interval
+COUNTED_STANCES: tuple[Stance, ...] = ("supported", "hallucinated", "unclear")
 ROUNDING_DIGITS = 8  # to which the official scorer rounds before it tests shares for being constant
 
 
@@ -195,8 +211,9 @@ def _build_forced_measures(outcomes: Outcomes) -> dict[str, Measure]:
     """Return the figures of labels forced by probability, for every row that has evidence."""
     wrong, has_evidence = outcomes.wrong, outcomes.forced
     has_p = np.array([prediction.p is not None for prediction in outcomes.said], dtype=bool)
-    right = _is_forced_right(outcomes)
-    aurc = make_aurc(~right[has_evidence], _compute_confidence(outcomes.p[has_evidence]))
+    right = ((outcomes.p >= PRIOR_P) == wrong) & has_p
+    confidence = np.abs(outcomes.p - PRIOR_P).round(ROUNDING_DIGITS)  # of p as of 1 - p
+    aurc = make_aurc(~right[has_evidence], confidence[has_evidence])
     by_name = {
         "forced_accuracy": make_mean(right, has_evidence),
         "forced_ece": make_ece(wrong, outcomes.p, has_evidence & has_p),
@@ -209,28 +226,30 @@ def _build_forced_measures(outcomes: Outcomes) -> dict[str, Measure]:
     return by_name
 
 
-def _is_forced_right(outcomes: Outcomes) -> BoolArray:
-    """Return (n,) True where the label forced by probability is right; never without one."""
-    has_p = np.array([prediction.p is not None for prediction in outcomes.said], dtype=bool)
-    return np.asarray(((outcomes.p >= PRIOR_P) == outcomes.wrong) & has_p)
+def compute_agent_figures(found: Outcomes) -> dict[str, FloatArray]:
+    """Return (n,) values by figure, NaN for rows without one; figures without any are left out."""
+    figures = [_compute_row_figures(prediction) for prediction in found.said]
+    columns = np.array(figures, dtype=np.float64).reshape(-1, 4).T
+    named_columns = zip(("caar", "caar_all", "fcr", "hr"), columns, strict=True)
+    return {name: values for name, values in named_columns if not np.isnan(values).all()}
 
 
-def _compute_confidence(p: FloatArray) -> FloatArray:
-    # Rounded, so that p and 1 - p are equally sure.
-    return np.asarray(np.abs(p - PRIOR_P).round(ROUNDING_DIGITS))
+def count_first_answers(found: Outcomes) -> FloatArray:
+    """Return (n, 3) counts of first answers by stance; zeros for rows with fewer than two."""
+    rows = [one.openings if len(one.openings) > 1 else () for one in found.said]
+    counts = [[row.count(stance) for stance in COUNTED_STANCES] for row in rows]
+    return np.array(counts, dtype=np.float64).reshape(-1, len(COUNTED_STANCES))
 
 
-def compute_risk_coverage(found: Outcomes) -> list[tuple[float, float]]:
-    """Return (coverage, share of wrong rows) at tenths of the rows with evidence, surest first.
-
-    Of rows that are equally sure each counts with the share of them that is wrong.
-    """
-    is_wrong = ~_is_forced_right(found)[found.forced]
-    _, ties = np.unique(-_compute_confidence(found.p[found.forced]), return_inverse=True)
-    shares = np.bincount(ties, is_wrong) / np.bincount(ties)
-    errors, count = np.cumsum(shares[np.sort(ties)]), len(is_wrong)
-    sizes = [max(1, round(count * tenth / 10)) for tenth in range(1, 11)] if count else []
-    return [(round(n / count, 3), round(float(errors[n - 1] / n), 3)) for n in sizes]
+def _compute_row_figures(prediction: Prediction) -> tuple[float, float, float, float]:
+    agreement = unanimity = all_supported = any_hallucinated = np.nan
+    if len(prediction.openings) > 1:
+        pairs = [a == b for a, b in itertools.combinations(prediction.openings, 2)]
+        agreement, unanimity = sum(pairs) / len(pairs), float(all(pairs))
+    if prediction.statements and not prediction.is_failure:
+        all_supported = float(all(label == "supported" for label in prediction.statements))
+        any_hallucinated = float("hallucinated" in prediction.statements)
+    return agreement, unanimity, all_supported, any_hallucinated
 
 
 def _compute_mcc(

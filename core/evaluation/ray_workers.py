@@ -26,10 +26,10 @@ from core.evaluation.engine_runs import (
     open_engine_runs,
 )
 from core.evaluation.outcomes import FAILED_CAUSE, Prediction
-from core.learning.bench import make_private_folder
 from core.llm.keys import Keys, load_keys
 from core.llm.rate_limit import RateLimits, get_rates, set_rates
 from core.pipeline.jobs import warm_up
+from core.pipeline.temporary_home import make_private_folder
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import PROJECT_ROOT
 from core.runtime.errors import ConfigError

@@ -351,15 +351,11 @@ def number_names(names: Sequence[str], *, is_sorted: bool = True) -> IndexArray:
     return np.array([place[name] for name in names], dtype=np.int64)
 
 
-def get_fold(group: str, folds: int = FOLD_COUNT) -> int:
-    """Return the fold of a case, by the digest of its group."""
-    digest = hashlib.sha256(group.encode("utf-8", "surrogatepass")).digest()
-    return int.from_bytes(digest[:4], "big") % folds
-
-
 def get_folds(groups: Sequence[str]) -> IndexArray:
-    """Return (n,) the fold of each row by `get_fold`."""
-    return np.array([get_fold(group) for group in groups], dtype=np.int64)
+    """Return (n,) the fold of each row, by the digest of its group."""
+    digests = (hashlib.sha256(group.encode("utf-8", "surrogatepass")).digest() for group in groups)
+    folds = [int.from_bytes(digest[:4], "big") % FOLD_COUNT for digest in digests]
+    return np.array(folds, dtype=np.int64)
 
 
 def deal_folds(groups: Sequence[str], labels: FloatArray, seed: int) -> IndexArray:

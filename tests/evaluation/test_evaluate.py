@@ -346,17 +346,19 @@ def test_a_broken_row_is_named_with_its_place(
 def test_one_broken_row_of_the_engines_costs_only_itself(
     capsys: pytest.CaptureFixture[str], data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from core.learning import bench
+    from core.pipeline import temporary_home
 
-    check = bench.BenchHome.check
+    check = temporary_home.TemporaryHome.check
 
-    def faulty(self: bench.BenchHome, material: bench.BenchMaterial, *more: Any) -> Any:
+    def faulty(
+        self: temporary_home.TemporaryHome, material: temporary_home.CheckMaterial, *more: Any
+    ) -> Any:
         if material.response.startswith("The school has seven"):
             raise RuntimeError("a fault of ours")
         return check(self, material, *more)
 
     with monkeypatch.context() as patched:
-        patched.setattr(bench.BenchHome, "check", faulty)
+        patched.setattr(temporary_home.TemporaryHome, "check", faulty)
         code, found, err = evaluated(capsys, data, "fever_symmetric", "--trivial-limit", "1")
     assert (code, found["failed"], found["causes"]["failed"]) == (0, 1, 1)
     assert found["trivial_failed"] == 0
@@ -369,16 +371,18 @@ def test_one_broken_row_of_the_engines_costs_only_itself(
 def test_rows_that_break_off_without_their_evidence_are_counted_too(
     capsys: pytest.CaptureFixture[str], data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from core.learning import bench
+    from core.pipeline import temporary_home
 
-    check = bench.BenchHome.check
+    check = temporary_home.TemporaryHome.check
 
-    def faulty(self: bench.BenchHome, material: bench.BenchMaterial, *more: Any) -> Any:
+    def faulty(
+        self: temporary_home.TemporaryHome, material: temporary_home.CheckMaterial, *more: Any
+    ) -> Any:
         if not material.texts:
             raise RuntimeError("a fault of ours")
         return check(self, material, *more)
 
-    monkeypatch.setattr(bench.BenchHome, "check", faulty)
+    monkeypatch.setattr(temporary_home.TemporaryHome, "check", faulty)
     given = ("--limit", "4", "--trivial-limit", "2")
     code, found, _ = evaluated(capsys, data, "fever_symmetric", *given)
     assert (code, found["failed"], found["trivial_failed"]) == (0, 0, 2)
@@ -387,7 +391,7 @@ def test_rows_that_break_off_without_their_evidence_are_counted_too(
 def test_recorded_verdicts_are_measured_without_an_engine(
     capsys: pytest.CaptureFixture[str], data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from core.learning import bench
+    from core.pipeline import temporary_home
 
     rows = [
         {
@@ -402,7 +406,7 @@ def test_recorded_verdicts_are_measured_without_an_engine(
         )
     ]
     write_lines(data / "halueval" / "qa_judgements_own.jsonl.gz", rows)
-    monkeypatch.setattr(bench.BenchHome, "check", None)
+    monkeypatch.setattr(temporary_home.TemporaryHome, "check", None)
     code, found, err = evaluated(capsys, data, "halueval", "--task", "qa_judgements")
     assert code == 0, err
     assert "no engine is run" in err

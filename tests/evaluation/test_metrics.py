@@ -15,7 +15,6 @@ from core.evaluation.dataset_files import GoldRow, GoldSpan
 from core.evaluation.evaluate import compute_figures
 from core.evaluation.metrics import (
     build_measures,
-    compute_risk_coverage,
     estimate_calibrated_ece,
     estimate_figures,
 )
@@ -176,13 +175,6 @@ def test_risk_does_not_depend_on_the_order_of_rows_that_are_equally_sure() -> No
     pairs: list[tuple[Label, float | None]] = [(gold, 1.0) for gold in TWO for _ in range(2)]
     for found in (selective(pairs), selective(pairs[::-1])):
         assert build_measures(found)["aurc"](np.ones((1, 4)))[0] == pytest.approx(0.5)
-        assert {risk for _, risk in compute_risk_coverage(found)} == {0.5}
-
-
-def test_a_row_without_a_probability_is_a_risk_whatever_its_label() -> None:
-    for gold in TWO:
-        assert compute_risk_coverage(selective([(gold, None)])) == [(1.0, 1.0)] * 10
-    assert compute_risk_coverage(Outcomes([row("supported")], [Prediction("unclear")])) == []
 
 
 def test_the_calibrated_null_is_that_of_a_model_without_fault() -> None:
