@@ -6,6 +6,7 @@ closed tab stops nothing. One whose server was restarted stands as paused.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -86,7 +87,7 @@ from core.pipeline.run_factory import require_keys
 from core.review.people import can_see_answers
 from core.runtime.errors import InputError
 from core.schema.records import Project
-from core.store import Store
+from core.store import Store, open_store
 from core.store.benchmarks import Benchmark, BenchmarkWish
 
 LIST_PAGE, PAGE = "pages/measure/benchmarks.py", "pages/measure/benchmark.py"
@@ -96,7 +97,7 @@ SOURCE_WORDS = {
     "set": "A public set on this machine",
 }
 STATUS_WORDS = {
-    "queued": "Waiting",
+    "queued": "Not started",
     "running": "Running",
     "paused": "Paused",
     "finished": "Finished",
@@ -107,12 +108,12 @@ STATUS_WORDS = {
 EVERY_PART = "all rows"
 DEFAULT_SAMPLE, MAX_SEED = 200, 1_000_000
 ESTIMATED_ROWS = 40  # whose calls are estimated; the others count as their mean
-QUEUED_SECONDS = 60.0  # after which a benchmark that no thread has taken counts as paused
 POLL_SECONDS = 1.0
 MAX_PROBLEMS = 5
 MAX_CACHED = 4  # files, sets
 CAP_LABEL = "Spend at most, US cents"
 ABOUT_CAPS = "0: no cap. At a cap the benchmark pauses, and can be resumed with a higher one."
+ABOUT_CREATE = "To be started from its page, or on other machines by the command that stands there."
 ABOUT_AGAIN = (
     "The same rows, models, protocols, seed and caps, with the prompts, classifier and settings of "
     "today, as a new benchmark that is laid beside this one."
@@ -134,7 +135,8 @@ def draw_benchmarks() -> None:
     for one in benchmarks:
         again = " · again" if one.repeats else ""
         words = f"{clip_text(one.name, 60)}{again} · {describe_source(read_spec(one).source)} · "
-        words += f"{STATUS_WORDS[one.status]} · {format_time(one.created_at)} · {one.author}"
+        status = "running" if is_under_way(one) else one.status
+        words += f"{STATUS_WORDS[status]} · {format_time(one.created_at)} · {one.author}"
         draw_link(PAGE, escape_markdown(words), "leaderboard", benchmark=one.id)
 
 
@@ -172,8 +174,8 @@ def _draw_source(project: Project) -> tuple[RowSource, Rows] | None:
         return _draw_file(project)
     if kind == "set":
         return _draw_set()
-    with state.open_store() as store:
-        found, unread = load_decided_rows(store, state.home_folder(), project.id)
+    marks = (_list_library(project.id), state.get_answers_mark())
+    found, unread = _load_decided(str(state.home_folder()), project.id, marks)
     if unread:
         words = f"{format_count(unread, 'decided case')} left out: a source is not read, or gone."
         st.caption(f":material/warning: {words}")
@@ -183,6 +185,17 @@ def _draw_source(project: Project) -> tuple[RowSource, Rows] | None:
         draw_link("pages/review/pending.py", "Review", "checklist")
     source = RowSource("project", project.name, sampled_from=len(found), unread=unread)
     return (source, tuple(found)) if found else None
+
+
+def _list_library(project_id: str) -> list[tuple[str, str, str]]:
+    with state.open_store() as store:
+        return [(one.name, one.id, one.status) for one in store.library.all(project_id)]
+
+
+@st.cache_resource(max_entries=MAX_CACHED, show_spinner="Reading the decided cases…")
+def _load_decided(home: str, project_id: str, marks: Any) -> tuple[list[GoldRow], int]:
+    with open_store(Path(home)) as store:
+        return load_decided_rows(store, Path(home), project_id)
 
 
 def _draw_file(project: Project) -> tuple[RowSource, Rows] | None:
@@ -210,9 +223,7 @@ def _draw_file(project: Project) -> tuple[RowSource, Rows] | None:
             format_func=lambda name: name or "–",
             key=f"benchmark.category.{upload.file_id}",
         )
-    with state.open_store() as store:
-        library = [(one.name, one.id, one.status) for one in store.library.all(project.id)]
-    key = f"{project.id} {library} {mapping!r} {category}"
+    key = f"{project.id} {_list_library(project.id)} {mapping!r} {category}"
     rows, problems = _map(upload.file_id, key, upload.name, table, mapping, category, project.id)
     for problem in problems[:MAX_PROBLEMS]:
         words = f"Row {problem.place} is left out: {problem.reason}"
@@ -342,8 +353,13 @@ def _draw_plan(project: Project, source: RowSource, all_rows: Rows) -> None:
         caps = draw_caps("benchmark", CAP_LABEL, caps, help=ABOUT_CAPS)
     spec = BenchmarkSpec(source, tuple(cells), seed, *caps)
     words = f"Measure {format_count(len(cells), 'system')} on {format_count(len(rows), 'row')}"
-    if st.button(words, key="benchmark.start", type="primary", icon=":material/play_arrow:"):
-        _start_new(spec, rows, (name or "").strip() or default)
+    with st.container(horizontal=True):
+        is_started = st.button(
+            words, key="benchmark.start", type="primary", icon=":material/play_arrow:"
+        )
+        is_created = st.button("Create without starting", key="benchmark.create", help=ABOUT_CREATE)
+    if is_started or is_created:
+        _create(spec, rows, (name or "").strip() or default, is_started=is_started)
 
 
 def _draw_expectation(rows: Sequence[GoldRow], cells: Sequence[BenchmarkCell]) -> bool:
@@ -377,18 +393,26 @@ def _draw_expectation(rows: Sequence[GoldRow], cells: Sequence[BenchmarkCell]) -
     return bool(uses)
 
 
-def _start_new(spec: BenchmarkSpec, rows: Sequence[GoldRow], name: str) -> None:
+def _create(spec: BenchmarkSpec, rows: Sequence[GoldRow], name: str, *, is_started: bool) -> None:
     with state.open_store() as store:
         project = state.get_project(store)
         person = state.require_role(store, project.id, "lead", RUN_WORDS)
         benchmark_id = create_benchmark(store, project.id, spec, rows, name=name, author=person)
-        _start(store, benchmark_id, person)
+        if is_started:
+            _start(store, benchmark_id, person)
     st.switch_page(PAGE, query_params={"benchmark": benchmark_id})
+
+
+@st.cache_resource
+def _list_starts() -> dict[str, tuple[float, threading.Thread]]:
+    """Return when and on which thread this server started each benchmark last."""
+    return {}
 
 
 def _start(store: Store, benchmark_id: str, person: str) -> None:
     workers = RunnerOptions(store.projects.settings().workers)
-    start_benchmark(state.home_folder(), benchmark_id, person, state.get_keys(), workers)
+    thread = start_benchmark(state.home_folder(), benchmark_id, person, state.get_keys(), workers)
+    _list_starts()[benchmark_id] = time.time(), thread
 
 
 def draw_benchmark(benchmark_id: str) -> None:
@@ -438,9 +462,10 @@ def _load_visible(store: Store, benchmark_id: str) -> Benchmark | None:
 
 
 def is_under_way(benchmark: Benchmark) -> bool:
-    """Return True if the benchmark runs, or has just been started."""
-    is_new = time.time() - benchmark.created_at < QUEUED_SECONDS
-    return benchmark.status == "running" or (benchmark.status == "queued" and is_new)
+    """Return True if the benchmark runs, or its thread here is about to run it."""
+    at, thread = _list_starts().get(benchmark.id, (0.0, None))
+    is_starting = thread is not None and thread.is_alive() and (benchmark.finished_at or 0.0) < at
+    return benchmark.status == "running" or is_starting
 
 
 @st.fragment(run_every=POLL_SECONDS)
@@ -490,13 +515,10 @@ def _wish(benchmark_id: str, wish: BenchmarkWish) -> None:
             request_wish(store, benchmark, state.get_person(store), wish)
 
 
-def _draw_end(benchmark: Benchmark, progress: BenchmarkProgress) -> None:
-    """Draw how the benchmark ended, and the buttons that go on with it or run it again."""
-    so_far = _describe_progress(progress)
+def _draw_status(benchmark: Benchmark, so_far: str, *, has_failures: bool) -> None:
     why = escape_markdown(benchmark.message)
-    left = progress.total - progress.done + progress.failed
     match benchmark.status:
-        case "finished" if left:
+        case "finished" if has_failures:
             st.warning(f"{why} They count as wrong until they are tried again. {so_far}")
         case "finished":
             st.caption(f":material/check_circle: Finished: {so_far}")
@@ -504,28 +526,39 @@ def _draw_end(benchmark: Benchmark, progress: BenchmarkProgress) -> None:
             st.error(f"Failed: {why} What was measured is kept. {so_far}")
         case "cancelled":
             st.info(f"Cancelled. What was measured is kept. {so_far}")
-        case "interrupted" | "queued":
+        case "queued":
+            st.info("Not started yet.")
+        case "interrupted":
             st.info(f"Paused: the server was stopped meanwhile. {so_far}")
         case _:
             st.info(f"Paused. {why} {so_far}")
+
+
+def _draw_end(benchmark: Benchmark, progress: BenchmarkProgress) -> None:
+    """Draw how the benchmark ended, and the buttons that go on with it or run it again."""
+    left = progress.total - progress.done + progress.failed
+    _draw_status(benchmark, _describe_progress(progress), has_failures=bool(left))
     is_open = left or benchmark.status != "finished"  # it may have been killed after its last row
     if not has_role("lead", RUN_WORDS if is_open else "", project_id=benchmark.project_id):
         return
     spec = read_spec(benchmark)
     draw_roster_keys([cell.roster for cell in spec.cells], "benchmark")
     caps = (spec.cent_cap, spec.token_cap)
-    if is_open and any(caps):
+    if is_open and (any(caps) or any(cell.plan.sheet for cell in spec.cells)):
         draw_caps(f"benchmark.{benchmark.id}", CAP_LABEL, caps, help=ABOUT_CAPS)
-    words = "Try the failed rows again" if benchmark.status == "finished" else "Resume"
+    verbs = {"finished": "Try the failed rows again", "queued": "Start"}
+    words = verbs.get(benchmark.status, "Resume")
     with st.container(horizontal=True):
         if is_open:
             draw_button(
                 f"{words} ({left:,} to go)", "benchmark.resume", _resume, benchmark.id,
                 icon="resume", type="primary",
             )  # fmt: skip
-        is_again = st.button(
+        is_again = benchmark.started_at and st.button(
             "Run again", key="benchmark.again", icon=":material/replay:", help=ABOUT_AGAIN
         )
+    if is_open:
+        st.caption(f"On other machines: `python -m core benchmark run {benchmark.id}`")
     if is_again:
         with show_problems(), state.open_store() as store:
             person = state.require_role(store, benchmark.project_id, "lead", RUN_WORDS)
@@ -551,13 +584,3 @@ def _resume(benchmark_id: str) -> None:
         )
         change_caps(store, benchmark, person, cent_cap=cents, token_cap=tokens)
         _start(store, benchmark_id, person)
-        _await_start(store, benchmark_id)
-
-
-def _await_start(store: Store, benchmark_id: str) -> None:
-    """Wait a moment, so that the page that is drawn next shows it running."""
-    for _ in range(20):
-        benchmark = _load_visible(store, benchmark_id)
-        if benchmark is None or benchmark.status in ("running", "finished"):
-            return
-        time.sleep(0.1)

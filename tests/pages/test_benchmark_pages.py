@@ -70,8 +70,7 @@ def finished(home: Path, project_id: str) -> str:
 def set_status(home: Path, benchmark_id: str, status: BenchmarkStatus, message: str = "") -> None:
     with open_store(home) as store, store.writing():
         store.db.execute(
-            "UPDATE benchmarks SET status = ?, message = ?, created_at = created_at - 100 "
-            "WHERE id = ?",
+            "UPDATE benchmarks SET status = ?, message = ? WHERE id = ?",
             [status, message, benchmark_id],
         )
 
@@ -252,6 +251,27 @@ def test_a_benchmark_whose_server_was_killed_stands_as_paused_and_goes_on(
     assert not at.exception
     wait(home, benchmark_id, "finished")
     assert said(app(ONE, benchmark=benchmark_id).caption, "32 of 32 answers")
+
+
+def test_one_created_without_starting_waits_for_a_start_here_or_elsewhere(
+    app: OpenApp, home: Path, project_id: str
+) -> None:
+    at = app(LIST)
+    table = "response,document,label\n" + "".join(f"{r},{e},supported\n" for e, r, _ in FACTS[:2])
+    at.file_uploader(key="benchmark.file").set_value([("a.csv", table.encode(), "text/csv")]).run()
+    at.button(key="benchmark.create").click().run()
+    assert not at.exception
+    benchmark_id = query(at, "benchmark")
+    assert load(home, benchmark_id).status == "queued"
+    assert any("Not started" in one.label for one in app(LIST).get("page_link"))
+    at = app(ONE, benchmark=benchmark_id)
+    assert said(at.info, "Not started yet")
+    assert f"python -m core benchmark run {benchmark_id}" in texts(at)
+    assert not [one for one in at.button if one.label == "Run again"]
+    assert at.button(key="benchmark.resume").label == "Start (4 to go)"
+    at.button(key="benchmark.resume").click().run()
+    assert not said(at.info, "Not started")
+    wait(home, benchmark_id, "finished")
 
 
 @pytest.mark.parametrize(
