@@ -90,7 +90,10 @@ ABOUT_DIFFERENCES = (
     "over five folds under three seeds (Nadeau and Bengio). Wilcoxon and effect sizes are in the "
     "file."
 )
-KIND_WORDS = {str(label): words for label, words in LABEL_WORDS.items()} | {"": "–"}
+KIND_WORDS = {str(label): words for label, words in LABEL_WORDS.items()} | {
+    "": "–",
+    "und": "not known",
+}
 LIVE_DRAWS, LIVE_STEPS = 200, 50
 MAX_COMPARED = 20  # earlier benchmarks offered
 MAX_CACHED = 8  # benchmarks
