@@ -129,6 +129,7 @@ def test_a_file_with_odd_columns_is_mapped_measured_and_read(
     assert list(systems["System"])[-2:] == ["Always hallucinated", "Always supported"]
     assert "Single judge" in systems["System"][0]
     assert systems["Balanced accuracy"][len(systems) - 1] == "0.50 (0.50 to 0.50)"
+    assert said(at.caption, "On 16 rows that all systems answered")
     assert "Marked words (IoU)" not in systems, "nobody marked a word in that file"
     kinds = table(at, "Kind")
     assert {"number", "other"} <= set(kinds["Kind"])
