@@ -145,9 +145,8 @@ def _draw_next_step(tables: AgreementTables) -> None:
     differing = tables.open_labels + tables.open_marks
     if differing:
         words = (
-            f"{format_count(differing, 'case')} {'differs' if differing == 1 else 'differ'}, "
-            f"{tables.open_labels} in the label and {tables.open_marks} only in marks: adjudicate "
-            f"{'it' if differing == 1 else 'them'}."
+            f"adjudicate {format_count(differing, 'case')}: people differ in the label of "
+            f"{tables.open_labels:,}, and only in marks of {tables.open_marks:,}."
         )
         draw_next_step(words, ADJUDICATION_PAGE, "Adjudicate")
     elif not tables.shared:
@@ -342,8 +341,8 @@ def _compare_pairs(
             cells = {
                 "People": f"{one} · {other}",
                 "Cohen's kappa": _format_figure(kappa),
-                "Labels differ": f"{by_label} of {kappa.n}",
-                "Only marks differ": f"{counts[MARKS_DIFFER]} of {kappa.n - by_label}",
+                "Labels differ": f"{by_label:,} of {kappa.n:,}",
+                "Only marks differ": f"{counts[MARKS_DIFFER]:,} of {kappa.n - by_label:,}",
                 "F1 of marked characters": _format_figure(
                     stats.measure_marking_f1(marks, one, other)
                 ),
@@ -368,10 +367,11 @@ def _compare_machine(
     for person in people:
         if own := by_person[person]:
             kappa = stats.measure_cohen_kappa((c.label, c.machine_label or "") for c in own)
+            differing = sum(c.label != c.machine_label for c in own)
             cells = {
                 "Person": person,
                 "Cohen's kappa": _format_figure(kappa),
-                "Labels differ": f"{sum(c.label != c.machine_label for c in own)} of {len(own)}",
+                "Labels differ": f"{differing:,} of {len(own):,}",
                 "Answered blind": sum(c.id in blind for c in own),
             }
             rows.append((kappa, cells))
@@ -412,7 +412,7 @@ def _compare_agents(
             "Agent": agent,
             "Cohen's kappa": _format_figure(kappa),
             "Cases": kappa.n,
-            "Labels differ": f"{differing} of {labels.total()}",
+            "Labels differ": f"{differing:,} of {labels.total():,}",
             "Left unclear": sum(labels[label, "unclear"] for label in LABEL_WORDS),
         }
         rows.append((kappa, cells))

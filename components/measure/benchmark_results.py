@@ -48,7 +48,11 @@ from core.evaluation.metrics import Figure
 from core.evaluation.outcomes import Outcomes
 from core.evaluation.protocols import SINGLE_JUDGE_WAY
 from core.evaluation.system_comparison import SystemComparison, list_comparison_cells
-from core.learning.metrics import CONFIDENCE_BAND_EDGES, compute_confidence_bands
+from core.learning.metrics import (
+    CONFIDENCE_BAND_EDGES,
+    MIN_GROUPS,
+    compute_confidence_bands,
+)
 from core.pipeline.batch_check import format_csv
 from core.store import open_store
 from core.store.benchmarks import Benchmark, CellTotals
@@ -90,7 +94,10 @@ ABOUT_DIFFERENCES = (
     "exchanged group by group. Corrected t-test: over five folds under three seeds (Nadeau and "
     "Bengio). Wilcoxon, McNemar and effect sizes are in the file."
 )
-KIND_WORDS = {str(label): words for label, words in LABEL_WORDS.items()} | {"": "–"}
+KIND_WORDS = {str(label): words for label, words in LABEL_WORDS.items()} | {
+    "": "–",
+    "und": "not known",
+}
 LIVE_DRAWS, LIVE_STEPS = 200, 50
 MAX_COMPARED = 20  # earlier benchmarks offered
 MAX_CACHED = 8  # benchmarks
@@ -132,7 +139,6 @@ def draw_live_figures(benchmark: Benchmark, progress: BenchmarkProgress) -> None
     if measured is None:
         st.caption("Figures come with the first row that all systems have answered.")
         return
-    st.caption(f"So far, on {format_count(len(measured.rows), 'row')}:")
     _draw_systems(measured, "benchmark.live")
 
 
@@ -186,13 +192,17 @@ def _pin(*names: str) -> dict[str, Any]:
 
 
 def _draw_systems(measured: MeasuredBenchmark, key: str) -> None:
-    """Draw the main columns; the table's menu shows the others."""
+    """Draw the main columns, and what they count; the table's menu shows the others."""
     shown = [FIGURE_WORDS[name] for name in (measured.main_figure, *SHOWN_FIGURES)]
     draw_table(
         list_system_rows(measured),
         key,
         column_order=["System", *shown, "US$ in all", "Seconds a row"],
         column_config=make_column_help(FIGURE_HELP) | _pin("System"),
+    )
+    st.caption(
+        f"On {format_count(len(measured.rows), 'row')} that all systems answered. In brackets: 95% "
+        f"intervals, from {MIN_GROUPS} unrelated rows on."
     )
 
 

@@ -134,7 +134,9 @@ def draw_benchmarks() -> None:
     st.subheader("Measured so far", anchor=False)
     for one in benchmarks:
         again = " · again" if one.repeats else ""
-        words = f"{clip_text(one.name, 60)}{again} · {describe_source(read_spec(one).source)} · "
+        source = describe_source(read_spec(one).source)
+        words = f"{clip_text(one.name, 60)}{again} · "
+        words += f"{source} · " if source != one.name else ""
         status = "running" if is_under_way(one) else one.status
         words += f"{STATUS_WORDS[status]} · {format_time(one.created_at)} · {one.author}"
         draw_link(PAGE, escape_markdown(words), "leaderboard", benchmark=one.id)
@@ -428,7 +430,9 @@ def draw_benchmark(benchmark_id: str) -> None:
     spec = read_spec(benchmark)
     origin = f"{format_time(benchmark.created_at)} · {escape_markdown(benchmark.author)}"
     rows = progress.total // len(spec.cells)
-    words = f"{escape_markdown(describe_source(spec.source))}, {format_count(rows, 'row')}"
+    source = describe_source(spec.source)
+    words = "" if source == benchmark.name else f"{escape_markdown(source)}, "
+    words += format_count(rows, "row")
     if rows < spec.source.sampled_from:
         words += f" of {spec.source.sampled_from:,}, seed {spec.seed}"
     if spec.source.unread:
@@ -446,9 +450,7 @@ def draw_benchmark(benchmark_id: str) -> None:
         )
     with st.spinner("Computing the figures…"):
         measured = load_measured(benchmark.id, progress.cells)
-    if measured is None:
-        st.info("Nothing is measured yet.")
-    else:
+    if measured is not None:
         draw_results(benchmark, measured)
 
 

@@ -545,7 +545,7 @@ def _build_level_row(number: int, band: Sequence[AnsweredVerdict]) -> dict[str, 
     }
     for label in ("hallucinated", "supported"):
         by_label = past.compute_right_share(each for each in band if each.label == label)
-        row[f"Right of “{label}”"] = f"{by_label.right} of {by_label.n}"
+        row[f"Right of “{label}”"] = f"{by_label.right:,} of {by_label.n:,}" if by_label.n else "–"
     row["Drawn at random"] = sum(each.is_random for each in band)
     return row
 

@@ -114,7 +114,6 @@ AGENT_HELP: dict[str, str] = {
         "Cases that people decided and the agent spoke on; the same question and response count "
         "once. Those that it left unclear and those that it decided make up all of them."
     ),
-    "Decided": "Cases that it called supported or hallucinated: the shares beside count these.",
     "Right of all": "Of all its cases: those it decided as people did. Left unclear is not right.",
     "Right": (
         "Of the cases that the agent decided: how often it said what people decided. In brackets: "
@@ -361,17 +360,17 @@ def _describe_lead(step: WorthStep, baseline: str) -> str:
     lead, low, high = (100 * (x or 0.0) for x in (step.lead, step.low, step.high))
     words = f"{lead:+.0f} points ({low:+.0f} to {high:+.0f})"
     if low > 0:
-        return f"The verdict beats {baseline}, by **{words}**, n={step.paired}."
+        return f"The verdict beats {baseline}, by **{words}**, n={step.paired:,}."
     if high < 0:
-        return f"The verdict is **worse** than {baseline}: {words}, n={step.paired}."
-    return f"No difference to {baseline} is shown: {words}, n={step.paired}."
+        return f"The verdict is **worse** than {baseline}: {words}, n={step.paired:,}."
+    return f"No difference to {baseline} is shown: {words}, n={step.paired:,}."
 
 
 def _build_step_row(step: WorthStep) -> dict[str, str]:
     share, lead = step.accuracy, "–"
     if step.step != "verdict" and step.lead is not None:
-        lead = f"{format_interval(step.lead, step.low, step.high, sign='+')}, n={step.paired}"
-    right = f"{format_interval(share.value, *share.interval)}, n={share.n}" if share.n else "–"
+        lead = f"{format_interval(step.lead, step.low, step.high, sign='+')}, n={step.paired:,}"
+    right = f"{format_interval(share.value, *share.interval)}, n={share.n:,}" if share.n else "–"
     return {
         "Step of a run": STEP_WORDS[step.step],
         "Right": right,
@@ -434,7 +433,8 @@ def _draw_agents(data: ReliabilityFigures) -> None:
     draw_table(
         [_build_agent_row(data.words[r.agent], r) for r in best],
         "reliability.agents",
-        column_config=make_column_help(AGENT_HELP),
+        column_config=make_column_help(AGENT_HELP)
+        | {"Agent": st.column_config.Column(pinned=True)},
     )
 
 
@@ -445,7 +445,6 @@ def _build_agent_row(words: str, record: AgentRecord) -> dict[str, object]:
         "Part": PART_WORDS.get(agent.part, agent.part),
         "Cases": record.n,
         "Left unclear": record.unclear,
-        "Decided": record.accuracy.n,
         "Right of all": f"{record.accuracy.right} of {record.n}",
         "Right": format_wilson_share(record.accuracy),
         "Balanced": _format_balanced(record),

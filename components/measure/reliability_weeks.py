@@ -47,7 +47,8 @@ def draw_weeks() -> None:
     if len(newest) > 1:
         st.plotly_chart(_plot_overturned(weeks), key="reliability.weeks", width="stretch")
     rows = sorted(weeks, key=lambda week: week.week, reverse=True)
-    draw_table([_build_row(week) for week in rows], "reliability.weeks.table")
+    pinned = {"Week of": st.column_config.Column(pinned=True)}
+    draw_table([_build_row(week) for week in rows], "reliability.weeks.table", column_config=pinned)
     st.caption(HINT)
 
 

@@ -174,7 +174,7 @@ def pair_heatmap_figure(names: Sequence[str], cells: Sequence[AgentPairCell]) ->
     figure.update_xaxes(tickangle=-35, showgrid=False)
     figure.update_yaxes(autorange="reversed", showgrid=False)
     figure.update_layout(
-        title="The better one's errors that the other makes up for",
+        title="Errors that the other makes up for",
         height=200 + 46 * len(names),
         margin={"l": 10, "r": 10, "t": 40, "b": 10},
         modebar=MODEBAR,
@@ -299,9 +299,9 @@ def reliability_figure(
     low = min([entry["low"] for entry in (*before, *after)], default=0.0)
     line = {"color": NEUTRAL_COLOR, "dash": "dot", "width": 1}
     figure.add_shape(type="line", x0=low, y0=low, x1=1, y1=1, line=line)
-    words = f"Confidence against right verdicts (from {MIN_CASES} cases a point)"
-    figure.update_layout(title=words)
-    figure.update_xaxes(title="confidence", range=[low - 0.03, 1.03])
+    figure.update_layout(title="Confidence against right verdicts")
+    words = f"confidence (from {MIN_CASES} cases a point)"
+    figure.update_xaxes(title=words, range=[low - 0.03, 1.03])
     figure.update_yaxes(title="share that was right", range=list(SHARE_RANGE))
     return style_figure(figure)
 

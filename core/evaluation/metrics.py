@@ -102,9 +102,9 @@ class SpanScores:
 
 def score_spans(found: Outcomes) -> SpanScores | None:
     """Return the scores of every row, or None for a set that marks no words."""
-    has_words = np.array([row.spans is not None for row in found.rows], dtype=bool)
-    if not has_words.any():
+    if not any(row.spans or row.soft for row in found.rows):
         return None
+    has_words = np.array([row.spans is not None for row in found.rows], dtype=bool)
     pairs = list(zip(found.rows, found.said, strict=True))
     counts = np.array([_count_characters(row, p.spans) for row, p in pairs], dtype=np.float64)
     shown = np.array([_count_characters(row, p.shown) for row, p in pairs], dtype=np.float64)
