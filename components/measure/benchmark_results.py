@@ -146,11 +146,6 @@ def draw_results(benchmark: Benchmark, measured: MeasuredBenchmark) -> None:
     """Draw all results, what to do next first."""
     _draw_next(benchmark, measured)
     st.subheader("Systems", anchor=False)
-    groups = format_count(len(set(measured.systems[0].outcomes.group_keys)), "group")
-    st.caption(
-        f"On {format_count(len(measured.rows), 'row')} in {groups}: related rows, such as those "
-        "over one source, are one group, and intervals are over groups."
-    )
     _draw_systems(measured, "benchmark.systems")
     if measured.comparisons:
         st.subheader("Differences", anchor=False)
@@ -200,9 +195,11 @@ def _draw_systems(measured: MeasuredBenchmark, key: str) -> None:
         column_order=["System", *shown, "US$ in all", "Seconds a row"],
         column_config=make_column_help(FIGURE_HELP) | _pin("System"),
     )
+    groups = format_count(len(set(measured.systems[0].outcomes.group_keys)), "group")
     st.caption(
-        f"On {format_count(len(measured.rows), 'row')} that all systems answered. In brackets: 95% "
-        f"intervals, from {MIN_GROUPS} unrelated rows on."
+        f"On {format_count(len(measured.rows), 'row')} in {groups} that all systems answered; "
+        "related rows, such as those over one source, are one group. In brackets: 95% intervals "
+        f"over groups, from {MIN_GROUPS} on."
     )
 
 

@@ -121,12 +121,11 @@ def test_a_file_with_odd_columns_is_mapped_measured_and_read(
     benchmark_id = query(at, "benchmark")
     wait(home, benchmark_id, "finished")
     at = app(ONE, benchmark=benchmark_id)
-    assert said(at.caption, "On 16 rows in 8 groups")
     systems = table(at, "Balanced accuracy")
     assert list(systems["System"])[-2:] == ["Always hallucinated", "Always supported"]
     assert "Single judge" in systems["System"][0]
     assert systems["Balanced accuracy"][len(systems) - 1] == "0.50 (0.50 to 0.50)"
-    assert said(at.caption, "On 16 rows that all systems answered")
+    assert said(at.caption, "On 16 rows in 8 groups that all systems answered")
     assert "Marked words (IoU)" not in systems, "nobody marked a word in that file"
     kinds = table(at, "Kind")
     assert {"number", "other"} <= set(kinds["Kind"])
@@ -265,7 +264,7 @@ def test_one_created_without_starting_waits_for_a_start_here_or_elsewhere(
     assert not at.exception
     benchmark_id = query(at, "benchmark")
     assert load(home, benchmark_id).status == "queued"
-    assert any("Not started" in one.label for one in app(LIST).get("page_link"))
+    assert any("Not started" in one.proto.label for one in app(LIST).get("page_link"))
     at = app(ONE, benchmark=benchmark_id)
     assert said(at.info, "Not started yet")
     assert f"python -m core benchmark run {benchmark_id}" in texts(at)
