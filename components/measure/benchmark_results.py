@@ -85,14 +85,14 @@ DIFFERENCE_COLUMNS = {
     "System": "way",
     "Against": "against",
     "Difference (95%)": "difference (95 %)",
-    "McNemar": "McNemar",
+    "Permutation": "permutation",
     "Corrected t-test": "corrected t",
 }
 ABOUT_DIFFERENCES = (
     "On the same rows. p is given as it is and, in brackets, adjusted by Holm’s method over all "
-    "pairs; below 0.05 the difference is more than chance. McNemar: row by row. Corrected t-test: "
-    "over five folds under three seeds (Nadeau and Bengio). Wilcoxon and effect sizes are in the "
-    "file."
+    "pairs; below 0.05 the difference is more than chance. Permutation: both systems’ answers "
+    "exchanged group by group. Corrected t-test: over five folds under three seeds (Nadeau and "
+    "Bengio). Wilcoxon, McNemar and effect sizes are in the file."
 )
 KIND_WORDS = {str(label): words for label, words in LABEL_WORDS.items()} | {
     "": "–",
@@ -144,7 +144,7 @@ def draw_live_figures(benchmark: Benchmark, progress: BenchmarkProgress) -> None
 
 def draw_results(benchmark: Benchmark, measured: MeasuredBenchmark) -> None:
     """Draw all results, what to do next first."""
-    _draw_next(measured)
+    _draw_next(benchmark, measured)
     st.subheader("Systems", anchor=False)
     _draw_systems(measured, "benchmark.systems")
     if measured.comparisons:
@@ -159,14 +159,20 @@ def draw_results(benchmark: Benchmark, measured: MeasuredBenchmark) -> None:
         for one in break_down(measured)
     ]
     draw_table(kinds, "benchmark.breakdown", column_config=_pin("By", "Kind"))
-    st.caption("How often each system is right, with Wilson’s 95% interval.")
+    st.caption("How often each system is right, with Wilson’s 95% interval over groups.")
     _draw_downloads(benchmark, measured, figures)
     draw_errors(benchmark, measured)
     _draw_earlier(benchmark, measured)
 
 
-def _draw_next(measured: MeasuredBenchmark) -> None:
-    """Say which system is best if that is more than chance, and what to do with it."""
+def _draw_next(benchmark: Benchmark, measured: MeasuredBenchmark) -> None:
+    """Say which system is best if that is more than chance, and what to do with it.
+
+    Whoever may stop when the figures please chooses by chance: nothing is said before the end.
+    """
+    if benchmark.status != "finished":
+        draw_next_step("resume it before you choose a system: it is not finished.")
+        return
     if measured.best:
         words = f"{measured.best.name} is better than all others by more than chance: choose it on "
         draw_next_step(escape_markdown(f"{words}Project."), "pages/setup/project.py", "Project")
@@ -189,9 +195,11 @@ def _draw_systems(measured: MeasuredBenchmark, key: str) -> None:
         column_order=["System", *shown, "US$ in all", "Seconds a row"],
         column_config=make_column_help(FIGURE_HELP) | _pin("System"),
     )
+    groups = format_count(len(set(measured.systems[0].outcomes.group_keys)), "group")
     st.caption(
-        f"On {format_count(len(measured.rows), 'row')} that all systems answered. In brackets: 95% "
-        f"intervals, from {MIN_GROUPS} unrelated rows on."
+        f"On {format_count(len(measured.rows), 'row')} in {groups} that all systems answered; "
+        "related rows, such as those over one source, are one group. In brackets: 95% intervals "
+        f"over groups, from {MIN_GROUPS} on."
     )
 
 

@@ -23,6 +23,7 @@ from core.evaluation.benchmarks import (
 )
 from core.evaluation.dataset_files import GoldRow
 from core.evaluation.evaluate import Figures, build_trivial_outcomes, compute_figures
+from core.evaluation.metrics import estimate_design_effect
 from core.evaluation.outcomes import Outcomes, Prediction
 from core.evaluation.system_comparison import SystemComparison, compare_systems
 from core.learning.metrics import BOOTSTRAP_RESAMPLES
@@ -151,13 +152,21 @@ class KindOfRows(NamedTuple):
 def break_down(measured: MeasuredBenchmark) -> Iterator[KindOfRows]:
     """Yield the kinds of each dimension in which rows differ, the most frequent first."""
     right = {system.name: system.outcomes.right for system in measured.systems}
+    groups = measured.systems[0].outcomes.groups
     for name, read in DIMENSIONS.items():
         values = np.array([read(row) for row in measured.rows])
         kinds, counts = np.unique(values, return_counts=True)
         for place in np.argsort(-counts, kind="stable") if len(kinds) > 1 else ():
-            kind, count = str(kinds[place]), int(counts[place])
-            of_kind = {s: int(own[values == kind].sum()) for s, own in right.items()}
-            yield KindOfRows(name, kind, {s: WilsonShare(n, count) for s, n in of_kind.items()})
+            inside = values == kinds[place]
+            shares = {
+                system: WilsonShare(
+                    int(own[inside].sum()),
+                    int(counts[place]),
+                    estimate_design_effect(own[inside], groups[inside]),
+                )
+                for system, own in right.items()
+            }
+            yield KindOfRows(name, str(kinds[place]), shares)
 
 
 def sort_answers(outcomes: Outcomes) -> dict[AnswerKind, list[int]]:

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+
 from core.documents.library import get_file_path
 from core.documents.readers import guess_file_type
 from core.documents.segmentation import detect_language
-from core.evaluation.dataset_files import GoldRow, GoldSpan
+from core.evaluation.dataset_files import GoldRow, GoldSpan, normalize_key
 from core.exchange.column_mapping import ColumnMapping, FileTable, format_cell_value, map_rows
 from core.exchange.fields import expand_extra_columns
 from core.exchange.importer import get_named_file
 from core.exchange.rows import ExchangeDocument, RowProblem
+from core.learning.metrics import number_names
 from core.runtime.errors import InputError
 from core.schema.records import Case
 from core.store import Store
 from core.store.ground_truth import GroundTruth
+
+COMMON_SHARE = 0.9  # of the rows: what more of them share is common to the file
 
 
 @dataclass(frozen=True)
@@ -87,8 +93,6 @@ def map_labelled_rows(
     """Return the labelled rows of a file by a mapping of its columns, and those without a use.
 
     `category` is the column that holds each row's category, if there is one.
-
-    Rows with the same question are related; without a question, those over the same sources are.
     """
     read = map_rows(table, mapping)
     problems, rows = list(read.problems), []
@@ -108,7 +112,36 @@ def map_labelled_rows(
         made = _make_row(case, row.answer, sources, place)
         kind = expand_extra_columns(row.others).get(category, made.category)
         rows.append(replace(made, category=format_cell_value(kind)))
-    return rows, problems
+    return group_related_rows(rows), problems
+
+
+def group_related_rows(rows: Sequence[GoldRow]) -> list[GoldRow]:
+    """Return the rows with those in one group that share a question or a source.
+
+    A question of nearly all rows that have sources is an instruction, and relates none; neither
+    does a source of nearly all rows in a row that has others.
+    """
+    questions = [normalize_key(row.question) for row in rows]
+    sources = [(*row.documents, *map(str, row.images)) for row in rows]
+    counts = Counter(key for pair in zip(questions, sources, strict=True)
+                     for key in {pair[0], *pair[1]})  # fmt: skip
+    common = {key for key, count in counts.items() if count > COMMON_SHARE * len(rows)}
+    keys: list[list[str]] = []
+    for row, question, texts in zip(rows, questions, sources, strict=True):
+        own = [text for text in texts if text not in common] or [*texts]
+        if question and not (own and question in common):
+            own.append(question)
+        keys.append(own or [normalize_key(row.response)])
+    if not keys:
+        return []
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    holders = np.repeat(np.arange(len(rows)), [len(own) for own in keys])
+    held = len(rows) + number_names([key for own in keys for key in own], is_sorted=False)
+    edges = coo_array((np.ones(len(held)), (holders, held)), shape=(held.max() + 1,) * 2)
+    _, groups = connected_components(edges, directed=False)
+    return [replace(row, group=str(n)) for row, n in zip(rows, groups, strict=False)]
 
 
 def load_decided_rows(store: Store, home: Path, project_id: str) -> tuple[list[GoldRow], int]:
@@ -126,7 +159,7 @@ def load_decided_rows(store: Store, home: Path, project_id: str) -> tuple[list[G
             unread += 1
         else:
             rows.append(_make_row(case, truth, sources, f"case {case_id}"))
-    return rows, unread
+    return group_related_rows(rows), unread
 
 
 def _make_row(
@@ -139,7 +172,7 @@ def _make_row(
         place,
         case.response,
         truth.label,
-        case.question or "\n".join((*documents, *map(str, images))) or case.response,
+        group="",
         language=case.language,
         question=case.question,
         documents=tuple(documents),

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import random
 import sqlite3
 import threading
 import time
@@ -440,7 +441,7 @@ def run_benchmark(
                     store.benchmarks.put_card(benchmark_id, card, time.time())
                 status, message = _run_missing(
                     store,
-                    _list_missing(store, benchmark_id, rows, len(engines)),
+                    _list_missing(store, benchmark_id, rows, len(engines), spec.seed),
                     _sum_spending(store, benchmark_id, spec),
                     WorkerSetup(engines, benchmark.author, benchmark.project_id, benchmark_id),
                     lease,
@@ -512,12 +513,18 @@ def _sum_spending(store: Store, benchmark_id: str, spec: BenchmarkSpec) -> _Spen
 
 
 def _list_missing(
-    store: Store, benchmark_id: str, rows: Sequence[GoldRow], cells: int
+    store: Store, benchmark_id: str, rows: Sequence[GoldRow], cells: int, seed: int
 ) -> list[RowTask]:
-    """Return a task for each row and cell without an answer; a row's cells follow one another."""
+    """Return a task for each row and cell without an answer; a row's cells follow one another.
+
+    Groups come in random order, so that the rows done first are a sample of all.
+    """
     answered = store.benchmarks.answered(benchmark_id)
     digests = [digest for digest, _ in store.benchmarks.rows(benchmark_id)]
-    return sort_by_documents(
+    groups = sorted({row.group_key for row in rows})
+    random.Random(seed).shuffle(groups)
+    places = {group: place for place, group in enumerate(groups)}
+    tasks = sort_by_documents(
         [
             RowTask(cell, position, digest, row)
             for position, (digest, row) in enumerate(zip(digests, rows, strict=True))
@@ -525,6 +532,7 @@ def _list_missing(
             if (cell, position) not in answered
         ]
     )
+    return sorted(tasks, key=lambda task: places[task.row.group_key])
 
 
 def _build_result(task: RowTask, said: Prediction, paid: Sequence[LedgerRow]) -> BenchmarkResult:

@@ -101,6 +101,11 @@ class GoldRow:
     recorded_by: str = ""
     category: str = ""
 
+    @property
+    def group_key(self) -> str:
+        """The group as splits compare it; rows with the same key are related."""
+        return normalize_key(self.group)
+
 
 def build_answer_row(
     own: str, record: FileRecord, question: str, response: str, label: Label | None, **more: Any

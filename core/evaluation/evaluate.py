@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from core.debate.protocols import PROTOCOLS
-from core.evaluation.dataset_files import GoldRow, normalize_key
+from core.evaluation.dataset_files import GoldRow
 from core.evaluation.datasets import get_task_rule, load_dataset_rows
 from core.evaluation.engine_runs import (
     Engine,
@@ -164,10 +164,10 @@ def exchange_evidence(
     A donor in the row's language is preferred. What is still right then was read from the wording
     alone. Rows without a donor are left out.
     """
-    pool = [(normalize_key(row.group), row) for row in donors if row.documents or row.images]
+    pool = [(row.group_key, row) for row in donors if row.documents or row.images]
     exchanged = []
     for row in rows:
-        group = normalize_key(row.group)
+        group = row.group_key
         others = [d for own, d in pool if own != group and d.documents != row.documents]
         candidates = [d for d in others if d.language == row.language] or others
         if candidates and (row.documents or row.images):

@@ -19,7 +19,7 @@ The same probabilities are read in two ways. Forced: every row that has evidence
 hallucinated if p is at least one half, even if it was left `unclear` (`forced_*`); a row without p
 is never right. Selective: the share of answered rows that are right (`selective_accuracy`, reported
 with `coverage`), and `aurc`, the mean risk over all coverages when the surest rows are answered
-first.
+first, equally sure ones in any order.
 
 ECE has ten bins of equal width over p_hallucinated in [0, 1] and compares, weighted by rows, the
 mean p of a bin with the share of its rows that are positive. It is never below the ECE over
@@ -73,6 +73,7 @@ from core.learning.metrics import (
     bootstrap_measures,
     divide_safely,
     estimate_chance_ece,
+    make_aurc,
     make_auroc,
     make_ece,
     make_mean,
@@ -211,31 +212,18 @@ def _build_forced_measures(outcomes: Outcomes) -> dict[str, Measure]:
     wrong, has_evidence = outcomes.wrong, outcomes.forced
     has_p = np.array([prediction.p is not None for prediction in outcomes.said], dtype=bool)
     right = ((outcomes.p >= PRIOR_P) == wrong) & has_p
+    confidence = np.abs(outcomes.p - PRIOR_P).round(ROUNDING_DIGITS)  # of p as of 1 - p
+    aurc = make_aurc(~right[has_evidence], confidence[has_evidence])
     by_name = {
         "forced_accuracy": make_mean(right, has_evidence),
         "forced_ece": make_ece(wrong, outcomes.p, has_evidence & has_p),
-        "aurc": _measure_aurc(outcomes.p, right, has_evidence),
+        "aurc": lambda weights: aurc(weights[:, has_evidence]),
     }
     if (wrong & has_evidence).any() and (~wrong & has_evidence).any():
         recall = make_mean(right, has_evidence & wrong)
         specificity = make_mean(right, has_evidence & ~wrong)
         by_name["forced_balanced_accuracy"] = lambda w: (recall(w) + specificity(w)) / 2
     return by_name
-
-
-def _measure_aurc(p: FloatArray, right: BoolArray, has_evidence: BoolArray) -> Measure:
-    """Return the mean risk over all coverages, with the surest rows answered first."""
-    order = np.argsort(-np.abs(p - PRIOR_P), kind="stable")
-    order = order[has_evidence[order]]
-    is_wrong = (~right[order]).astype(np.float64)
-
-    def measure(weights: FloatArray) -> FloatArray:
-        ordered = weights[:, order]
-        coverage = np.cumsum(ordered, axis=1)
-        risks = np.cumsum(ordered * is_wrong, axis=1) / np.maximum(coverage, 1e-9)
-        return divide_safely((risks * ordered).sum(axis=1), ordered.sum(axis=1))
-
-    return measure
 
 
 def compute_agent_figures(found: Outcomes) -> dict[str, FloatArray]:
@@ -347,6 +335,19 @@ def estimate_figures(
             bounds = WilsonShare(round(value * count), count).interval
             estimates[name] = MetricEstimate(value, *bounds)
     return {name: estimate.rounded() for name, estimate in estimates.items()}
+
+
+def estimate_design_effect(right: BoolArray, groups: IndexArray) -> float:
+    """Return by how much groups widen a share's variance; 1 if they do not.
+
+    A share of 0 or 1 counts each group as one row.
+    """
+    _, places, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    n, count, share = len(right), len(sizes), float(right.mean())
+    if share in (0.0, 1.0) or count == 1:
+        return n / count
+    spread = float((np.bincount(places, right - share) ** 2).sum()) / n**2
+    return max(1.0, count / (count - 1) * spread * (n - 1) / (share * (1 - share)))
 
 
 def list_share_rows(found: Outcomes) -> dict[str, BoolArray]:

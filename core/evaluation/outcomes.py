@@ -13,6 +13,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -128,10 +129,15 @@ class Outcomes:
         """(n,) p_hallucinated; one half if the engine had none."""
         return np.array([PRIOR_P if s.p is None else s.p for s in self.said], dtype=np.float64)
 
+    @cached_property
+    def group_keys(self) -> list[str]:
+        """The group of each row; related rows share it."""
+        return [row.group_key for row in self.rows]
+
     @property
     def groups(self) -> IndexArray:
-        """(n,) the group number of each row; related rows share it."""
-        return number_names([row.group for row in self.rows], is_sorted=False)
+        """(n,) the number of each row's group."""
+        return number_names(self.group_keys, is_sorted=False)
 
     @property
     def languages(self) -> IndexArray:

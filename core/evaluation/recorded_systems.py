@@ -96,7 +96,7 @@ class FittingPlan:
     @property
     def groups(self) -> IndexArray:
         """(cases,) group numbers; a group is on one side of a fold."""
-        return number_names([case.row.group for case in self.cases], is_sorted=False)
+        return number_names([case.row.group_key for case in self.cases], is_sorted=False)
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,8 @@ def plan_external_fit(
 
     `cases` come last in the plan's cases.
     """
-    groups = {case.row.group for case in cases}
-    training = [case for case in learned if case.row.group not in groups]
+    groups = {case.row.group_key for case in cases}
+    training = [case for case in learned if case.row.group_key not in groups]
     _require_labels(FittingPlan(training, (), seed))
     fold = np.arange(len(training)), np.arange(len(training), len(training) + len(cases))
     return FittingPlan([*training, *cases], (fold,), seed)
@@ -258,7 +258,7 @@ def _build_votes(fitting: FittingPlan, detectors: Sequence[Detector]) -> VoteMat
         tuple(f"{d.name} {d.prompt}" for d in detectors),
         np.array(values),
         tuple(case.kind for case in cases),
-        tuple(case.row.group for case in cases),
+        tuple(case.row.group_key for case in cases),
         fitting.is_wrong.astype(np.float64),
     )
 

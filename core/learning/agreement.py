@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -140,9 +140,10 @@ def _estimate(measure: Measure, times: IndexArray) -> AgreementFigure:
     n = int(times.sum())
     if not n:
         return NO_FIGURE
-    found = bootstrap_measures({"": measure}, np.arange(len(times)), BOOTSTRAP_SEED, times=times)
-    is_defined = not np.isnan(found[""].value)
-    return AgreementFigure(*(found[""] if is_defined else (None, None, None)), n)
+    found = bootstrap_measures({"": measure}, np.arange(len(times)), BOOTSTRAP_SEED, times=times)[
+        ""
+    ]
+    return replace(NO_FIGURE, n=n) if np.isnan(found.value) else AgreementFigure(*found, n)
 
 
 def count_marked_characters(marks: ItemMarks, lengths: Mapping[str, int]) -> list[FloatArray]:

@@ -179,6 +179,28 @@ def make_auroc(truth: BoolArray, p: FloatArray) -> Measure:
     return measure
 
 
+def make_aurc(wrong: BoolArray, confidence: FloatArray) -> Measure:
+    """Return AURC: the mean error rate over all coverages, the surest cases answered first.
+
+    It is the mean over all orders of cases of equal confidence. Weights are whole numbers.
+    """
+    order = np.argsort(-confidence, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(confidence[order]) != 0])
+    sides = np.stack([np.ones(len(order)), wrong[order]])
+
+    def measure(weights: FloatArray) -> FloatArray:
+        size, errors = (np.add.reduceat(weights[:, order] * s, starts, axis=1) for s in sides)
+        end, rate = np.cumsum(size, axis=1), np.nan_to_num(divide_safely(errors, size))
+        start, errors_before = end - size, np.cumsum(errors, axis=1) - errors
+        harmonic = np.r_[0.0, np.cumsum(1 / np.arange(1, end.max() + 1))]
+        # The sum over the places k of a tie of (errors_before + rate * k) / (start + k).
+        spread = harmonic[end.astype(np.int64)] - harmonic[start.astype(np.int64)]
+        area = rate * size + (errors_before - rate * start) * spread
+        return divide_safely(area.sum(axis=1), size.sum(axis=1))
+
+    return measure
+
+
 def make_f_score(truth: BoolArray, said: BoolArray, beta: float = 1.0) -> Measure:
     """Return F with recall `beta` (squared) times as weighty as precision; 0 of nothing found."""
     table = np.stack([truth & said, truth, said], axis=1).astype(np.float64)

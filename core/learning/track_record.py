@@ -18,6 +18,7 @@ from functools import cached_property
 
 import numpy as np
 
+from core.learning.metrics import make_aurc
 from core.review.queue_ranking import (
     ASSURANCE,
     LIMIT_KIND,
@@ -51,10 +52,14 @@ MAX_CURVE_POINTS = 200
 
 @dataclass(frozen=True)
 class WilsonShare:
-    """A share, `right` of `n`, with Wilson's 95 % interval."""
+    """A share, `right` of `n`, with Wilson's 95 % interval.
+
+    `design_effect` is by how much groups of related cases widen its variance.
+    """
 
     right: int
     n: int
+    design_effect: float = 1.0
 
     @property
     def value(self) -> float:
@@ -66,10 +71,10 @@ class WilsonShare:
         """(lower, upper) bound; (0, 1) without any data."""
         if not self.n:
             return 0.0, 1.0
-        p, z_squared = self.value, Z_95 * Z_95
-        centre = (p + z_squared / (2 * self.n)) / (1 + z_squared / self.n)
-        deviation = math.sqrt(p * (1 - p) / self.n + z_squared / (4 * self.n * self.n))
-        half = Z_95 * deviation / (1 + z_squared / self.n)
+        p, z_squared, n = self.value, Z_95 * Z_95, self.n / self.design_effect
+        centre = (p + z_squared / (2 * n)) / (1 + z_squared / n)
+        deviation = math.sqrt(p * (1 - p) / n + z_squared / (4 * n * n))
+        half = Z_95 * deviation / (1 + z_squared / n)
         return max(0.0, centre - half), min(1.0, centre + half)
 
     @property
@@ -272,15 +277,11 @@ def build_risk_curve(verdicts: Sequence[AnsweredVerdict]) -> list[ThresholdPoint
 
 def compute_aurc(verdicts: Sequence[AnsweredVerdict]) -> float:
     """Return the mean error rate over all coverages (AURC); equal confidences in any order."""
-    total, before, wrong = 0.0, 0, 0.0
-    groups: dict[float, list[AnsweredVerdict]] = defaultdict(list)
-    for one in verdicts:
-        groups[one.confidence].append(one)
-    for _, tied in sorted(groups.items(), reverse=True, key=lambda item: item[0]):
-        rate = 1.0 - compute_right_share(tied).value
-        total += sum((wrong + rate * k) / (before + k) for k in range(1, len(tied) + 1))
-        before, wrong = before + len(tied), wrong + rate * len(tied)
-    return total / before if before else 0.0
+    if not verdicts:
+        return 0.0
+    wrong = np.array([not one.is_right for one in verdicts])
+    confidence = np.array([one.confidence for one in verdicts])
+    return float(make_aurc(wrong, confidence)(np.ones((1, len(verdicts))))[0])
 
 
 def fit_limits(

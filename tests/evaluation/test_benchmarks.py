@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
+import msgspec
 import pytest
 from PIL import Image
 
@@ -23,6 +24,8 @@ from core.__main__ import main
 from core.documents.library import store_file
 from core.evaluation import benchmarks, runner
 from core.evaluation.benchmark_results import (
+    MeasuredBenchmark,
+    MeasuredSystem,
     break_down,
     compare_benchmarks,
     measure_benchmark,
@@ -345,6 +348,46 @@ def test_systems_are_measured_on_the_rows_that_all_have_answered(
     assert (own.winner, other.winner) == ("", "")
 
 
+def test_rows_run_in_random_groups_so_that_a_part_is_a_sample(
+    opened: Store, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[int] = []
+
+    def predict(_: EngineRuns, task: RowTask, __: StopSignal) -> Prediction:
+        order.append(task.position)
+        return Prediction("supported", 0.5)
+
+    monkeypatch.setattr(EngineRuns, "predict_row", predict)
+    rows = sorted(facts(), key=lambda row: row.label or "")
+    for seed in (3, 3, 4):
+        benchmark_id = created(opened, home, rows, "single")
+        benchmark = require_benchmark(opened, benchmark_id)
+        with opened.writing():
+            spec = replace(read_spec(benchmark), seed=seed)
+            opened.benchmarks.replace_spec(benchmark_id, msgspec.json.encode(spec).decode())
+        run_benchmark(home, benchmark_id, "Ida", NO_KEYS)
+    first, again, other = order[:16], order[16:32], order[32:]
+    assert first == again != other
+    assert sorted(first) == list(range(16)) != first
+    groups = [rows[place].group for place in first]
+    assert groups[::2] == groups[1::2], "rows over one source follow one another"
+    assert len({rows[place].label for place in first[:4]}) == 2
+
+
+def test_kinds_of_rows_in_groups_have_intervals_of_groups() -> None:
+    rows = [
+        replace(facts()[0], id=str(n), group=str(n // 10), category="ab"[n // 100])
+        for n in range(200)
+    ]
+    said = [Prediction("supported" if n // 10 % 2 else "hallucinated") for n in range(200)]
+    own = MeasuredSystem("a", Outcomes(rows, said), {})
+    first, _ = break_down(MeasuredBenchmark((own,), ()))
+    share = first.right["a"]
+    assert (share.right, share.n) == (50, 100)
+    low, high = share.interval
+    assert low < 0.26 < 0.74 < high, "as wide as ten groups are, not as a hundred rows"
+
+
 def test_caps_hold_rows_back_until_they_are_raised(
     opened: Store, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -557,6 +600,29 @@ def test_rows_come_from_a_file_with_odd_columns(opened: Store, home: Path) -> No
     ]
     assert rows[0].group == rows[1].group, "over the same source"
     assert len(problems) == 1
+
+
+@pytest.mark.parametrize(
+    ("lines", "groups"),
+    [
+        (["Sum up.;A.;Text 1", "sum up;B.;Text 1", "Sum up.;C.;Text 2"], [1, 1, 2]),
+        (["Who?;A.;One text", "Where?;B.;One text", "When?;C.;One text"], [1, 1, 1]),
+        (["Who?;A.;Text 1", "who;B.;Text 2", "Where?;C.;Text 2", "Why?;D.;Text 3"], [1, 1, 1, 2]),
+        (["Who?;A.;", "Who?;B.;", "Who?;C.;"], [1, 1, 1]),
+        ([";A.;", ";B.;", ";A!;"], [1, 2, 1]),
+    ],
+)
+def test_rows_that_share_a_source_or_a_question_are_related(
+    opened: Store, home: Path, lines: list[str], groups: list[int]
+) -> None:
+    """A question of all rows over several texts is an instruction, and relates none."""
+    text = "\n".join(["question;response;document;label", *(f"{line};ok" for line in lines)])
+    names = ("question", "response", "document", "label")
+    mapping = ColumnMapping({name: name for name in names}, {"ok": "supported"})
+    table = read_file_table("rows.csv", text.encode())
+    rows, _ = map_labelled_rows(table, mapping, "rows.csv", LibraryFiles(opened, home, ""))
+    first = [row.group for row in rows]
+    assert [list(dict.fromkeys(first)).index(one) + 1 for one in first] == groups
 
 
 def test_a_category_may_be_any_value(opened: Store, home: Path) -> None:

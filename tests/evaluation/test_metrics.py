@@ -13,7 +13,11 @@ from sklearn import metrics as oracle
 
 from core.evaluation.dataset_files import GoldRow, GoldSpan
 from core.evaluation.evaluate import compute_figures
-from core.evaluation.metrics import build_measures, estimate_calibrated_ece, estimate_figures
+from core.evaluation.metrics import (
+    build_measures,
+    estimate_calibrated_ece,
+    estimate_figures,
+)
 from core.evaluation.outcomes import Outcomes, Prediction, predict_all_marked, predict_constant
 from core.schema.records import Label
 
@@ -132,6 +136,47 @@ def test_calibration_counts_answered_rows_by_bins() -> None:
     assert nothing["coverage"] == 0
 
 
+def selective(pairs: Sequence[tuple[Label, float | None]]) -> Outcomes:
+    """Rows with evidence, each with its gold label and p."""
+    rows = [row(gold, str(n), documents=("d",)) for n, (gold, _) in enumerate(pairs)]
+    return Outcomes(rows, [Prediction("unclear", p) for _, p in pairs])
+
+
+TIED = st.sampled_from([None, 0.0, 0.3, 0.5, 0.7, 1.0])
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(TWO), TIED), min_size=1, max_size=7),
+    st.lists(st.integers(0, 2), min_size=7, max_size=7),
+)
+def test_the_area_under_risk_and_coverage_is_the_mean_over_all_orders_of_ties(
+    pairs: list[tuple[Label, float | None]], times: list[int]
+) -> None:
+    times[0] = max(times[0], 1)
+    found = selective(pairs)
+    expected_risks = []
+    drawn = [pair for pair, n in zip(pairs, times, strict=False) for _ in range(n)]
+    by_confidence: dict[float, list[bool]] = {}
+    for gold, p in drawn:
+        is_wrong = p is None or (p >= 0.5) != (gold == "hallucinated")
+        confidence = abs((0.5 if p is None else p) - 0.5)
+        by_confidence.setdefault(round(confidence, 9), []).append(is_wrong)
+    done, wrong = 0, 0.0
+    for _, tied in sorted(by_confidence.items(), reverse=True):
+        for place in range(1, len(tied) + 1):
+            expected_risks.append((wrong + place * sum(tied) / len(tied)) / (done + place))
+        done, wrong = done + len(tied), wrong + sum(tied)
+    weights = np.array([times[: len(pairs)]], dtype=float)
+    measured = build_measures(found)["aurc"](weights)[0]
+    assert measured == pytest.approx(sum(expected_risks) / len(expected_risks))
+
+
+def test_risk_does_not_depend_on_the_order_of_rows_that_are_equally_sure() -> None:
+    pairs: list[tuple[Label, float | None]] = [(gold, 1.0) for gold in TWO for _ in range(2)]
+    for found in (selective(pairs), selective(pairs[::-1])):
+        assert build_measures(found)["aurc"](np.ones((1, 4)))[0] == pytest.approx(0.5)
+
+
 def test_the_calibrated_null_is_that_of_a_model_without_fault() -> None:
     random = np.random.default_rng(3)
     by_size = {}
@@ -233,6 +278,11 @@ def test_rows_of_a_group_are_drawn_together() -> None:
         accuracy = estimate_figures(build_measures(found), found.groups, seed=1)["accuracy"]
         width[name] = accuracy["high"] - accuracy["low"]
     assert width["tens"] > 2.5 * width["alone"]
+
+
+def test_groups_are_those_that_splits_keep_together() -> None:
+    rows = [row("supported", name) for name in ("Who wrote X?", "who wrote x", "Who wrote Y?")]
+    assert Outcomes(rows, []).groups.tolist() == [0, 0, 1]
 
 
 @pytest.mark.parametrize("groups", [1, 2, 4])

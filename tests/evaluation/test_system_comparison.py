@@ -15,14 +15,19 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from core.evaluation.dataset_files import GoldRow
+from core.evaluation.metrics import build_measures, estimate_design_effect
 from core.evaluation.outcomes import Outcomes, Prediction
 from core.evaluation.system_comparison import (
     CONSTANT,
+    CONSTANT_GROUPS,
+    RIGHT_ROWS_ONLY,
     SAME_EVERYWHERE,
     SAME_ROWS_RIGHT,
     TOO_FEW_FOLDS,
+    TOO_FEW_GROUPS,
     PairedStatistic,
     adjust_by_holm,
+    compare_by_permutation,
     compare_fold_scores,
     compare_right_rows,
     compare_systems,
@@ -99,7 +104,7 @@ def test_wilcoxon_and_rank_biserial_are_those_of_all_signs(
 @given(RIGHTS)
 def test_mcnemar_g_and_h_are_those_of_their_formulas(pairs: list[tuple[bool, bool]]) -> None:
     one, other = np.array(pairs).T
-    found = compare_right_rows(one, other)
+    found = compare_right_rows(one, other, np.arange(len(one)))
     gained, lost = pairs.count((True, False)), pairs.count((False, True))
     differ = gained + lost
     shares = [sum(side) / len(pairs) for side in zip(*pairs, strict=True)]
@@ -121,8 +126,99 @@ def test_mcnemar_is_exact_below_25_rows_that_differ() -> None:
         one = np.array([True] * (differ - 4) + [False] * 4 + [True] * 10)
         other = np.array([False] * (differ - 4) + [True] * 4 + [True] * 10)
         exact = 2 * sum(math.comb(differ, k) for k in range(5)) / 2**differ
-        found = compare_right_rows(one, other)["McNemar"].p
+        found = compare_right_rows(one, other, np.arange(len(one)))["McNemar"].p
         assert (found == pytest.approx(exact)) is (differ < 25)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.booleans(), st.integers(0, 8)), min_size=8))
+def test_in_groups_right_rows_are_compared_by_obuchowskis_test(
+    rows: list[tuple[bool, bool, int]],
+) -> None:
+    one, other = (np.array([row[side] for row in rows], bool) for side in (0, 1))
+    groups = np.unique([row[2] for row in rows], return_inverse=True)[1]
+    count, n = len(set(groups)), len(rows)
+    assume(count < n and (one != other).any())
+    found = compare_right_rows(one, other, groups)["McNemar"]
+    if count < 5:
+        assert found == PairedStatistic(None, why=TOO_FEW_GROUPS)
+        return
+    mean = (sum(one) - sum(other)) / n
+    spread = 0.0
+    for group in range(count):
+        changes = [
+            int(a) - int(b) for a, b, g in zip(one, other, groups, strict=True) if g == group
+        ]
+        spread += (sum(changes) - len(changes) * mean) ** 2
+    if spread < 1e-9:
+        assert found.why == CONSTANT_GROUPS
+        return
+    chi_squared = mean**2 / (count / (count - 1) * spread / n**2)
+    assert found.value == pytest.approx(chi_squared)
+    assert found.p == pytest.approx(math.erfc(math.sqrt(chi_squared / 2)))
+
+
+def test_ten_rows_of_each_text_are_not_ten_times_the_evidence() -> None:
+    right = np.repeat(np.arange(20) < 13, 10)
+    alone = compare_right_rows(right, ~right, np.arange(200))["McNemar"].p
+    in_tens = compare_right_rows(right, ~right, np.arange(200) // 10)["McNemar"].p
+    assert alone is not None
+    assert in_tens is not None
+    assert alone < 0.001 < 0.1 < in_tens
+
+
+@settings(max_examples=40, deadline=None)
+@given(ROWS, st.sampled_from(["accuracy", "balanced_accuracy", "f1", "auroc"]))
+def test_the_permutation_test_is_that_of_exchanging_both_systems_answers_by_group(
+    rows: list[tuple[Label, int, Label, Label]], figure: str
+) -> None:
+    rows = [(gold, n % 6, one, other) for n, (gold, _, one, other) in enumerate(rows)]
+    assume(len(rows) >= 5 and len({gold for gold, *_ in rows}) == 2)
+    systems = [outcomes(rows, side) for side in (0, 1)]
+    found = compare_by_permutation(*systems, figure, seed=0)
+    names = sorted({group for _, group, *_ in rows})
+    changes = []
+    for pattern in itertools.product((False, True), repeat=len(names)):
+        exchanged = {name for name, one in zip(names, pattern, strict=True) if one}
+        mixed = [(g, k, b, a) if k in exchanged else (g, k, a, b) for g, k, a, b in rows]
+        a, b = (
+            build_measures(outcomes(mixed, side))[figure](np.ones((1, len(rows))))[0]
+            for side in (0, 1)
+        )
+        changes.append(round(a - b, 9))
+    below, above = (sum(s * c >= s * changes[0] for c in changes) for s in (-1, 1))
+    assert found.value == pytest.approx(changes[0])
+    assert found.p == pytest.approx(min(1.0, 2 * min(below, above) / len(changes)))
+
+
+def test_a_test_stands_on_the_row_of_its_own_figure() -> None:
+    rows = [
+        (gold, i, gold if i % 5 else "unclear", gold if i % 3 else "hallucinated")
+        for i in range(30)
+        for gold in ("supported", "hallucinated")
+    ]
+    systems = {name: outcomes(rows, i) for i, name in enumerate("ab")}  # type: ignore[arg-type]
+    found = {name: compare_systems(systems, name)[0].statistics for name in ("accuracy", "f1")}
+    assert found["accuracy"]["permutation"].value != found["f1"]["permutation"].value
+    for name in ("McNemar", "h", "g"):
+        assert found["accuracy"][name].value is not None
+        assert found["f1"][name] == PairedStatistic(None, why=RIGHT_ROWS_ONLY)
+    assert list(found["accuracy"]) == list(found["f1"])
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 9)), min_size=1, max_size=60))
+def test_the_design_effect_is_that_of_a_clustered_mean(rows: list[tuple[bool, int]]) -> None:
+    right = np.array([one for one, _ in rows])
+    groups = np.array([group for _, group in rows])
+    names, n, p = set(groups.tolist()), len(rows), right.mean()
+    found = estimate_design_effect(right, groups)
+    if p in (0, 1) or len(names) == 1:
+        assert found == n / len(names)
+        return
+    spread = sum((right[groups == name] - p).sum() ** 2 for name in names)
+    variance = len(names) / (len(names) - 1) * spread / n**2
+    assert found == pytest.approx(max(1.0, variance * (n - 1) / (p * (1 - p))))
+    assert len(names) < n or found == pytest.approx(1.0)
 
 
 @given(st.lists(st.none() | st.floats(0, 1), max_size=8))
@@ -144,8 +240,9 @@ def test_the_other_way_round_p_stays_and_effects_change_sign(
 ) -> None:
     one, other = np.array(scores).T
     a, b = np.array(rights).T
-    there = compare_fold_scores(one, other) | compare_right_rows(a, b)
-    back = compare_fold_scores(other, one) | compare_right_rows(b, a)
+    groups = np.arange(len(a)) // 2
+    there = compare_fold_scores(one, other) | compare_right_rows(a, b, groups)
+    back = compare_fold_scores(other, one) | compare_right_rows(b, a, groups)
     for name, found in there.items():
         assert found.p == pytest.approx(back[name].p)
         assert found.why == back[name].why

@@ -13,6 +13,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.documents.library import store_file
+from core.evaluation.benchmark_results import MeasuredBenchmark
 from core.evaluation.benchmark_rows import RowSource
 from core.evaluation.benchmarks import BenchmarkSpec, create_benchmark, plan_cells, run_benchmark
 from core.evaluation.dataset_files import GoldRow
@@ -124,7 +125,7 @@ def test_a_file_with_odd_columns_is_mapped_measured_and_read(
     assert list(systems["System"])[-2:] == ["Always hallucinated", "Always supported"]
     assert "Single judge" in systems["System"][0]
     assert systems["Balanced accuracy"][len(systems) - 1] == "0.50 (0.50 to 0.50)"
-    assert said(at.caption, "On 16 rows that all systems answered")
+    assert said(at.caption, "On 16 rows in 8 groups that all systems answered")
     assert "Marked words (IoU)" not in systems, "nobody marked a word in that file"
     kinds = table(at, "Kind")
     assert {"number", "other"} <= set(kinds["Kind"])
@@ -305,6 +306,17 @@ def test_one_that_was_stopped_after_its_last_row_can_be_ended(
     set_status(home, finished, "paused")
     app(ONE, benchmark=finished).button(key="benchmark.resume").click().run()
     wait(home, finished, "finished")
+
+
+@pytest.mark.parametrize("status", ["finished", "paused", "cancelled", "failed"])
+def test_nothing_is_chosen_by_a_part_of_the_rows(
+    app: OpenApp, home: Path, finished: str, status: BenchmarkStatus, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(MeasuredBenchmark, "best", property(lambda self: self.systems[0]))
+    set_status(home, finished, status)
+    shown = texts(app(ONE, benchmark=finished))
+    assert ("choose it on Project" in shown) is (status == "finished")
+    assert ("not finished" in shown) is (status != "finished")
 
 
 def test_errors_are_read_sent_to_review_and_opened_as_a_run(
