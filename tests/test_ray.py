@@ -143,12 +143,13 @@ def test_this_computer_gets_no_more_workers_than_processors(
 
     monkeypatch.setattr(ray, "is_initialized", lambda: True)
     monkeypatch.setattr(ray, "put", Mock())
-    for name in ("pack_actor_setup", "RayWorkers"):
-        monkeypatch.setattr(ray_workers, name, Mock())
+    made = Mock()
+    monkeypatch.setattr(ray_workers, "pack_actor_setup", Mock())
+    monkeypatch.setattr(ray_workers, "RayWorkers", made)
     for address, count in (("", os.cpu_count()), ("10.0.0.1:6379", 256)):
         setup, stop = Mock(engines=[Mock(home=home)]), StopSignal()
         with ray_workers.open_ray_workers(setup, 256, address, stop):
-            ray_workers.RayWorkers.assert_called_with(home, ray.put(), count, stop)
+            made.assert_called_with(home, ray.put(), count, stop)
 
 
 def test_workers_that_die_while_they_start_are_replaced_until_it_is_hopeless(

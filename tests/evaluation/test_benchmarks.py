@@ -22,7 +22,7 @@ from PIL import Image
 
 from core.__main__ import main
 from core.documents.library import store_file
-from core.evaluation import benchmarks, runner
+from core.evaluation import benchmarks
 from core.evaluation.benchmark_results import (
     MeasuredBenchmark,
     MeasuredSystem,
@@ -57,7 +57,7 @@ from core.evaluation.benchmarks import (
     start_benchmark,
 )
 from core.evaluation.dataset_files import GoldRow, GoldSpan
-from core.evaluation.engine_runs import EngineRuns, RowTask
+from core.evaluation.engine_runs import EngineRuns, RowTask, open_engine_runs
 from core.evaluation.evaluate import parse_ways
 from core.evaluation.outcomes import Outcomes, Prediction, compute_dataset_digest
 from core.evaluation.runner import RunnerOptions
@@ -113,10 +113,10 @@ def answer_each_row(monkeypatch: pytest.MonkeyPatch, said: Prediction) -> None:
     """Make each row's answer this one, with its calls in the ledger."""
 
     def predict(self: EngineRuns, task: RowTask, _: StopSignal) -> Prediction:
-        names = "slot digest project_id person role model prompt prompt_hash cut".split()
         call = LedgerRow(
-            id="", run_id=self.setup.get_run_id(task), at=0.0, reserved_nano=0, reserved_tokens=0,
-            counts_nano=0, counts_tokens=0, status="done", **dict.fromkeys(names, ""),
+            id="", run_id=self.setup.get_run_id(task), slot="", digest="", project_id="", person="",
+            role="", model="", prompt="", prompt_hash="", cut="", at=0.0, reserved_nano=0,
+            reserved_tokens=0, counts_nano=0, counts_tokens=0, status="done",
         )  # fmt: skip
         with open_store(self.setup.engines[0].home) as store, store.writing():
             for n in range(said.calls):
@@ -450,8 +450,8 @@ def test_failed_rows_that_are_tried_again_are_still_to_do(
 def test_no_more_workers_are_made_ready_than_there_are_rows(
     opened: Store, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made_ready = Mock(wraps=runner.open_engine_runs)
-    monkeypatch.setattr(runner, "open_engine_runs", made_ready)
+    made_ready = Mock(wraps=open_engine_runs)
+    monkeypatch.setattr("core.evaluation.runner.open_engine_runs", made_ready)
     benchmark_id = created(opened, home, facts(1), "ceda")
     ended = run_benchmark(home, benchmark_id, "Ida", NO_KEYS, RunnerOptions(workers=64))
     assert (ended.status, made_ready.call_count) == ("finished", 2)
