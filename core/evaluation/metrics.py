@@ -57,6 +57,7 @@ from core.learning.metrics import (
     Measure,
     MetricEstimate,
     bootstrap_measures,
+    divide_safely,
     estimate_chance_ece,
     make_auroc,
     make_ece,
@@ -169,13 +170,13 @@ def _build_label_measures(outcomes: Outcomes) -> dict[str, Measure]:
     def rates(weights: FloatArray) -> dict[str, FloatArray]:
         tp, tn, w, r, sw, sr = (weights @ table).T
         return {
-            "accuracy": _divide_safely(tp + tn, w + r),
-            "recall": _divide_safely(tp, w),
-            "balanced_accuracy": (_divide_safely(tp, w) + _divide_safely(tn, r)) / 2,
-            "precision": np.nan_to_num(_divide_safely(tp, sw)),
-            "f1": _divide_safely(2 * tp, w + sw),
-            "f2": _divide_safely(5 * tp, 4 * w + sw),
-            "f1_supported": _divide_safely(2 * tn, r + sr),
+            "accuracy": divide_safely(tp + tn, w + r),
+            "recall": divide_safely(tp, w),
+            "balanced_accuracy": (divide_safely(tp, w) + divide_safely(tn, r)) / 2,
+            "precision": np.nan_to_num(divide_safely(tp, sw)),
+            "f1": divide_safely(2 * tp, w + sw),
+            "f2": divide_safely(5 * tp, 4 * w + sw),
+            "f1_supported": divide_safely(2 * tn, r + sr),
             "mcc": _compute_mcc(tp, tn, w, r, sw, sr),
         }
 
@@ -216,7 +217,7 @@ def _measure_aurc(p: FloatArray, right: BoolArray, has_evidence: BoolArray) -> M
         ordered = weights[:, order]
         coverage = np.cumsum(ordered, axis=1)
         risks = np.cumsum(ordered * is_wrong, axis=1) / np.maximum(coverage, 1e-9)
-        return _divide_safely((risks * ordered).sum(axis=1), ordered.sum(axis=1))
+        return divide_safely((risks * ordered).sum(axis=1), ordered.sum(axis=1))
 
     return measure
 
@@ -260,7 +261,7 @@ def _build_span_measures(outcomes: Outcomes) -> dict[str, Measure]:
 
     def pooled(weights: FloatArray) -> FloatArray:
         both, marked, gold = (weights @ scores.characters).T
-        return _divide_safely(2 * both, marked + gold)
+        return divide_safely(2 * both, marked + gold)
 
     return by_name | {"char_f1": pooled}
 
@@ -272,10 +273,10 @@ def _measure_mean_of_means(values: FloatArray, parts: IndexArray) -> Measure:
     sums = in_part * np.where(is_defined, values, 0.0)[:, None]
 
     def measure(weights: FloatArray) -> FloatArray:
-        means = _divide_safely(weights @ sums, weights @ in_part.astype(np.float64))
+        means = divide_safely(weights @ sums, weights @ in_part.astype(np.float64))
         has_mean = ~np.isnan(means)
         total = np.where(has_mean, means, 0.0).sum(axis=1)
-        return _divide_safely(total, has_mean.sum(axis=1).astype(np.float64))
+        return divide_safely(total, has_mean.sum(axis=1).astype(np.float64))
 
     return measure
 
@@ -285,14 +286,9 @@ def _measure_chance_agreement(counts: FloatArray) -> Measure:
 
     def measure(weights: FloatArray) -> FloatArray:
         totals = weights @ counts
-        return _divide_safely((totals**2).sum(axis=1), totals.sum(axis=1) ** 2)
+        return divide_safely((totals**2).sum(axis=1), totals.sum(axis=1) ** 2)
 
     return measure
-
-
-def _divide_safely(part: FloatArray, whole: FloatArray) -> FloatArray:
-    empty = whole == 0
-    return np.where(empty, np.nan, part / np.where(empty, 1.0, whole))
 
 
 def estimate_figures(

@@ -23,8 +23,7 @@ from core.learning.metrics import (
     FloatArray,
     estimate_interval,
 )
-from core.learning.track_record import WilsonShare
-from core.review.agreement import MIN_CASES
+from core.learning.track_record import MIN_CASES, WilsonShare
 from core.schema.events import AUDIT, ToolOutcome, ToolUse
 from core.schema.records import Case, Label, Statement
 from core.schema.run_state import RunState, fold_events
