@@ -29,8 +29,8 @@ HINT = (
     "Overturned: of verdicts that people decided, those that they called something else; unclear "
     "counts as overturned. Drift: how the share called hallucinated differs from all earlier weeks "
     "of the same models and protocol; it has drifted if the interval leaves out 0. The cases may "
-    "have changed instead of the models. 95% intervals: Wilson for shares, bootstrap over runs for "
-    "drift, cost and seconds. Weeks begin on Monday (UTC)."
+    "have changed instead of the models. 95% intervals: Wilson for shares, Newcombe for drift, "
+    "Student’s t for cost and seconds. Weeks begin on Monday (UTC)."
 )
 
 

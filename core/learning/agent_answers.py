@@ -40,7 +40,9 @@ ANSWER_EVENT_KINDS = ("run_started", "statement_found", "turn_finished", "consen
 LONG_RESPONSE_STATEMENTS = 4  # statements
 VALUE_BY_LABEL: dict[Label, float] = {"hallucinated": 1.0, "supported": 0.0, "unclear": 0.5}
 DEBATER, READER, JUDGE, CLASSIFIER = "debater", "reader", "judge", "classifier"
-RunDecision = tuple[CaseDecision, tuple[str, ...], float | None]
+RunDecision = tuple[
+    CaseDecision, tuple[str, ...], float | None, str, tuple[EvidenceMark, ...]
+]  # as in `DecidedRun`
 REASON_EVENT_KINDS = ("run_started", "statement_found", "passages_found", "turn_finished",
          "judgement_reached", "label_predicted", "run_finished")  # fmt: skip
 MIN_COVERED_SHARE = 0.5  # share of a mark's characters
@@ -92,12 +94,17 @@ class AgentAnswers:
 
 @dataclass(frozen=True)
 class DecidedRun:
-    """A run with what people decided; `graded` is their rating of the response, 0 to 1, or None."""
+    """A run with what people decided; `graded` is their rating of the response, 0 to 1, or None.
+
+    `reason` and the marked `evidence` are of those whose answer counts for the case.
+    """
 
     heard: AgentAnswers
     decision: CaseDecision
     categories: tuple[str, ...]
-    graded: float | None = None
+    graded: float | None
+    reason: str
+    evidence: tuple[EvidenceMark, ...]
 
     @property
     def is_wrong(self) -> bool:
@@ -150,7 +157,9 @@ def _read_decision(run: FinishedRun, truth: GroundTruth) -> RunDecision | None:
     decision = CaseDecision(run.case_id, run.group, "+".join(truth.ids), truth.label)
     is_wrong = truth.label == "hallucinated"
     categories = sorted({span.category for span in truth.spans}) if is_wrong else ()
-    return decision, tuple(categories), _compute_mean_rating(truth)
+    evidence = dict.fromkeys(mark for one in truth.corrections for mark in one.evidence)
+    rating = _compute_mean_rating(truth)
+    return decision, tuple(categories), rating, truth.reason.strip(), tuple(evidence)
 
 
 def _compute_mean_rating(truth: GroundTruth) -> float | None:
@@ -329,8 +338,7 @@ def load_reasons(store: Store, rows: Sequence[DecidedRun]) -> list[CaseReasons]:
 
 
 def _compare_reasons(store: Store, row: DecidedRun) -> CaseReasons | None:
-    reason, marks = _read_reasons(store, row.decision)
-    if not (reason or marks):
+    if not (row.reason or row.evidence):
         return None
     progress = fold_events(load_events(store, row.heard.run.id, REASON_EVENT_KINDS))
     if progress.verdict is None or progress.verdict.label != row.decision.label:
@@ -350,20 +358,13 @@ def _compare_reasons(store: Store, row: DecidedRun) -> CaseReasons | None:
         language=row.heard.language,
         claim=case.response if case else "",
         label=progress.verdict.label,
-        reason=reason,
+        reason=row.reason,
         # The judge's rationale for people, else the verdict's.
         rationale=(prose or progress.verdict.rationale).strip(),
-        marks=len(marks),
-        quoted=sum(is_covered(mark, quotes) for mark in marks),
-        found=sum(is_covered(mark, passages) for mark in marks),
+        marks=len(row.evidence),
+        quoted=sum(is_covered(mark, quotes) for mark in row.evidence),
+        found=sum(is_covered(mark, passages) for mark in row.evidence),
     )
-
-
-def _read_reasons(store: Store, decision: CaseDecision) -> tuple[str, tuple[EvidenceMark, ...]]:
-    """Return (reason, marked evidence) of those whose answer counts for the case."""
-    truth = store.truths.of_case(decision.case_id)
-    evidence = (mark for one in truth.corrections for mark in one.evidence)
-    return truth.reason.strip(), tuple(dict.fromkeys(evidence))
 
 
 def find_supporting_quotes(progress: RunState) -> list[Quote]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from core.learning.metrics import MetricEstimate, bootstrap_measures, make_mean
+from core.learning.metrics import MetricEstimate
 from core.learning.track_record import WilsonShare
 from core.store import Store
 
@@ -44,7 +44,7 @@ class WeekOfRuns:
 
 def count_weeks(store: Store, project_id: str) -> list[WeekOfRuns]:
     """Return each week with runs, by roster and protocol, the oldest first."""
-    truths = store.truths.of_project(project_id)
+    truths = store.truths.labels(project_id)
     decided = {case_id: truth.label for case_id, truth in truths.items() if truth.is_decided}
     weeks: list[WeekOfRuns] = []
     runs = store.db.query(RUNS_SQL, [project_id])
@@ -52,9 +52,9 @@ def count_weeks(store: Store, project_id: str) -> list[WeekOfRuns]:
         by_week: dict[int, list[dict[str, Any]]] = defaultdict(list)
         for run in group:
             by_week[int((run["at"] - MONDAY) // WEEK_SECONDS)].append(run)
-        before: list[bool] = []
+        before = WilsonShare(0, 0)
         for number, own in sorted(by_week.items()):
-            said = [run["label"] == "hallucinated" for run in own]
+            hallucinated = WilsonShare(sum(run["label"] == "hallucinated" for run in own), len(own))
             looked = [run["label"] != decided[c] for run in own if (c := run["case_id"]) in decided]
             is_known = not any(run["is_unpriced"] for run in own)
             day = np.datetime64(number * WEEK_SECONDS + MONDAY, "s").astype("datetime64[D]")
@@ -65,24 +65,31 @@ def count_weeks(store: Store, project_id: str) -> list[WeekOfRuns]:
                     str(day),
                     len(own),
                     WilsonShare(sum(looked), len(looked)),
-                    WilsonShare(sum(said), len(said)),
-                    _estimate_drift(said, before) if before else None,
+                    hallucinated,
+                    _estimate_drift(hallucinated, before) if before.n else None,
                     _estimate_mean([run["cost"] or 0.0 for run in own]) if is_known else None,
                     _estimate_mean([run["seconds"] for run in own]),
                 )
             )
-            before += said
+            before = WilsonShare(before.right + hallucinated.right, before.n + hallucinated.n)
     return weeks
 
 
 def _estimate_mean(values: Sequence[float]) -> MetricEstimate:
-    mean = make_mean(np.array(values, np.float64))
-    return bootstrap_measures({"": mean}, np.arange(len(values)), 0)[""]
+    """Return the mean with its 95 % interval by Student's t, not below 0; itself if it is alone."""
+    from scipy.stats import t
+
+    n, mean = len(values), float(np.mean(values))
+    half = float(t.ppf(0.975, n - 1) * np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else 0.0
+    return MetricEstimate(mean, max(0.0, mean - half), mean + half)
 
 
-def _estimate_drift(now: Sequence[bool], before: Sequence[bool]) -> MetricEstimate:
-    values = np.array([*now, *before])
-    is_now = np.arange(len(values)) < len(now)
-    new, old = make_mean(values, is_now), make_mean(values, ~is_now)
-    change = {"": lambda weights: new(weights) - old(weights)}
-    return bootstrap_measures(change, np.arange(len(values)), 0)[""]
+def _estimate_drift(now: WilsonShare, before: WilsonShare) -> MetricEstimate:
+    """Return how far the share moved, with Newcombe's 95 % interval (his method 10)."""
+    (low, high), (low_before, high_before) = now.interval, before.interval
+    change = now.value - before.value
+    return MetricEstimate(
+        change,
+        change - float(np.hypot(now.value - low, high_before - before.value)),
+        change + float(np.hypot(high - now.value, before.value - low_before)),
+    )

@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from statsmodels.stats.proportion import confint_proportions_2indep  # type: ignore[import-untyped]
+from statsmodels.stats.weightstats import DescrStatsW  # type: ignore[import-untyped]
 
+from core.learning import weekly_quality
 from core.learning.agent_answers import (
     AgentAnswers,
     DecidedRun,
@@ -359,3 +362,21 @@ def test_the_readers_that_an_audit_borrows_are_the_judges_own(protocol: str) -> 
     last, _, _ = collect_agent_answers(fold_events(events))
     assert SpeakingAgent("Rules", "reader", "", "j1") in last
     assert {own.name for own in last if own.part == "judge"} == {agent}
+
+
+@pytest.mark.parametrize(
+    ("now", "before"), [((3, 4), (0, 6)), ((0, 9), (0, 5)), ((40, 90), (9, 9))]
+)
+def test_drift_has_newcombes_interval(now: tuple[int, int], before: tuple[int, int]) -> None:
+    drift = weekly_quality._estimate_drift(WilsonShare(*now), WilsonShare(*before))
+    wanted = confint_proportions_2indep(*now, *before, method="newcomb", compare="diff")
+    assert (drift.low, drift.high) == pytest.approx(wanted)
+    assert drift.value == pytest.approx(now[0] / now[1] - before[0] / before[1])
+
+
+def test_mean_cost_and_seconds_have_students_interval_never_below_nothing() -> None:
+    assert weekly_quality._estimate_mean([0.5]) == (0.5, 0.5, 0.5)
+    assert weekly_quality._estimate_mean([0.0, 0.0]) == (0.0, 0.0, 0.0)
+    assert weekly_quality._estimate_mean([1.0, 2.0, 4.0]).low == 0.0
+    wanted = DescrStatsW([11.0, 12.0, 14.0]).tconfint_mean()
+    assert weekly_quality._estimate_mean([11.0, 12.0, 14.0])[1:] == pytest.approx(wanted)
