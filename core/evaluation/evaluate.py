@@ -261,7 +261,6 @@ def _count_rows(measured: Measurement) -> dict[str, Any]:
         "failed": measured.failed,
         "trivial_failed": measured.trivial_failed,
         "seconds": round(seconds, 3),
-        "rows_per_second": round(rows / seconds, 3) if seconds else None,
     }
 
 
