@@ -94,6 +94,7 @@ LIST_PAGES = {
     "table": "pages/check/batch.py",
     "label": "pages/review/pending.py",
     "adjudicate_case": "pages/review/adjudicate.py",
+    "benchmark": "pages/measure/benchmarks.py",
 }
 LEFT = "project.left"  # what was open in the last project: its name, page and parameters
 CLAIM_CHARACTERS = 60  # of a claim, in the heading and the tab of its page

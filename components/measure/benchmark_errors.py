@@ -51,6 +51,7 @@ REASONS: dict[AnswerKind, str] = {  # why answers of a kind are sent to review
     "wrong": "a benchmark found another label",
     "unclear": "a benchmark could not decide it",
     "failed": "a benchmark failed on it",
+    "refused": "a benchmark could not check it",
     "right": "a benchmark found the same label",
 }
 SHOWN_COLUMNS = ("Response", "Right answer", "It says", "Why")

@@ -42,6 +42,7 @@ from core.evaluation.benchmark_results import (
     describe_results,
     list_answers,
     measure_benchmark,
+    sort_answers,
 )
 from core.evaluation.benchmarks import BenchmarkCell, BenchmarkProgress, list_conditions
 from core.evaluation.metrics import Figure
@@ -147,6 +148,12 @@ def draw_results(benchmark: Benchmark, measured: MeasuredBenchmark) -> None:
     _draw_next(benchmark, measured)
     st.subheader("Systems", anchor=False)
     _draw_systems(measured, "benchmark.systems")
+    refused = sum(len(sort_answers(one.outcomes)["refused"]) for one in measured.systems)
+    if refused:
+        st.caption(
+            f"Refused: {format_count(refused, 'answer')}, as of rows too long for a model. They "
+            "count as wrong, and are not tried again: they would be refused again."
+        )
     if measured.comparisons:
         st.subheader("Differences", anchor=False)
         _draw_differences(measured.comparisons, "benchmark.differences", "Rows")
@@ -212,11 +219,13 @@ def list_system_rows(measured: MeasuredBenchmark) -> list[dict[str, Any]]:
 
 def _build_row(system: MeasuredSystem, wanted: Sequence[str]) -> dict[str, Any]:
     totals, done = system.totals, max(1, system.totals.done)
+    kinds = sort_answers(system.outcomes)
     used = {
         "Calls a row": f"{totals.calls / done:.1f}",
         "US$ in all": "not known" if totals.unpriced else f"{totals.cost:.4f}",
         "Seconds a row": f"{totals.seconds / done:.2f}",
-        "Failed": str(totals.failed),
+        "Failed": str(len(kinds["failed"])),
+        "Refused": str(len(kinds["refused"])),
     }
     return {
         "System": system.name,

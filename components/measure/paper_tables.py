@@ -126,7 +126,11 @@ def _start(name: str, folder: Path, roster: str, limit: int) -> None:
         if not folder.is_dir():
             raise InputError(f"Expected a folder with public sets at {folder}, found none.")
         home, keys = state.home_folder(), state.get_keys()
-        job = _list_jobs()[str(home), name] = GridJob()
+        job = GridJob()
+        jobs = _list_jobs()
+        if not (earlier := jobs.setdefault((str(home), name), job)).is_over and earlier is not job:
+            raise InputError("This table is being measured already, started on another page.")
+        jobs[str(home), name] = job
 
         def tell(text: str) -> None:
             job.message = text

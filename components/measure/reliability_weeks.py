@@ -19,18 +19,21 @@ from components.widgets.charts import (
     style_figure,
 )
 from components.widgets.controls import draw_table
-from core.learning.track_record import MIN_CASES, WilsonShare
+from core.learning.track_record import WilsonShare
 from core.learning.weekly_quality import WeekOfRuns, count_weeks
 from core.store import open_store
 from core.store.sqlite import ChangeMark
 
 MAX_WEEKS, MAX_CACHED = 26, 4
 HINT = (
-    "Overturned: of verdicts that people decided, those that they called something else; unclear "
-    "counts as overturned. Drift: how the share called hallucinated differs from all earlier weeks "
-    "of the same models and protocol; it has drifted if the interval leaves out 0. The cases may "
-    "have changed instead of the models. 95% intervals: Wilson for shares, Newcombe for drift, "
-    "Student’s t for cost and seconds. Weeks begin on Monday (UTC)."
+    "A case counts once a week, by its newest run. Overturned: of verdicts that people decided, "
+    "those that they called something else; unclear counts as overturned. Drift: how the share "
+    "called hallucinated differs from all earlier weeks of the same models and protocol. It is "
+    "marked “drifted” if that is more than chance: Fisher’s exact test, adjusted by Holm’s method "
+    "over all weeks and systems, below 0.05; from 30 cases on both sides. The cases may have "
+    "changed instead of the models. Seconds are those of work, without waiting and pauses. 95% "
+    "intervals, each for one week alone: Wilson for shares, Newcombe for drift, Student’s t for "
+    "cost and seconds from five cases on. Weeks begin on Monday (UTC)."
 )
 
 
@@ -59,17 +62,14 @@ def _load_weeks(home: str, project_id: str, mark: ChangeMark) -> list[WeekOfRuns
 
 
 def _build_row(week: WeekOfRuns) -> dict[str, Any]:
-    drift = week.drift and format_interval(*week.drift, sign="+")
-    has_drifted = week.drift is not None and (week.drift.low > 0 or week.drift.high < 0)
+    drift = format_interval(*week.drift, sign="+") if week.drift else "–"
     shares = {"Overturned": week.overturned, "Said hallucinated": week.hallucinated}
     return {
         "Week of": week.week,
         "System": format_system(week.roster, week.protocol),
-        "Runs": week.runs,
+        "Cases": week.cases,
         **{name: _format_share(share) for name, share in shares.items()},
-        "Drift": f"{drift}{', drifted' if has_drifted and week.runs >= MIN_CASES else ''}"
-        if drift
-        else "–",
+        "Drift": f"{drift}, drifted" if week.has_drifted else drift,
         "US$ a run": format_interval(*week.cost, digits=4) if week.cost else "not known",
         "Seconds a run": format_interval(*week.seconds, digits=1),
     }

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from core.evaluation.dataset_files import GoldRow
 from core.evaluation.evaluate import Figures, build_trivial_outcomes, compute_figures
 from core.evaluation.metrics import estimate_design_effect
 from core.evaluation.outcomes import Outcomes, Prediction
+from core.evaluation.runner import get_failure
 from core.evaluation.system_comparison import SystemComparison, compare_systems
 from core.learning.metrics import BOOTSTRAP_RESAMPLES
 from core.learning.track_record import WilsonShare
@@ -35,7 +36,7 @@ FIGURE_SEED = 0
 NOTHING_USED = CellTotals()
 ALL_MARKED = "mark_all"
 EARLIER = "the other result"
-AnswerKind = Literal["wrong", "unclear", "failed", "right"]
+AnswerKind = Literal["wrong", "unclear", "failed", "refused", "right"]
 DIMENSIONS: Mapping[str, Callable[[GoldRow], str]] = {
     "Language": lambda row: row.language,
     "Category": lambda row: row.category,
@@ -170,11 +171,13 @@ def break_down(measured: MeasuredBenchmark) -> Iterator[KindOfRows]:
 
 
 def sort_answers(outcomes: Outcomes) -> dict[AnswerKind, list[int]]:
-    """Return the places of the answers of each kind."""
-    kinds: dict[AnswerKind, list[int]] = {"wrong": [], "unclear": [], "failed": [], "right": []}
+    """Return the places of the answers of each kind; refused rows would be refused again."""
+    kinds: dict[AnswerKind, list[int]] = {kind: [] for kind in get_args(AnswerKind)}
     for place, (said, is_right) in enumerate(zip(outcomes.said, outcomes.right, strict=True)):
-        missed: AnswerKind = "unclear" if said.label == "unclear" else "wrong"
-        kinds["failed" if said.is_failure else "right" if is_right else missed].append(place)
+        kind: AnswerKind = "unclear" if said.label == "unclear" else "wrong"
+        if said.is_failure:
+            kind = "failed" if get_failure(said) else "refused"
+        kinds["right" if is_right else kind].append(place)
     return kinds
 
 

@@ -73,7 +73,6 @@ from core.store.ledger import LedgerRow
 
 MAX_FAILURES_IN_A_ROW = 25  # then the service is down, and trying all other rows helps nobody
 HEARTBEAT_SECONDS = 1.0
-PACE_SECONDS = 60.0  # the time over which the pace of a benchmark under way is measured
 VERSION_FIELDS = ("code", "engines", "prompts")  # of a card: with others results may differ
 RUN_WORDS = "run benchmarks"  # what takes the role
 LOGGER = logging.getLogger(__name__)
@@ -284,7 +283,7 @@ def match_outcomes(one: Outcomes, other: Outcomes) -> tuple[Outcomes, Outcomes]:
 
 @dataclass(frozen=True)
 class BenchmarkProgress:
-    """How far a benchmark is; `seconds_left` is None while its pace is not known.
+    """How far a benchmark is; `seconds_left` is None until something is done.
 
     While it runs, failed rows that it has yet to try again are not done.
     """
@@ -337,9 +336,7 @@ def load_progress(store: Store, benchmark: Benchmark, now: float) -> BenchmarkPr
         began = benchmark.started_at or 0.0
         waiting = store.benchmarks.count_failed_before(benchmark.id, began)
         done, failed = done - waiting, failed - waiting
-        since = max(began, now - PACE_SECONDS)
-        count, first = store.benchmarks.count_since(benchmark.id, since)
-        pace = count / max(now - first, 0.1) if count > 1 else None
+        pace = store.benchmarks.count_since(benchmark.id, began) / max(now - began, 0.1)
     left = (total - done) / pace if pace else None
     return BenchmarkProgress(done, failed, total, totals, pace, left)
 
@@ -498,10 +495,10 @@ def _run_missing(
     if left and lease.wish:
         return ("cancelled" if lease.wish == "cancel" else "paused"), ""
     if failures_in_a_row >= MAX_FAILURES_IN_A_ROW:
-        return "failed", f"{failures_in_a_row} rows failed one after another: {last_failure}"
+        return "failed", f"{failures_in_a_row} answers failed one after another: {last_failure}"
     if left:
         return "paused", "Its cap is reached; raise it and resume."
-    return "finished", f"{failures} rows failed." if failures else ""
+    return "finished", f"Failed answers: {failures:,}." if failures else ""
 
 
 def _sum_spending(store: Store, benchmark_id: str, spec: BenchmarkSpec) -> _Spending:

@@ -370,8 +370,8 @@ def format_result(result: Mapping[str, Any]) -> str:
     for name, by_name in result["trivial"].items():
         count = result["trivial_rows"][name]
         lines += [f"{name.replace('_', ' ')} ({count:,} rows)", *_format_figures(by_name)]
-    if result["rows_per_second"]:
-        lines.append(f"{result['rows_per_second']:.1f} rows a second")
+    if result["seconds"]:
+        lines.append(f"{result['seconds'] / result['rows']:.2f} seconds a row")
     return "\n".join(lines) + "\n"
 
 

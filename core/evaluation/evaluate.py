@@ -249,7 +249,6 @@ def _count_rows(measured: Measurement) -> dict[str, Any]:
         "failed": _count_failed(outcomes),
         "trivial_failed": sum(map(_count_failed, measured.trivial.values())),
         "seconds": round(seconds, 3),
-        "rows_per_second": round(rows / seconds, 3) if seconds else None,
     }
 
 

@@ -239,14 +239,10 @@ class Benchmarks(Repository):
         )
         return int(self._db.conn.execute(query, [benchmark_id, before]).fetchone()[0])
 
-    def count_since(self, benchmark_id: str, since: float) -> tuple[int, float]:
-        """Return how many results came since then, and when the first of them did."""
-        query = (
-            "SELECT count(*), coalesce(min(at), 0.0) FROM benchmark_results "
-            "WHERE benchmark_id = ? AND at >= ?"
-        )
-        count, first = self._db.conn.execute(query, [benchmark_id, since]).fetchone()
-        return count, first
+    def count_since(self, benchmark_id: str, since: float) -> int:
+        """Return how many results came since then."""
+        query = "SELECT count(*) FROM benchmark_results WHERE benchmark_id = ? AND at >= ?"
+        return int(self._db.conn.execute(query, [benchmark_id, since]).fetchone()[0])
 
     def totals(self, benchmark_id: str) -> dict[int, CellTotals]:
         """Return each cell's totals; cells without results are left out."""

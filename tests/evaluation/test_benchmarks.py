@@ -198,7 +198,7 @@ def test_a_failed_row_says_why_and_is_tried_again(
     with monkeypatch.context() as patched:
         patched.setattr(temporary_home.TemporaryHome, "check", faulty)
         ended = run_benchmark(home, benchmark_id, "Ida", NO_KEYS, TWO)
-    assert (ended.status, ended.message) == ("finished", "1 rows failed.")
+    assert (ended.status, ended.message) == ("finished", "Failed answers: 1.")
     (failed,) = [s for s in load_outcomes(opened, benchmark_id)[0].said if s.is_failure]
     assert failed.cause == "failed: an unexpected error: RuntimeError('a fault of ours')"
     again: list[RowTask] = []
@@ -412,7 +412,7 @@ def test_what_failed_rows_took_counts_when_they_are_tried_again(
     benchmark_id = created(opened, home, facts(2), "ceda", cent_cap=200)
     failed = Prediction("unclear", cause="failed: no", calls=2, tokens=100, cost=0.25)
     answer_each_row(monkeypatch, failed)
-    assert run_benchmark(home, benchmark_id, "Ida", NO_KEYS).message == "4 rows failed."
+    assert run_benchmark(home, benchmark_id, "Ida", NO_KEYS).message == "Failed answers: 4."
     answer_each_row(monkeypatch, Prediction("supported", 0.1, calls=3, tokens=50, cost=0.25))
     for _ in range(2):  # resumed, it knows all that was spent
         ended = run_benchmark(home, benchmark_id, "Ida", NO_KEYS)
@@ -439,10 +439,10 @@ def test_failed_rows_that_are_tried_again_are_still_to_do(
     def look(_task: RowTask, _said: Prediction) -> None:
         progress = load_progress(opened, require_benchmark(opened, benchmark_id), time.time())
         seen.append((progress.done, progress.failed))
-        assert bool(progress.seconds_left) == (1 < progress.done < progress.total)
+        assert bool(progress.seconds_left) == (0 < progress.done < progress.total)
 
     benchmark_id = created(opened, home, facts(2), "ceda")
-    assert run_benchmark(home, benchmark_id, "Ida", NO_KEYS).message == "4 rows failed."
+    assert run_benchmark(home, benchmark_id, "Ida", NO_KEYS).message == "Failed answers: 4."
     run_benchmark(home, benchmark_id, "Ida", NO_KEYS, on_result=look)
     assert seen == [(1, 0), (2, 1), (3, 1), (4, 1)]
 
@@ -455,6 +455,36 @@ def test_no_more_workers_are_made_ready_than_there_are_rows(
     benchmark_id = created(opened, home, facts(1), "ceda")
     ended = run_benchmark(home, benchmark_id, "Ida", NO_KEYS, RunnerOptions(workers=64))
     assert (ended.status, made_ready.call_count) == ("finished", 2)
+
+
+def test_the_pace_of_slow_rows_is_known_and_that_of_few_is_not_too_high(
+    opened: Store, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer_each_row(monkeypatch, Prediction("supported", 0.1))
+    benchmark_id = created(opened, home, facts(2), "ceda")
+    run_benchmark(home, benchmark_id, "Ida", NO_KEYS)
+    opened.db.execute("UPDATE benchmark_results SET at = 1000 + 100 * (position + 1)", [])
+    opened.db.execute("DELETE FROM benchmark_results WHERE position >= 2", [])
+    opened.db.execute("UPDATE benchmarks SET status = 'running', started_at = 1000", [])
+    under_way = replace(
+        require_benchmark(opened, benchmark_id), status="running", started_at=1000.0
+    )
+    progress = load_progress(opened, under_way, 1200.0)
+    assert progress.rows_per_second == pytest.approx(0.01)
+    assert progress.seconds_left == pytest.approx(200)
+
+
+def test_a_refused_row_is_not_failed_and_is_not_tried_again(
+    opened: Store, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer_each_row(monkeypatch, Prediction("unclear", cause="refused: too long"))
+    benchmark_id = created(opened, home, facts(1), "ceda")
+    ended = run_benchmark(home, benchmark_id, "Ida", NO_KEYS)
+    assert (ended.status, ended.message) == ("finished", "")
+    kinds = sort_answers(load_outcomes(opened, benchmark_id)[0])
+    assert {kind: len(places) for kind, places in kinds.items() if places} == {"refused": 2}
+    with pytest.raises(InputError, match="finished"):
+        run_benchmark(home, benchmark_id, "Ida", NO_KEYS)
 
 
 def test_a_pause_before_the_first_row_counts(opened: Store, home: Path) -> None:

@@ -110,7 +110,7 @@ def test_calls_of_an_earlier_try_count_once(home: Path) -> None:
 
     with loopback(answer) as server, open_store(home) as store:
         benchmark_id = create_grid(store, home, server.base, ("ceda",), 1)
-        for message in ("2 rows failed.", ""):
+        for message in ("Failed answers: 2.", ""):
             ended = run_benchmark(home, benchmark_id, "Ida", KEYS)
             progress = load_progress(store, ended, time.time())
             calls = [c for n in range(2) for c in store.ledger.of_run(f"{benchmark_id}-0-{n}")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,9 +35,18 @@ from core.learning.reliability import (
 )
 from core.learning.track_record import WilsonShare
 from core.review.adjudication import record_gold
-from core.schema.events import Event, JudgementReached, LabelPredicted, RunStarted, StatementFound
+from core.review.people import ensure_project
+from core.schema.events import (
+    Event,
+    JudgementReached,
+    LabelPredicted,
+    RunResumed,
+    RunStarted,
+    StatementFound,
+)
 from core.schema.records import (
     Judgement,
+    Label,
     Plan,
     ReaderStance,
     RoleAssignment,
@@ -49,10 +59,12 @@ from core.schema.run_state import fold_events
 from core.store import Store, open_store
 from core.store.cases import compute_fingerprint
 from core.store.ledger import LedgerRow
+from core.store.sqlite import to_json
 from core.store.versions import ClassifierVersion
 from tests.fakes import make_case
 from tests.learning.recorded_runs import Told, tell
 
+MONDAY, WEEK = 4 * 86400.0, 7 * 86400.0
 RIGHT = Told((("Ada", "hallucinated"), ("Ben", "supported")), "hallucinated", "hallucinated")
 
 
@@ -374,9 +386,66 @@ def test_drift_has_newcombes_interval(now: tuple[int, int], before: tuple[int, i
     assert drift.value == pytest.approx(now[0] / now[1] - before[0] / before[1])
 
 
-def test_mean_cost_and_seconds_have_students_interval_never_below_nothing() -> None:
-    assert weekly_quality._estimate_mean([0.5]) == (0.5, 0.5, 0.5)
-    assert weekly_quality._estimate_mean([0.0, 0.0]) == (0.0, 0.0, 0.0)
-    assert weekly_quality._estimate_mean([1.0, 2.0, 4.0]).low == 0.0
-    wanted = DescrStatsW([11.0, 12.0, 14.0]).tconfint_mean()
-    assert weekly_quality._estimate_mean([11.0, 12.0, 14.0])[1:] == pytest.approx(wanted)
+def test_mean_cost_and_seconds_have_students_interval_never_below_nothing_nor_of_few_values() -> (
+    None
+):
+    assert weekly_quality._estimate_mean([0.5]) == (0.5, None, None)
+    assert weekly_quality._estimate_mean([1.0, 2.0, 4.0, 8.0]) == (3.75, None, None)
+    assert weekly_quality._estimate_mean([0.0] * 5) == (0.0, 0.0, 0.0)
+    assert weekly_quality._estimate_mean([1.0, 1.0, 1.0, 1.0, 40.0])[1] == 0.0
+    values = [11.0, 12.0, 14.0, 13.0, 11.5]
+    wanted = DescrStatsW(values).tconfint_mean()
+    assert weekly_quality._estimate_mean(values)[1:] == pytest.approx(wanted)
+
+
+def test_waiting_in_a_queue_and_pauses_are_no_seconds_of_a_run(store: Store) -> None:
+    (run_id,) = tell(store, [replace(RIGHT, at=MONDAY)])
+    project_id = ensure_project(store, "Mira", 1.0).id
+    wanted = fold_events([event for _, event in store.runs.events(run_id)]).seconds()
+    store.db.execute("UPDATE runs SET started_at = started_at - 500", [])  # it was queued then
+    (week,) = weekly_quality.count_weeks(store, project_id)
+    assert week.seconds.value == pytest.approx(wanted)
+    # Stopped after its second event, and resumed a day later.
+    store.db.execute("UPDATE events SET seq = seq + 100, at = at + 86400 WHERE seq > 2", [])
+    store.db.execute("UPDATE runs SET finished_at = finished_at + 86400", [])
+    store.db.execute("UPDATE events SET seq = seq - 96 WHERE seq > 100", [])
+    resumed = to_json(RunResumed(MONDAY + 86400.0, "Mira"))
+    store.db.execute(
+        "INSERT INTO events VALUES (?, 3, 'run_resumed', ?, ?)", [run_id, MONDAY + 86400.0, resumed]
+    )
+    (week,) = weekly_quality.count_weeks(store, project_id)
+    assert week.seconds.value == pytest.approx(wanted)
+
+
+def test_a_case_counts_once_a_week_by_its_newest_run(store: Store) -> None:
+    def check(claim: str, label: Label, at: float) -> Told:
+        return replace(RIGHT, judge=label, right="supported", claim=claim, at=at)
+
+    tell(store, [check("Same.", "hallucinated", MONDAY + n) for n in range(9)])
+    tell(store, [check(claim, "supported", MONDAY + 9000) for claim in ("Same.", "Other.")])
+    tell(store, [check("Same.", "hallucinated", MONDAY + WEEK)])
+    project_id = ensure_project(store, "Mira", 1.0).id
+    first, second = weekly_quality.count_weeks(store, project_id)
+    assert (first.cases, first.hallucinated) == (2, WilsonShare(0, 2))
+    assert first.overturned == WilsonShare(0, 2)
+    assert (second.cases, second.hallucinated) == (1, WilsonShare(1, 1))
+
+
+def test_weeks_that_are_alike_are_seldom_called_drifted_and_a_real_change_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where nothing changes, one project in twenty may have such a week; unadjusted, most have."""
+
+    def pair(rights: Sequence[int]) -> list[tuple[WilsonShare, WilsonShare]]:
+        sums = np.cumsum([0, *rights]).tolist()
+        return [
+            (WilsonShare(own, 40), WilsonShare(sums[n], 40 * n)) for n, own in enumerate(rights)
+        ]
+
+    monkeypatch.setattr("gc.collect", int)  # which statsmodels calls each time: half a second
+    chance = np.random.default_rng(5)
+    calm = [pair(chance.binomial(40, 0.3, 27).tolist()) for _ in range(15)]
+    assert sum(any(weekly_quality.find_drifted(pairs)) for pairs in calm) <= 2
+    assert weekly_quality.find_drifted(pair([12] * 26 + [30])) == [*[False] * 26, True]
+    few = [(WilsonShare(10, 10), WilsonShare(0, 40))]
+    assert weekly_quality.find_drifted(few) == [False], "ten cases are too few to say so"
