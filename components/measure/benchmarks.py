@@ -47,19 +47,21 @@ from components.widgets.wording import (
     format_roster,
     format_time,
 )
+from core.evaluation.benchmark_rows import (
+    LibraryFiles,
+    RowSource,
+    load_decided_rows,
+    map_labelled_rows,
+)
 from core.evaluation.benchmarks import (
     RUN_WORDS,
     BenchmarkCell,
     BenchmarkProgress,
     BenchmarkSpec,
-    LibraryFiles,
-    RowSource,
     change_caps,
     count_versions,
     create_benchmark,
-    load_decided_rows,
     load_progress,
-    map_labelled_rows,
     plan_cells,
     read_spec,
     repeat_benchmark,

@@ -15,17 +15,15 @@ import os
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
-from core.documents.library import get_file_path
-from core.documents.readers import guess_file_type
-from core.documents.segmentation import detect_language
-from core.evaluation.dataset_files import GoldRow, GoldSpan
+from core.evaluation.benchmark_rows import RowSource
+from core.evaluation.dataset_files import GoldRow
 from core.evaluation.engine_runs import (
     Engine,
     RowTask,
@@ -52,17 +50,13 @@ from core.evaluation.runner import (
     run_tasks,
     sort_by_documents,
 )
-from core.exchange.column_mapping import ColumnMapping, FileTable, format_cell_value, map_rows
-from core.exchange.fields import expand_extra_columns
-from core.exchange.importer import get_named_file
-from core.exchange.rows import ExchangeDocument, RowProblem
 from core.llm.keys import Keys
 from core.llm.prompting import LANGUAGES, NAMES, PromptBook
 from core.pipeline.run_factory import require_keys
 from core.pipeline.single_check import CheckRequest, plan_check
 from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ConflictError, InputError, KeyMissing, ReviewError
-from core.schema.records import Case, Plan, new_id
+from core.schema.records import Plan, new_id
 from core.store import Store, open_store
 from core.store.benchmarks import (
     Benchmark,
@@ -71,9 +65,7 @@ from core.store.benchmarks import (
     BenchmarkWish,
     CellTotals,
 )
-from core.store.ground_truth import GroundTruth
 
-RowOrigin = Literal["set", "file", "project"]
 MAX_FAILURES_IN_A_ROW = 25  # then the service is down, and trying all other rows helps nobody
 HEARTBEAT_SECONDS = 1.0
 PACE_SECONDS = 60.0  # the time over which the pace of a benchmark under way is measured
@@ -81,22 +73,6 @@ VERSION_FIELDS = ("code", "engines", "prompts")  # of a card: with others result
 RUN_WORDS = "run benchmarks"  # what takes the role
 LOGGER = logging.getLogger(__name__)
 ROW_DECODER = msgspec.json.Decoder(GoldRow, dec_hook=lambda kind, value: kind(value))
-
-
-@dataclass(frozen=True)
-class RowSource:
-    """Where a benchmark's rows are from: a public set, a file with its name, or the project.
-
-    `sampled_from` is the number of labelled rows there, `unread` that of rows that could not be
-    read or used.
-    """
-
-    kind: RowOrigin
-    name: str
-    task: str = ""
-    split: str = ""
-    sampled_from: int = 0
-    unread: int = 0
 
 
 @dataclass(frozen=True)
@@ -162,118 +138,6 @@ def plan_cells(
             plan = replace(build_engine(home, plan, keys).plan, reuses_replies=reuses_replies)
             cells.append(BenchmarkCell(roster, way.name, plan))
     return cells, refused
-
-
-class LibraryFiles:
-    """The files of a project's library as the evidence of rows."""
-
-    def __init__(self, store: Store, home: Path, project_id: str) -> None:
-        self._store, self._home = store, home
-        entries = store.library.all(project_id)
-        self._ids = {entry.name: entry.id for entry in reversed(entries)}  # the newest counts
-
-    def load(self, source_ids: Iterable[str]) -> tuple[list[str], tuple[Path, ...]] | None:
-        """Return the texts and images of these files; None if one is not read, or not here."""
-        texts, images = [], []
-        for source_id in source_ids:
-            if self._store.library.kind_of(source_id) == "image":
-                images.append(get_file_path(self._home, source_id))
-                if not images[-1].exists():
-                    return None
-            elif reading := self._store.readings.get(source_id, ""):
-                texts += [reading.text] if reading.text.strip() else []
-            else:
-                return None
-        return texts, tuple(images)
-
-    def find(self, documents: Iterable[ExchangeDocument]) -> tuple[list[str], tuple[Path, ...]]:
-        """Return the texts of a row's sources, and the files that are named instead of a text.
-
-        Raises InputError if a named file is not here, or is not read.
-        """
-        texts: list[str] = []
-        images: tuple[Path, ...] = ()
-        for document in documents:
-            name = get_named_file(document)
-            if name not in self._ids:
-                if name and guess_file_type(name):
-                    raise InputError(
-                        f"its source “{name}” is not in the project’s library; add it there."
-                    )
-                texts += [document.text] if document.text else []
-            elif (found := self.load([self._ids[name]])) is None:
-                raise InputError(f"its source “{name}” is not read yet; Library says why.")
-            else:
-                texts, images = texts + found[0], images + found[1]
-        return texts, images
-
-
-def map_labelled_rows(
-    table: FileTable, mapping: ColumnMapping, name: str, files: LibraryFiles, category: str = ""
-) -> tuple[list[GoldRow], list[RowProblem]]:
-    """Return the labelled rows of a file by a mapping of its columns, and those without a use.
-
-    `category` is the column that holds each row's category, if there is one.
-
-    Rows with the same question are related; without a question, those over the same sources are.
-    """
-    read = map_rows(table, mapping)
-    problems, rows = list(read.problems), []
-    for row in read.rows:
-        if row.answer is None:
-            problems.append(RowProblem(row.place, "it has no label, or people differ about it."))
-            continue
-        try:
-            sources = files.find(row.documents)
-        except InputError as error:
-            problems.append(RowProblem(row.place, str(error)))
-            continue
-        row_id, place = row.id or f"{name}:{row.place}", f"{name}, line {row.place}"
-        case = Case(row_id, "", row.response, row.question, language=row.language)
-        if not row.language:
-            case = replace(case, language=detect_language(row.response))
-        made = _make_row(case, row.answer, sources, place)
-        kind = expand_extra_columns(row.others).get(category, made.category)
-        rows.append(replace(made, category=format_cell_value(kind)))
-    return rows, problems
-
-
-def load_decided_rows(store: Store, home: Path, project_id: str) -> tuple[list[GoldRow], int]:
-    """Return the project's cases that people decided, with the texts of their sources as read.
-
-    Those of which a source is not read, or is not here any more, are only counted.
-    """
-    rows, unread = [], 0
-    files = LibraryFiles(store, home, project_id)
-    for case_id, truth in store.truths.of_project(project_id).items():
-        case = store.cases.get(case_id) if truth.is_decided else None
-        if case is None:
-            continue
-        if (sources := files.load((*case.documents, *case.images))) is None:
-            unread += 1
-        else:
-            rows.append(_make_row(case, truth, sources, f"case {case_id}"))
-    return rows, unread
-
-
-def _make_row(
-    case: Case, truth: GroundTruth, sources: tuple[Sequence[str], tuple[Path, ...]], place: str
-) -> GoldRow:
-    documents, images = sources
-    spans = tuple(GoldSpan(span.start, span.end) for span in truth.spans)
-    return GoldRow(
-        case.id,
-        place,
-        case.response,
-        truth.label,
-        case.question or "\n".join((*documents, *map(str, images))) or case.response,
-        language=case.language,
-        question=case.question,
-        documents=tuple(documents),
-        images=images,
-        spans=spans if truth.is_marked else None,
-        category=truth.spans[0].category if truth.spans else "",
-    )
 
 
 def create_benchmark(

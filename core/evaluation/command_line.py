@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ from core.evaluation.evaluate import (
 )
 from core.evaluation.evaluate import load_labelled_rows as rows_of
 from core.evaluation.outcomes import FAILED_CAUSE, Outcomes, Prediction
-from core.evaluation.protocols import ProtocolComparison, compare_protocols, format_comparison
+from core.evaluation.protocols import compare_protocols, format_comparison
 from core.evaluation.recorded_systems import RecordedSystemRequest, evaluate_recorded
 from core.evaluation.runner import take_runner_options
 from core.learning.evidence_calibration import (
@@ -173,7 +174,7 @@ def _calibrate_reader(
     rows = load_calibration_rows(options.dataset, Path(options.path or "."), options.limit)
     if options.decided_here:
         with open_store(home) as store:
-            rows += load_decided_rows(store)
+            rows += load_decided_evidence(store)
     calibration = calibrate_reader(home, options.name, rows, say)
     own, limits = calibration["measured"]["all"], calibration["limits"]
     return calibration, (
@@ -238,7 +239,7 @@ def load_calibration_rows(names: Sequence[str], folder: Path, limit: int) -> lis
     return evidence_rows
 
 
-def load_decided_rows(store: Store) -> Iterator[EvidenceRow]:
+def load_decided_evidence(store: Store) -> Iterator[EvidenceRow]:
     """Yield the cases of this home that people decided, with the texts of their sources."""
     for decided in attribute_rows(store):
         case = store.cases.get(decided.case_id)
@@ -462,7 +463,7 @@ def run_evaluate(
         say("Stopped. What is done is kept; the same command goes on from there.")
         return 1
     if given.protocols is not None:
-        out(json.dumps(result) + "\n" if given.json else format_comparison(result))
+        out(json.dumps(result, default=asdict) + "\n" if given.json else format_comparison(result))
         return 0
     if keep is not None:
         write_result(keep, result)
@@ -511,8 +512,10 @@ def _run_measurement(
         baseline, *others = parse_ways(options.against)
         if others:
             raise InputError(f"Expected one way in --against, found {1 + len(others)}.")
-        comparison = ProtocolComparison(order, ways, request, baseline, is_learned)
-        return compare_protocols(comparison, home, keys, say)
+        return compare_protocols(
+            order, ways, request, say, home=home, keys=keys, baseline=baseline,
+            is_learned=is_learned,
+        )  # fmt: skip
     plan, notices = plan_check(home, request, keys)
     require_used_rates(plan.sheet)
     for notice in notices:

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from core.evaluation.benchmark_rows import RowSource
 from core.evaluation.benchmarks import (
     BenchmarkCell,
     BenchmarkSpec,
-    RowSource,
     create_benchmark,
     load_outcomes,
     run_benchmark,

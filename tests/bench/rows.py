@@ -21,7 +21,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from core.evaluation.benchmarks import BenchmarkSpec, RowSource, create_benchmark, plan_cells
+from core.evaluation.benchmark_rows import RowSource
+from core.evaluation.benchmarks import BenchmarkSpec, create_benchmark, plan_cells
 from core.evaluation.dataset_files import GoldRow
 from core.evaluation.datasets import load_dataset_rows
 from core.evaluation.evaluate import parse_ways, sample_rows

@@ -28,19 +28,21 @@ from core.evaluation.benchmark_results import (
     sort_answers,
 )
 from core.evaluation.benchmark_review import send_rows_to_review
-from core.evaluation.benchmarks import (
-    BenchmarkSpec,
+from core.evaluation.benchmark_rows import (
     LibraryFiles,
     RowSource,
+    load_decided_rows,
+    map_labelled_rows,
+)
+from core.evaluation.benchmarks import (
+    BenchmarkSpec,
     change_caps,
     count_versions,
     create_benchmark,
     list_conditions,
-    load_decided_rows,
     load_outcomes,
     load_progress,
     load_rows,
-    map_labelled_rows,
     match_outcomes,
     plan_cells,
     read_spec,
@@ -54,8 +56,8 @@ from core.evaluation.dataset_files import GoldRow, GoldSpan
 from core.evaluation.engine_runs import EngineRuns, RowTask
 from core.evaluation.evaluate import parse_ways
 from core.evaluation.outcomes import Outcomes, Prediction, compute_dataset_digest
-from core.evaluation.protocols import compare_outcomes
 from core.evaluation.runner import RunnerOptions
+from core.evaluation.system_comparison import SAME_ROWS_RIGHT, compare_systems
 from core.exchange.column_mapping import ColumnMapping, read_file_table
 from core.learning.track_record import WilsonShare
 from core.llm.keys import Keys
@@ -234,7 +236,8 @@ def test_a_benchmark_is_run_again_and_compared_on_the_same_rows(opened: Store, h
     run_benchmark(home, shorter, "Ida", NO_KEYS)
     one, other = match_outcomes(*(load_outcomes(opened, i)[0] for i in (first, shorter)))
     assert [row.id for row in one.rows] == [row.id for row in facts()[4:]]
-    assert compare_outcomes(one, other, 0).words == "the same answer on every row"
+    (compared,) = compare_systems({"one": one, "other": other}, "accuracy")
+    assert compared.statistics["McNemar"].why == SAME_ROWS_RIGHT
 
 
 def test_each_version_that_measured_a_part_is_on_the_card(

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from core.evaluation.benchmark_rows import RowSource
 from core.evaluation.benchmarks import (
     BenchmarkCell,
     BenchmarkSpec,
-    RowSource,
     create_benchmark,
     load_outcomes,
     load_progress,

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from core.__main__ import main
 from core.evaluation.dataset_files import GoldRow
 from core.evaluation.engine_runs import EngineRuns
-from core.evaluation.evaluate import parse_ways
+from core.evaluation.evaluate import compute_figures, parse_ways
 from core.evaluation.outcomes import Outcomes, Prediction
-from core.evaluation.protocols import compare_outcomes
+from core.evaluation.system_comparison import compare_systems
 from core.schema.records import Label
 from core.schema.rosters import DEFAULT_OPTIONS, DebateOptions
 from tests.debate.test_all_protocols_served import sensible
@@ -25,9 +24,6 @@ from tests.llm.loopback import loopback
 
 LABELS: tuple[Label, ...] = ("supported", "hallucinated", "unclear")
 ROWS = 12
-SAID = st.lists(
-    st.tuples(st.sampled_from(LABELS), st.floats(0, 1)), min_size=ROWS, max_size=ROWS
-)  # fmt: skip
 
 
 def rows() -> list[GoldRow]:
@@ -43,36 +39,32 @@ def outcomes(said: list[tuple[Label, float]]) -> Outcomes:
     return Outcomes(rows(), [Prediction(label, p) for label, p in said])
 
 
-@given(SAID, SAID)
-def test_a_difference_is_that_of_the_two_figures_and_turns_with_them(
-    one: list[tuple[Label, float]], other: list[tuple[Label, float]]
-) -> None:
-    there, back = (
-        compare_outcomes(outcomes(a), outcomes(b), 0) for a, b in ((one, other), (other, one))
-    )
-    assert (there.righted, there.wronged) == (back.wronged, back.righted)
-    for name, figure in there.figures.items():
-        assert figure["value"] == pytest.approx(-back.figures[name]["value"], abs=1e-3)
-        assert figure["low"] <= figure["high"]
-    share = (there.righted - there.wronged) / ROWS  # as many of each label: accuracy is balanced
-    assert there.figures["balanced_accuracy"]["value"] == pytest.approx(share, abs=1e-3)
-
-
-def test_what_answers_alike_makes_no_difference() -> None:
+def test_a_difference_is_that_of_the_two_figures_and_turns_with_them() -> None:
     said = [(LABELS[n % 3], n / ROWS) for n in range(ROWS)]
-    found = compare_outcomes(outcomes(said), outcomes(said), 0)
-    assert found.words == "the same answer on every row"
-    assert (found.righted, found.wronged) == (0, 0)
+    systems = {"one": outcomes(said), "other": outcomes(said[3:] + said[:3])}
+    for figure in ("balanced_accuracy", "auroc", "f1"):
+        (there,), (back,) = (
+            compare_systems(systems, figure, baseline=name) for name in ("other", "one")
+        )
+        assert there.difference is not None
+        assert back.difference is not None
+        assert there.difference.low == pytest.approx(-back.difference.high)
+        values = [compute_figures(own, 0, 1, [figure])[figure]["value"] for own in systems.values()]
+        assert there.difference.value == pytest.approx(values[0] - values[1], abs=1e-3)
 
 
 def test_what_is_right_everywhere_beats_what_is_wrong_everywhere() -> None:
     golds = [row.label for row in rows()]
     right = [(gold, float(gold == "hallucinated")) for gold in golds if gold]
     wrong = [(LABELS[gold == "supported"], float(gold == "supported")) for gold in golds]
-    assert compare_outcomes(outcomes(right), outcomes(wrong), 0).words == "better"
-    assert compare_outcomes(outcomes(wrong), outcomes(right), 0).words == "worse"
     lucky = [*right[:1], *wrong[1:]]
-    assert compare_outcomes(outcomes(lucky), outcomes(wrong), 0).words == "no difference shown"
+    systems = {"right": outcomes(right), "lucky": outcomes(lucky), "wrong": outcomes(wrong)}
+    found = compare_systems(systems, "balanced_accuracy")
+    assert [(one.system, one.other, one.winner) for one in found] == [
+        ("right", "lucky", "right"),
+        ("right", "wrong", "right"),
+        ("lucky", "wrong", ""),
+    ]
 
 
 @pytest.fixture
@@ -105,11 +97,13 @@ def test_all_are_measured_on_the_same_rows_and_not_twice(
     assert first["rows"] == 6
     assert first["always_hallucinated"]["balanced_accuracy"]["value"] == 0.5
     assert single["turns"] == 0
-    assert single["against"] is None
     assert (single["calls"]["turns"], single["calls"]["total"]) == (0, 1)
     assert 2 <= ceda["turns"] <= ceda["calls"]["turns"]
     assert ceda["calls"]["total"] == ceda["calls"]["turns"] + 2
-    assert ceda["against"]["words"]
+    compared = {one["figure"]: one for one in first["comparisons"]}
+    assert set(compared) >= {"balanced_accuracy", "auroc", "f1"}
+    assert all((one["system"], one["other"]) == ("ceda", "single") for one in compared.values())
+    assert {"McNemar", "Wilcoxon", "corrected t"} <= set(compared["f1"]["statistics"])
 
     def never(*_: object) -> None:
         raise AssertionError("a row was checked again")
@@ -145,17 +139,15 @@ def test_a_way_can_be_laid_beside_another_than_a_single_judge(
         found = json.loads(capsys.readouterr().out)
         assert main(measured(data, *ways)) == 0
     whole, part = found["protocols"]
-    assert (found["baseline"], whole["protocol"], whole["against"]) == ("sc_maks", "sc_maks", None)
+    assert (found["baseline"], whole["protocol"]) == ("sc_maks", "sc_maks")
     assert part["calls"]["total"] == 13
     assert part["turns"] < whole["turns"]
-    assert found["golds"] == {"supported": 2, "hallucinated": 2, "unclear": 0}
-    for name in ("f1", "fcr", "hr"):
-        difference = part[name]["value"] - whole[name]["value"]
-        assert part["against"][name]["value"] == pytest.approx(difference, abs=1e-3)
+    assert found["golds"] == {"supported": 2, "hallucinated": 2}
+    assert {one["figure"] for one in found["comparisons"]} >= {"f1", "fcr", "hr"}
     assert found["always_hallucinated"]["hr"]["value"] == 1.0
     shown = capsys.readouterr().out
-    assert "| HR less that of sc_maks |" in shown
-    assert "| the set's labels | – | – | – | – | 0.500 | 0.500 |" in shown
+    assert "| sc_maks:without=adversary | sc_maks | hr |" in shown
+    assert re.search(r"the set's labels \|.* 0\.500 \| 0\.500 \| – \|", shown)
 
 
 def test_a_way_is_a_protocol_with_options() -> None:

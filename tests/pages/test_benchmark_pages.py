@@ -13,13 +13,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.documents.library import store_file
-from core.evaluation.benchmarks import (
-    BenchmarkSpec,
-    RowSource,
-    create_benchmark,
-    plan_cells,
-    run_benchmark,
-)
+from core.evaluation.benchmark_rows import RowSource
+from core.evaluation.benchmarks import BenchmarkSpec, create_benchmark, plan_cells, run_benchmark
 from core.evaluation.dataset_files import GoldRow
 from core.evaluation.evaluate import parse_ways
 from core.evaluation.grids import GridRun, MeasuredCell, get_grid, plan_grid_cells

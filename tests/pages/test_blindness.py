@@ -24,7 +24,8 @@ from streamlit.testing.v1.element_tree import Dataframe
 
 from components.app.frame import DEFAULT_PAGE, HISTORY_PAGE, MENU
 from components.setup.import_export import Exporter, build_export
-from core.evaluation.benchmarks import BenchmarkCell, BenchmarkSpec, RowSource
+from core.evaluation.benchmark_rows import RowSource
+from core.evaluation.benchmarks import BenchmarkCell, BenchmarkSpec
 from core.evaluation.dataset_files import GoldRow
 from core.evaluation.outcomes import Prediction, encode_prediction
 from core.exchange.registry import WRITABLE_FORMATS
