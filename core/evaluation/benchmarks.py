@@ -12,6 +12,7 @@ import contextlib
 import json
 import logging
 import os
+import sqlite3
 import threading
 import time
 from collections import defaultdict
@@ -51,12 +52,14 @@ from core.evaluation.runner import (
     sort_by_documents,
 )
 from core.llm.keys import Keys
+from core.llm.metering import model_call
 from core.llm.prompting import LANGUAGES, NAMES, PromptBook
 from core.pipeline.run_factory import require_keys
 from core.pipeline.single_check import CheckRequest, plan_check
 from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ConflictError, InputError, KeyMissing, ReviewError
 from core.schema.records import Plan, new_id
+from core.schema.run_state import sum_costs
 from core.store import Store, open_store
 from core.store.benchmarks import (
     Benchmark,
@@ -65,6 +68,7 @@ from core.store.benchmarks import (
     BenchmarkWish,
     CellTotals,
 )
+from core.store.ledger import LedgerRow
 
 MAX_FAILURES_IN_A_ROW = 25  # then the service is down, and trying all other rows helps nobody
 HEARTBEAT_SECONDS = 1.0
@@ -334,16 +338,25 @@ class _Spending:
     tokens: int = 0
     dearest: float = 0.0
     longest: int = 0
+    is_known: bool = False
+    _failed: dict[tuple[int, int], tuple[float, int]] = field(default_factory=dict)
 
-    def add(self, said: Prediction | BenchmarkResult) -> None:
+    def add(self, result: BenchmarkResult) -> None:
         """Add what a row took; tokens count where the price is not known."""
-        tokens = said.tokens if said.cost is None else 0
-        self.cost, self.tokens = self.cost + (said.cost or 0.0), self.tokens + tokens
-        self.dearest = max(self.dearest, said.cost or 0.0)
-        self.longest = max(self.longest, tokens)
+        key, cost = (result.cell, result.position), result.cost or 0.0
+        tokens = result.tokens if result.cost is None else 0
+        earlier = self._failed.pop(key, (0.0, 0))
+        self.cost += cost - earlier[0]
+        self.tokens += tokens - earlier[1]
+        self.dearest, self.longest = max(self.dearest, cost), max(self.longest, tokens)
+        self.is_known = self.is_known or result.calls > 0
+        if result.is_failed:
+            self._failed[key] = (cost, tokens)
 
     def has_room(self, under_way: int) -> bool:
-        """Return True if another row fits the caps."""
+        """Return True if another row fits the caps; until one has called a model, one at a time."""
+        if under_way and not self.is_known and (self.spec.cent_cap or self.spec.token_cap):
+            return False
         cents = 100 * (self.cost + (under_way + 1) * self.dearest)
         tokens = self.tokens + (under_way + 1) * self.longest
         return (not self.spec.cent_cap or cents <= self.spec.cent_cap) and (
@@ -413,10 +426,8 @@ def run_benchmark(
         for cell in spec.cells:
             require_keys(cell.plan, keys)
         engines = tuple(Engine(home, cell.plan, keys) for cell in spec.cells)
-        rows = load_rows(store, benchmark_id)
-        card = describe_conditions(store, benchmark, rows, engines, options)
         with store.writing():
-            if not store.benchmarks.take(benchmark_id, owner, time.time(), lease_seconds, card):
+            if not store.benchmarks.take(benchmark_id, owner, time.time(), lease_seconds):
                 raise InputError("Expected a benchmark to run, found it finished or under way.")
         stop = StopSignal()
         lease = _BenchmarkLease(home, benchmark_id, owner, stop)
@@ -424,6 +435,10 @@ def run_benchmark(
         message = "The program ended in an unexpected way; resume it."
         try:
             with lease.held():
+                rows = load_rows(store, benchmark_id)
+                card = describe_conditions(store, benchmark, rows, engines, options)
+                with store.writing():
+                    store.benchmarks.put_card(benchmark_id, card, time.time())
                 status, message = _run_missing(
                     store,
                     _list_missing(store, benchmark_id, rows, len(engines)),
@@ -435,6 +450,8 @@ def run_benchmark(
                 )
         except ReviewError as error:
             message = str(error)
+        except (OSError, sqlite3.Error) as error:
+            message = f"The home could not be read or written: {error}."
         except KeyboardInterrupt:
             status, message = "paused", ""
             raise
@@ -473,8 +490,9 @@ def _run_missing(
             last_failure = get_failure(said)
             failures += bool(last_failure)
             failures_in_a_row = failures_in_a_row + 1 if last_failure else 0
-            lease.wish = _store_result(store, lease.benchmark_id, lease.owner, task, said)
-            spending.add(said)
+            result = _build_result(task, said, store.ledger.of_run(setup.get_run_id(task)))
+            lease.wish = _store_result(store, lease, result)
+            spending.add(result)
             on_result(task, said)
             left -= 1
     if left and lease.wish:
@@ -510,26 +528,27 @@ def _list_missing(
     )
 
 
-def _store_result(
-    store: Store, benchmark_id: str, owner: str, task: RowTask, said: Prediction
-) -> BenchmarkWish:
-    """Store a row's result, and return what people wish."""
-    payload = json.dumps(encode_prediction(said), ensure_ascii=False)
-    now = time.time()
-    result = BenchmarkResult(
+def _build_result(task: RowTask, said: Prediction, paid: Sequence[LedgerRow]) -> BenchmarkResult:
+    """Return a row's result; of language models it took what the ledger has for all its tries."""
+    calls = [model_call(call, "called") for call in paid if not call.reused_from]
+    return BenchmarkResult(
         task.cell,
         task.position,
-        now,
+        time.time(),
         int(bool(get_failure(said))),
-        said.calls,
-        said.tokens,
-        said.cost,
+        len(calls),
+        sum(call.tokens_in + call.tokens_out for call in calls),
+        sum_costs(calls),
         said.seconds,
-        payload,
+        json.dumps(encode_prediction(said), ensure_ascii=False),
     )
-    with store.noting():
-        wish = store.benchmarks.beat(benchmark_id, owner, now)  # only the lease's holder may write
-        store.benchmarks.put_result(benchmark_id, result)
+
+
+def _store_result(store: Store, lease: _BenchmarkLease, result: BenchmarkResult) -> BenchmarkWish:
+    """Store a row's result, and return what people wish."""
+    with store.noting():  # only the lease's holder may write
+        wish = store.benchmarks.beat(lease.benchmark_id, lease.owner, result.at)
+        store.benchmarks.put_result(lease.benchmark_id, result)
     return wish
 
 
@@ -567,7 +586,7 @@ def describe_conditions(
     prompts = [book.prompt(name, language) for name in NAMES for language in LANGUAGES]
     return {
         "rows": len(rows),
-        "dataset_sha256": compute_dataset_digest(rows),
+        "dataset_sha256": benchmark.card.get("dataset_sha256") or compute_dataset_digest(rows),
         "code": compute_engine_digest()[:12],
         "engines": [engine.id for engine in engines],
         "prompts": {f"{one.name}.{one.language}": one.hash for one in prompts},

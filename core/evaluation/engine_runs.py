@@ -374,7 +374,7 @@ class RowTask:
 class WorkerSetup:
     """What a worker needs to check rows: an engine for each cell, and who pays.
 
-    Calls are booked to runs named `prefix`, cell and digest, so that a row that is tried again
+    Calls are booked to runs named `prefix`, cell and position, so that a row that is tried again
     takes the replies that were paid for. Without a prefix the digest alone names the run, and
     without a project prompts are the shipped ones.
     """
@@ -386,7 +386,7 @@ class WorkerSetup:
 
     def get_run_id(self, task: RowTask) -> str:
         """Return the id of the run that a row's calls are booked to."""
-        return f"{self.prefix}-{task.cell}-{task.digest}" if self.prefix else task.digest
+        return f"{self.prefix}-{task.cell}-{task.position}" if self.prefix else task.digest
 
 
 @dataclass

@@ -23,7 +23,7 @@ STORED_COLUMNS = (
     "id, project_id, name, author, created_at, spec, card, repeats, status, message, started_at, "
     "finished_at, heartbeat_at, wish"
 )
-SUMMED_COLUMNS = ("calls", "tokens", "cost")  # over all tries of a row; an unknown cost stays so
+IS_SILENT_SQL = "abs(coalesce(heartbeat_at, 0) - ?) >= ?"  # a clock may have been set back
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class BenchmarkResult:
     """One row's result in one cell; `payload` is the prediction as JSON.
 
     `calls` and `tokens` are those of language models; `cost` is in US dollars, None if unknown. All
-    three are of every try of the row, `payload` of the last.
+    three are of every try of the row, by the ledger; `payload` is of the last.
     """
 
     cell: int
@@ -110,7 +110,7 @@ class Benchmarks(Repository):
     def _select(self, where: str, value: str, now: float, lease: float) -> Iterator[Benchmark]:
         query = f"SELECT {STORED_COLUMNS} FROM benchmarks WHERE {where} ORDER BY created_at DESC"
         for row in self._db.query(query, [value]):
-            is_silent = (row.pop("heartbeat_at") or 0.0) <= now - lease
+            is_silent = abs((row.pop("heartbeat_at") or 0.0) - now) >= lease
             if row["status"] == "running" and is_silent:
                 row["status"] = "interrupted"
             yield Benchmark(**row | {"card": json.loads(row["card"])})
@@ -127,34 +127,38 @@ class Benchmarks(Repository):
         query = "SELECT count(*) FROM benchmark_rows WHERE benchmark_id = ?"
         return int(self._db.conn.execute(query, [benchmark_id]).fetchone()[0])
 
-    def take(
-        self, benchmark_id: str, owner: str, now: float, lease: float, card: Mapping[str, Any]
-    ) -> bool:
+    def take(self, benchmark_id: str, owner: str, now: float, lease: float) -> bool:
         """Begin or resume a benchmark; return False if a process runs it, or all is done.
 
         What people wished before its first start still counts; those of before it was resumed
         do not.
+        """
+        cursor = self._db.execute(
+            "UPDATE benchmarks SET status = 'running', message = '', owner = ?, "
+            "wish = CASE WHEN started_at IS NULL THEN wish ELSE '' END, "
+            "heartbeat_at = ?, started_at = ?, finished_at = NULL WHERE id = ? AND "
+            "(status != 'finished' OR EXISTS (SELECT 1 FROM benchmark_results r "
+            "WHERE r.benchmark_id = benchmarks.id AND r.is_failed)) "
+            f"AND (status != 'running' OR {IS_SILENT_SQL})",
+            [owner, now, now, benchmark_id, now, lease],
+        )
+        return bool(cursor.rowcount)
+
+    def put_card(self, benchmark_id: str, card: Mapping[str, Any], now: float) -> None:
+        """Store the conditions of a start.
 
         The card is that of the first start; under `resumed` it keeps those of later ones, where
         they differ from the one before.
         """
-        query = "SELECT card FROM benchmarks WHERE id = ? AND started_at IS NOT NULL"
-        if kept := self._db.conn.execute(query, [benchmark_id]).fetchone():
-            first = json.loads(kept[0])
+        query = "SELECT card FROM benchmarks WHERE id = ?"
+        (kept,) = self._db.conn.execute(query, [benchmark_id]).fetchone()
+        if first := json.loads(kept):
             resumed = first.pop("resumed", [])
             before = {name: value for name, value in [first, *resumed][-1].items() if name != "at"}
             resumed += [] if before == card else [{**card, "at": now}]
             card = first | ({"resumed": resumed} if resumed else {})
-        cursor = self._db.execute(
-            "UPDATE benchmarks SET status = 'running', message = '', owner = ?, "
-            "wish = CASE WHEN started_at IS NULL THEN wish ELSE '' END, "
-            "heartbeat_at = ?, started_at = ?, finished_at = NULL, card = ? WHERE id = ? AND "
-            "(status != 'finished' OR EXISTS (SELECT 1 FROM benchmark_results r "
-            "WHERE r.benchmark_id = benchmarks.id AND r.is_failed)) "
-            "AND (status != 'running' OR coalesce(heartbeat_at, 0) <= ?)",
-            [owner, now, now, json.dumps(dict(card)), benchmark_id, now - lease],
-        )
-        return bool(cursor.rowcount)
+        query = "UPDATE benchmarks SET card = ? WHERE id = ?"
+        self._db.execute(query, [json.dumps(dict(card)), benchmark_id])
 
     def beat(self, benchmark_id: str, owner: str, now: float) -> BenchmarkWish:
         """Renew the lease and return what people wish.
@@ -182,8 +186,8 @@ class Benchmarks(Repository):
             self._db.execute(
                 "UPDATE benchmarks SET status = 'cancelled', finished_at = ? WHERE id = ? AND "
                 "(status IN ('queued', 'paused') OR "
-                "status = 'running' AND coalesce(heartbeat_at, 0) <= ?)",
-                [now, benchmark_id, now - lease],
+                f"status = 'running' AND {IS_SILENT_SQL})",
+                [now, benchmark_id, now, lease],
             )
 
     def end(
@@ -199,13 +203,10 @@ class Benchmarks(Repository):
     def put_result(self, benchmark_id: str, result: BenchmarkResult) -> bool:
         """Store a result; return False if the row has one in this cell already that did not fail.
 
-        What the failed one took of language models is added, as it was paid too.
         Call `beat` in the same transaction: only the lease's holder may write.
         """
         columns = get_columns(result)
-        kept = ("cell", "position", *SUMMED_COLUMNS)
-        changes = [f"{name} = excluded.{name}" for name in columns if name not in kept]
-        changes += [f"{name} = {name} + excluded.{name}" for name in SUMMED_COLUMNS]
+        changes = [f"{name} = excluded.{name}" for name in columns]
         cursor = self._db.execute(
             f"INSERT INTO benchmark_results (benchmark_id, {', '.join(columns)}) "
             f"VALUES (?, {', '.join('?' for _ in columns)}) "

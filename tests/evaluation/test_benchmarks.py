@@ -61,13 +61,15 @@ from core.evaluation.system_comparison import SAME_ROWS_RIGHT, compare_systems
 from core.exchange.column_mapping import ColumnMapping, read_file_table
 from core.learning.track_record import WilsonShare
 from core.llm.keys import Keys
+from core.llm.limits import to_nano_dollars
 from core.review.people import ensure_project
 from core.runtime.concurrency import StopSignal
 from core.runtime.errors import InputError, NotAllowed
-from core.schema.records import Member, Source, Span
+from core.schema.records import Member, Source, Span, new_id
 from core.schema.reviews import GoldAnswer
 from core.store import Store, open_store
 from core.store.benchmarks import Benchmark
+from core.store.ledger import LedgerRow
 from core.store.review_queue import build_queue_rules
 from tests.evaluation.tiny_sets import FACTS
 from tests.fakes import make_case
@@ -101,6 +103,25 @@ def created(
     assert not refused
     spec = BenchmarkSpec(RowSource("file", "facts.csv"), tuple(cells), seed=3, **caps)
     return create_benchmark(store, project.id, spec, rows, name="Facts", author="Ida")
+
+
+def answer_each_row(monkeypatch: pytest.MonkeyPatch, said: Prediction) -> None:
+    """Make each row's answer this one, with its calls in the ledger."""
+
+    def predict(self: EngineRuns, task: RowTask, _: StopSignal) -> Prediction:
+        names = "slot digest project_id person role model prompt prompt_hash cut".split()
+        call = LedgerRow(
+            id="", run_id=self.setup.get_run_id(task), at=0.0, reserved_nano=0, reserved_tokens=0,
+            counts_nano=0, counts_tokens=0, status="done", **dict.fromkeys(names, ""),
+        )  # fmt: skip
+        with open_store(self.setup.engines[0].home) as store, store.writing():
+            for n in range(said.calls):
+                tokens, cost = (0, 0.0) if n else (said.tokens, said.cost or 0.0)
+                nano = to_nano_dollars(cost)
+                store.ledger.put(replace(call, id=new_id(), tokens_in=tokens, cost_nano=nano))
+        return said
+
+    monkeypatch.setattr(EngineRuns, "predict_row", predict)
 
 
 def labels(outcomes: Outcomes) -> list[tuple[str, str, float | None]]:
@@ -324,11 +345,7 @@ def test_systems_are_measured_on_the_rows_that_all_have_answered(
 def test_caps_hold_rows_back_until_they_are_raised(
     opened: Store, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        EngineRuns,
-        "predict_row",
-        lambda *_: Prediction("supported", 0.1, calls=2, tokens=100, cost=0.01),
-    )
+    answer_each_row(monkeypatch, Prediction("supported", 0.1, calls=2, tokens=100, cost=0.01))
     benchmark_id = created(opened, home, facts(), "ceda", cent_cap=5)
     ended = run_benchmark(home, benchmark_id, "Ida", NO_KEYS, TWO)
     progress = load_progress(opened, ended, time.time())
@@ -338,18 +355,19 @@ def test_caps_hold_rows_back_until_they_are_raised(
     assert "cap" in ended.message
     change_caps(opened, ended, "Ida", cent_cap=100, token_cap=0)
     assert run_benchmark(home, benchmark_id, "Ida", NO_KEYS, TWO).status == "finished"
+    begun_at_once = created(opened, home, facts(), "ceda", cent_cap=1)
+    ended = run_benchmark(home, begun_at_once, "Ida", NO_KEYS, RunnerOptions(workers=8))
+    assert load_progress(opened, ended, time.time()).done == 1
 
 
 def test_what_failed_rows_took_counts_when_they_are_tried_again(
     opened: Store, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def answer(said: Prediction) -> None:
-        monkeypatch.setattr(EngineRuns, "predict_row", lambda *_: said)
-
-    benchmark_id = created(opened, home, facts(2), "ceda", cent_cap=175)
-    answer(Prediction("unclear", cause="failed: no", calls=2, tokens=100, cost=0.25))
+    benchmark_id = created(opened, home, facts(2), "ceda", cent_cap=200)
+    failed = Prediction("unclear", cause="failed: no", calls=2, tokens=100, cost=0.25)
+    answer_each_row(monkeypatch, failed)
     assert run_benchmark(home, benchmark_id, "Ida", NO_KEYS).message == "4 rows failed."
-    answer(Prediction("supported", 0.1, calls=3, tokens=50, cost=0.25))
+    answer_each_row(monkeypatch, Prediction("supported", 0.1, calls=3, tokens=50, cost=0.25))
     for _ in range(2):  # resumed, it knows all that was spent
         ended = run_benchmark(home, benchmark_id, "Ida", NO_KEYS)
         progress = load_progress(opened, ended, time.time())
@@ -409,7 +427,12 @@ def test_a_pause_that_comes_with_the_last_row_leaves_nothing_to_resume(
 def test_an_interrupted_benchmark_is_cancelled_at_once(opened: Store, home: Path) -> None:
     benchmark_id = created(opened, home, facts(1), "ceda")
     with opened.writing():
-        assert opened.benchmarks.take(benchmark_id, "gone", 1.0, 6.0, {})
+        assert opened.benchmarks.take(benchmark_id, "gone", 1.0, 6.0)
+    benchmark = require_benchmark(opened, benchmark_id)
+    assert benchmark.status == "interrupted"
+    in_the_future = time.time() + 3600  # before the clock was set back
+    with opened.writing():
+        assert opened.benchmarks.take(benchmark_id, "gone too", in_the_future, 6.0)
     benchmark = require_benchmark(opened, benchmark_id)
     assert benchmark.status == "interrupted"
     request_wish(opened, benchmark, "Ida", "cancel")
@@ -433,8 +456,7 @@ def test_a_benchmark_is_listed_run_and_resumed_by_a_command(
     code, listed, _ = run("list")
     assert (code, listed.split()[0]) == (0, benchmark_id)
     assert "Facts · queued · 0 of 4 answers" in listed
-    said = Prediction("supported", 0.1, calls=1, tokens=10, cost=0.006)
-    monkeypatch.setattr(EngineRuns, "predict_row", lambda *_: said)
+    answer_each_row(monkeypatch, Prediction("supported", 0.1, calls=1, tokens=10, cost=0.006))
     code, ended, progress = run("run", benchmark_id, "--workers", "2")
     assert (code, ended.split(" · ")[1].split()[0]) == (1, "paused")
     assert "running · 1 of 4 answers" in progress
@@ -451,6 +473,26 @@ def test_a_benchmark_is_listed_run_and_resumed_by_a_command(
     ):
         code, _, why = run(*words)
         assert (code, why.count("\n")) == (2, 1), why
+
+
+def test_a_source_that_is_gone_costs_its_row_alone_and_before_the_start_says_so(
+    opened: Store, home: Path, tmp_path: Path
+) -> None:
+    picture = tmp_path / "tower.png"
+    picture.write_bytes(png())
+    rows = [*facts(1), replace(facts(1)[0], id="pictured", images=(picture,))]
+    paused, new = (created(opened, home, rows, "ceda") for _ in range(2))
+    request_wish(opened, require_benchmark(opened, paused), "Ida", "pause")
+    run_benchmark(home, paused, "Ida", NO_KEYS)
+    picture.unlink()
+    ended = run_benchmark(home, paused, "Ida", NO_KEYS)
+    assert (ended.status, ended.message) == ("finished", "")
+    causes = [one.cause.split(":")[0] for one in load_outcomes(opened, paused)[0].said]
+    assert causes == ["", "", "refused"]
+    start_benchmark(home, new, "Ida", NO_KEYS).join()
+    ended = require_benchmark(opened, new)
+    assert ended.status == "failed"
+    assert f"expected an image at {picture}" in ended.message
 
 
 def test_only_leads_run_pause_cancel_and_change_benchmarks(opened: Store, home: Path) -> None:

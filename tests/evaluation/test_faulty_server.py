@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -25,9 +25,9 @@ from core.llm.keys import Keys
 from core.llm.rate_limit import parse_rates, set_rates
 from core.pipeline.single_check import CheckRequest, plan_check
 from core.review.people import ensure_project
-from core.store import open_store
+from core.store import Store, open_store
 from tests.evaluation.test_benchmarks import facts
-from tests.llm.cast import Cast, judged
+from tests.llm.cast import Cast, judged, role_of
 from tests.llm.loopback import Asked, Fault, Reply, loopback
 
 KEYS = Keys({"COUNTERPOINT_API_KEY": "test-key-0123456789"})
@@ -59,6 +59,21 @@ def _rates() -> Iterator[None]:
     set_rates({})
 
 
+def create_grid(store: Store, home: Path, base: str, ways: Sequence[str], count: int) -> str:
+    """Store a benchmark of so many facts by the model at the address."""
+    cells = []
+    for protocol in ways:
+        request = CheckRequest(
+            "", protocol=protocol, model="openai/loopback", api_base=base,
+            token_cap=900_000, concurrency=16,
+        )  # fmt: skip
+        plan = build_engine(home, plan_check(home, request, KEYS)[0], KEYS).plan
+        cells.append(BenchmarkCell("loopback", protocol, plan))
+    project = ensure_project(store, "Ida", 0.0)
+    spec = BenchmarkSpec(RowSource("file", "facts"), tuple(cells))
+    return create_benchmark(store, project.id, spec, facts(count), name="Grid", author="Ida")
+
+
 def test_every_row_ends_and_the_rate_is_kept(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[float] = []
     add = rate_limit.RateWindow.add
@@ -71,19 +86,7 @@ def test_every_row_ends_and_the_rate_is_kept(home: Path, monkeypatch: pytest.Mon
     cast = FaultyCast()
     with loopback(cast) as server, open_store(home) as store:
         set_rates(parse_rates([f"127.0.0.1={RATE}/s"]))
-        cells = []
-        for protocol in ("single", "ceda"):
-            request = CheckRequest(
-                "", protocol=protocol, model="openai/loopback", api_base=server.base,
-                token_cap=900_000, concurrency=16,
-            )  # fmt: skip
-            plan = build_engine(home, plan_check(home, request, KEYS)[0], KEYS).plan
-            cells.append(BenchmarkCell("loopback", protocol, plan))
-        project = ensure_project(store, "Ida", 0.0)
-        spec = BenchmarkSpec(RowSource("file", "facts"), tuple(cells))
-        benchmark_id = create_benchmark(
-            store, project.id, spec, facts(15), name="Grid", author="Ida"
-        )
+        benchmark_id = create_grid(store, home, server.base, ("single", "ceda"), 15)
         ended = run_benchmark(home, benchmark_id, "Ida", KEYS, RunnerOptions(workers=16))
         progress = load_progress(store, ended, time.time())
         said = [s for one in load_outcomes(store, benchmark_id) for s in one.said]
@@ -96,3 +99,22 @@ def test_every_row_ends_and_the_rate_is_kept(home: Path, monkeypatch: pytest.Mon
     assert len(server.asked) == len(sent), "retries count too"
     assert progress.calls >= 60
     assert max(sum(start <= at < start + 1 for at in sent) for start in sent) <= RATE
+
+
+def test_calls_of_an_earlier_try_count_once(home: Path) -> None:
+    cast, is_broken = Cast({"judge": judged(1)}), True
+
+    def answer(asked: Asked) -> Reply:
+        fails = is_broken and role_of(asked) == "judge"
+        return Reply(status=400) if fails else cast(asked)
+
+    with loopback(answer) as server, open_store(home) as store:
+        benchmark_id = create_grid(store, home, server.base, ("ceda",), 1)
+        for message in ("2 rows failed.", ""):
+            ended = run_benchmark(home, benchmark_id, "Ida", KEYS)
+            progress = load_progress(store, ended, time.time())
+            calls = [c for n in range(2) for c in store.ledger.of_run(f"{benchmark_id}-0-{n}")]
+            assert (ended.status, ended.message) == ("finished", message)
+            assert progress.calls == len(calls)
+            assert progress.tokens == sum(call.tokens_in + call.tokens_out for call in calls)
+            is_broken = False

@@ -226,7 +226,7 @@ def test_a_benchmark_under_way_shows_progress_and_takes_a_wish(
 ) -> None:
     benchmark_id = stored(home, project_id)
     with open_store(home) as store, store.writing():
-        store.benchmarks.take(benchmark_id, "another process", time.time(), 60.0, {})
+        store.benchmarks.take(benchmark_id, "another process", time.time(), 60.0)
     at = app(ONE, benchmark=benchmark_id)
     assert "goes on when you leave" in texts(at)
     assert not at.dataframe
@@ -242,7 +242,7 @@ def test_a_benchmark_whose_server_was_killed_stands_as_paused_and_goes_on(
 ) -> None:
     benchmark_id = stored(home, project_id)
     with open_store(home) as store, store.writing():
-        store.benchmarks.take(benchmark_id, "a dead process", time.time() - 900, 60.0, {})
+        store.benchmarks.take(benchmark_id, "a dead process", time.time() - 900, 60.0)
     at = app(ONE, benchmark=benchmark_id)
     assert said(at.info, "Paused: the server was stopped meanwhile")
     assert said(at.info, "Nothing is measured yet")
@@ -336,7 +336,8 @@ def test_a_result_of_two_versions_says_so(
     benchmark_id = stored(home, project_id, "ceda")
     with open_store(home) as store, store.writing():
         old = {"code": "old", "engines": [], "prompts": {}}
-        assert store.benchmarks.take(benchmark_id, "earlier", 1.0, 60.0, old)
+        assert store.benchmarks.take(benchmark_id, "earlier", 1.0, 60.0)
+        store.benchmarks.put_card(benchmark_id, old, 1.0)
     run_benchmark(home, benchmark_id, "Mira", Keys({}))
     at = app(ONE, benchmark=benchmark_id)
     assert said(at.warning, "Measured under 2 versions")

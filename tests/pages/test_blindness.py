@@ -121,7 +121,7 @@ def _measure(store: Store, side: Side) -> None:
     stored = [(row.id, msgspec.json.encode(row).decode()) for row in rows]
     text = msgspec.json.encode(spec).decode()
     store.benchmarks.add(Benchmark(BENCHMARK, PROJECT, "Facts", "Lena", 900.0, text, {}), stored)
-    store.benchmarks.take(BENCHMARK, "told", 901.0, 60.0, {})
+    store.benchmarks.take(BENCHMARK, "told", 901.0, 60.0)
     said = json.dumps(encode_prediction(Prediction(side.label, side.p, reason=side.agents[0])))
     for n in range(len(rows)):
         result = BenchmarkResult(0, n, 902.0, 0, 0, 0, 0.0, 1.0, said)
