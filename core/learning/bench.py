@@ -46,6 +46,8 @@ class BenchMaterial:
     images: tuple[Path, ...] = ()
     files: tuple[Path, ...] = ()
     """Documents and images on disk, of any type that can be read."""
+    role: str = ""
+    instruction: str = ""
 
 
 @dataclass
@@ -62,11 +64,10 @@ class BenchHome:
         self, material: BenchMaterial, staff: RunAgents, plan: Plan, stop: StopSignal
     ) -> RunState:
         """Run a check and return its end state. Raises InputError: the response is unusable."""
-        case = self._store_case(material)
-        events = staff.review(case, plan, stop, past=(), earlier=None)
-        return fold_events(chain.from_iterable(events))
+        return check_case(self.store_case(material), staff, plan, stop)
 
-    def _store_case(self, material: BenchMaterial) -> Case:
+    def store_case(self, material: BenchMaterial) -> Case:
+        """Store the case, which replaces the last one. Raises InputError: it is unusable."""
         texts = [
             self._store_source(f"source-{n}.txt", t.encode())
             for n, t in enumerate(material.texts, 1)
@@ -79,7 +80,10 @@ class BenchHome:
             is_image = path in material.images or is_case_image(path)
             (images if is_image else texts).append(stored)
         documents, pictures = (tuple(dict.fromkeys(filter(None, s))) for s in (texts, images))
-        draft = CaseDraft(material.response, material.question, documents, pictures)
+        draft = CaseDraft(
+            material.response, material.question, documents, pictures,
+            material.role, material.instruction,
+        )  # fmt: skip
         case = store_case(self.store, self.project, draft, BENCH_AUTHOR, 0.0)
         wanted = {*case.documents, *case.images}
         for source_id in self.sources - wanted:
@@ -97,6 +101,12 @@ class BenchHome:
                 self.store, self.home, project_id, name, data, BENCH_AUTHOR, 0.0, self.settings
             ).id
         return None
+
+
+def check_case(case: Case, staff: RunAgents, plan: Plan, stop: StopSignal) -> RunState:
+    """Run a check of the case and return its end state."""
+    events = staff.review(case, plan, stop, past=(), earlier=None)
+    return fold_events(chain.from_iterable(events))
 
 
 @contextlib.contextmanager
