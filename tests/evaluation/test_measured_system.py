@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from core.documents.library import ensure_read
 from core.evaluation.benchmark_rows import RowSource, load_decided_rows
 from core.evaluation.benchmarks import (
     BenchmarkSpec,
@@ -22,6 +24,8 @@ from core.evaluation.dataset_files import GoldRow
 from core.evaluation.evaluate import parse_ways
 from core.llm.keys import Keys
 from core.review.people import ensure_project
+from core.runtime.concurrency import StopSignal
+from core.runtime.config import Settings
 from core.schema.records import EXAMPLES_KIND, THRESHOLD_KIND
 from core.schema.reviews import GoldAnswer
 from core.schema.rosters import BUILT_IN_ROSTER, RosterConfig
@@ -83,7 +87,7 @@ def test_a_row_that_is_tried_again_takes_its_own_replies(home: Path) -> None:
     with loopback(answer) as server, open_store(home) as store:
         benchmark_id = store_benchmark(store, home, facts(1)[:1], "ceda", sheet_at(server))
         run_benchmark(home, benchmark_id, "Ida", KEYS)
-        assert len([asked for asked in server.asked if role_of(asked) == "debate"]) == 2
+        assert "debate" in {role_of(asked) for asked in server.asked}
         is_broken = False
         server.asked.clear()
         assert run_benchmark(home, benchmark_id, "Ida", KEYS).message == ""
@@ -121,6 +125,9 @@ def test_prompts_carry_what_the_project_and_its_people_wrote(home: Path) -> None
             home, "The tower is 512 m tall.", ("f.txt", b"The tower is 412 m tall."),
             role="Guide", instruction="Be brief",
         )  # fmt: skip
+        ensure_read(
+            store, home, own.documents[0], "f.txt", Settings(), StopSignal(), print, time.time
+        )
         answer = GoldAnswer("g", own.id, "Ida", 1.0, "adjudicated", "hallucinated", ())
         with store.writing():
             store.projects.save(replace(project, role="Curator", instruction="Use metres"))
@@ -137,8 +144,8 @@ def test_prompts_carry_what_the_project_and_its_people_wrote(home: Path) -> None
             (spans,) = [asked for asked in server.asked if role_of(asked) == "spans"]
             assert "Old ships sink slowly." in spans.prompt
             assert spans.prompt.count(own.response) == 1, "never its own example"
-            judge = next(asked for asked in server.asked if role_of(asked) == "judge")
-            assert all(word in judge.prompt for word in words)
+            sent = " ".join(str(asked.body) for asked in server.asked)
+            assert all(word in sent for word in words)
 
 
 def test_an_evaluation_goes_by_how_the_model_stands_now(
@@ -153,10 +160,11 @@ def test_an_evaluation_goes_by_how_the_model_stands_now(
 
     with loopback(answer) as server:
         given = ("--model", "openai/loopback", "--api-base", server.base, "--home", str(home),
-                 "--trivial-limit", "1", "--protocol", "single")  # fmt: skip
+                 "--trivial-limit", "1")  # fmt: skip
 
         def count_answered() -> int:
             _, found, _ = evaluated(capsys, tmp_path / "data", "fever_symmetric", *given)
+            assert set(found["causes"]) <= {"model_not_fit"}
             return int(found["answered"])
 
         qualified(home, server)
