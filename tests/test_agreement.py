@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.learning.track_record import WilsonShare
-from core.review.agreement import (
-    MIN_CASES,
+from core.learning.agreement import (
     ItemAnswers,
     ItemMarks,
     character_f1,
-    cohen_kappa,
     count_answers,
     count_marked_characters,
     fleiss_kappa,
@@ -25,6 +24,7 @@ from core.review.agreement import (
     measure_span_alpha,
     pair_labels,
 )
+from core.learning.track_record import MIN_CASES, WilsonShare
 
 # Krippendorff 2011, example C: four observers, twelve units, some answers missing.
 OBSERVERS = (
@@ -50,17 +50,19 @@ def krippendorffs() -> dict[str, dict[str, str]]:
 
 
 def test_krippendorffs_own_example() -> None:
-    assert krippendorff_alpha(count_answers(krippendorffs())) == pytest.approx(0.743, abs=0.0005)
+    assert measure_counts(
+        count_answers(krippendorffs()), krippendorff_alpha
+    ).value == pytest.approx(0.743, abs=0.0005)
 
 
 def test_fleiss_example() -> None:
-    assert fleiss_kappa(FLEISS) == pytest.approx(0.210, abs=0.0005)
-    assert measure_raw_agreement(FLEISS) == pytest.approx(0.378, abs=0.0005)
+    assert measure_counts(FLEISS, fleiss_kappa).value == pytest.approx(0.210, abs=0.0005)
+    assert measure_counts(FLEISS, measure_raw_agreement).value == pytest.approx(0.378, abs=0.0005)
 
 
 def test_cohens_example() -> None:
-    # 20 yes-yes, 5 yes-no, 10 no-yes, 15 no-no
-    assert cohen_kappa(np.array([[20.0, 5.0], [10.0, 15.0]])) == pytest.approx(0.4)
+    counts = {("yes", "yes"): 20, ("yes", "no"): 5, ("no", "yes"): 10, ("no", "no"): 15}
+    assert measure_cohen_kappa(Counter(counts)).value == pytest.approx(0.4)
 
 
 LABELS = st.sampled_from(("supported", "hallucinated", "unclear"))
@@ -74,7 +76,7 @@ def test_alpha_is_that_of_nltk(rows: list[dict[str, str]]) -> None:
     from nltk.metrics.agreement import AnnotationTask  # type: ignore[import-untyped]
 
     answers = {str(n): own for n, own in enumerate(rows)}
-    ours = krippendorff_alpha(count_answers(answers))
+    ours = measure_counts(count_answers(answers), krippendorff_alpha).value
     told = [(who, item, label) for item, own in answers.items() for who, label in own.items()]
     if ours is None:
         assert len({label for _, _, label in told}) == 1
@@ -89,7 +91,9 @@ def test_alpha_with_missing_answers_is_that_of_krippendorffs_package(
 ) -> None:
     import krippendorff
 
-    ours = krippendorff_alpha(count_answers({str(n): own for n, own in enumerate(rows)}))
+    ours = measure_counts(
+        count_answers({str(n): own for n, own in enumerate(rows)}), krippendorff_alpha
+    ).value
     names = ("supported", "hallucinated", "unclear")
     data = np.full((5, len(rows)), np.nan)
     for place, own in enumerate(rows):
@@ -112,7 +116,7 @@ def test_fleiss_kappa_is_that_of_statsmodels(rows: list[list[str]]) -> None:
 
     answers = {str(n): dict(zip("abc", own, strict=True)) for n, own in enumerate(rows)}
     counts = count_answers(answers)
-    ours = fleiss_kappa(counts)
+    ours = measure_counts(counts, fleiss_kappa).value
     if ours is None:
         assert len({label for own in rows for label in own}) == 1
     else:
@@ -157,10 +161,10 @@ def test_cohens_kappa_is_that_of_scikit_learn(pairs: list[tuple[str, str]]) -> N
 
 def test_unlike_numbers_of_answers_have_no_fleiss_kappa_and_one_label_no_chance() -> None:
     answers: ItemAnswers = {"1": {"a": "x", "b": "x"}, "2": {"a": "x", "b": "x", "c": "x"}}
-    assert fleiss_kappa(count_answers(answers)) is None
-    assert krippendorff_alpha(count_answers(answers)) is None
-    assert measure_raw_agreement(count_answers(answers)) == 1.0
-    assert measure_raw_agreement(count_answers({"1": {"a": "x"}})) is None
+    assert measure_counts(count_answers(answers), fleiss_kappa).value is None
+    assert measure_counts(count_answers(answers), krippendorff_alpha).value is None
+    assert measure_counts(count_answers(answers), measure_raw_agreement).value == 1.0
+    assert measure_counts(count_answers({"1": {"a": "x"}}), measure_raw_agreement).value is None
 
 
 def test_figures_stand_with_their_intervals_and_say_when_there_are_too_few() -> None:

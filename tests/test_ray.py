@@ -14,11 +14,15 @@ import psutil
 import pytest
 
 from core.evaluation.benchmarks import load_outcomes, run_benchmark
-from core.evaluation.engine_runs import RowTask
-from core.evaluation.outcomes import Prediction
+from core.evaluation.engine_runs import RowTask, WorkerSetup, build_engine
+from core.evaluation.outcomes import Prediction, compute_row_digest
 from core.evaluation.runner import RunnerOptions
+from core.pipeline.single_check import CheckRequest, plan_check
+from core.review.people import ensure_project
 from core.store import open_store
+from tests.debate.test_all_protocols_served import sensible
 from tests.evaluation.test_benchmarks import NO_KEYS, created, facts, labels
+from tests.llm.loopback import loopback
 
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 NODE = {
@@ -135,3 +139,35 @@ def test_workers_that_die_while_they_start_are_replaced_until_it_is_hopeless(
         assert ended.status == "failed"
         assert "A worker could not be started on the cluster" in ended.message
         assert len(started.read_text()) == 3
+
+
+def test_a_worker_has_its_share_of_the_days_caps_and_the_replies_that_were_paid(
+    home: Path,
+) -> None:
+    from core.evaluation.ray_workers import RowActor, pack_actor_setup
+
+    with loopback(sensible) as server, open_store(home) as store:
+        with store.writing():
+            store.projects.save_setting("day_tokens", 90_000)
+        request = CheckRequest(
+            "", protocol="single", model="openai/loopback", api_base=server.base, token_cap=9_000
+        )
+        engine = build_engine(home, plan_check(home, request, NO_KEYS)[0], NO_KEYS)
+        setup = WorkerSetup((engine,), "Ida", ensure_project(store, "Ida", 0.0).id, "b")
+        (row, *_) = facts(1)
+        task = RowTask(0, 0, compute_row_digest(row), row)
+        first = RowActor(pack_actor_setup(setup, 3))
+        said, calls = first.check(task, [])
+        assert first._runs.store.projects.settings().day_tokens == 30_000
+        first.leave()
+        (asked,) = server.asked
+        with store.writing():
+            for call in calls:
+                store.ledger.put(call)
+        second = RowActor(pack_actor_setup(setup, 3))
+        again, _ = second.check(task, calls)
+        left = 90_000 - calls[0].tokens_in - calls[0].tokens_out
+        assert second._runs.store.projects.settings().day_tokens == left // 3
+        second.leave()
+    assert again.label == said.label != "unclear"
+    assert server.asked == [asked]

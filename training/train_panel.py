@@ -31,7 +31,6 @@ from core.evaluation.dataset_files import GoldRow, GoldSpan
 from core.evaluation.datasets import load_dataset_rows
 from core.evaluation.metrics import build_measures, estimate_figures
 from core.evaluation.outcomes import Outcomes, Prediction, compute_row_digest, predict_all_marked
-from core.learning.bench import BenchHome, BenchMaterial, open_bench
 from core.learning.evidence_calibration import build_observed_agents, compute_folder_digest
 from core.learning.metrics import FloatArray
 from core.learning.span_threshold import choose_threshold, compute_iou_curve
@@ -43,6 +42,7 @@ from core.pipeline.span_stage import (
     find_hard_spans,
     rotate_panel,
 )
+from core.pipeline.temporary_home import CheckMaterial, TemporaryHome, open_temporary_home
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import Settings
 from core.schema.events import SoftLabel
@@ -120,7 +120,7 @@ class _UnseenWords(WordPanelist):
 class _PanelRunner:
     """Runs a row through the pipeline and lets the panel vote on it."""
 
-    def __init__(self, bench: BenchHome) -> None:
+    def __init__(self, bench: TemporaryHome) -> None:
         self._watcher, self._words = _RecordingJudge(), _UnseenWords()
         self._panel = [make_panel_reader(name) for name in PANEL_READERS if name != "words"]
         self._bench, self._staff = bench, build_observed_agents(bench, self._watcher)
@@ -128,7 +128,7 @@ class _PanelRunner:
     def runs(self, row: GoldRow, scores: tuple[WordScore, ...]) -> PanelRuns:
         """Return the members' spans in the row with the votes of all others."""
         self._watcher.seen, self._words.scores = None, scores
-        material = BenchMaterial(row.response, row.question, row.documents)
+        material = CheckMaterial(row.response, row.question, row.documents)
         self._bench.check(material, self._staff, Plan(max_turns=1), StopSignal())
         if self._watcher.seen is None:
             return ()
@@ -158,7 +158,7 @@ def iterate_panel_rows(
     ).hexdigest()[:12]
     path = cache / f"panel-{version}.jsonl"
     cached = _load_cache(path)
-    with open_bench(Settings()) as bench, path.open("ab") as file:
+    with open_temporary_home(Settings()) as bench, path.open("ab") as file:
         runner: _PanelRunner | None = None
         for number, (row, shares) in enumerate(zip(marked, told, strict=True)):
             pairs = zip(row.places, shares.tolist(), strict=True)

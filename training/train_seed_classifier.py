@@ -21,10 +21,10 @@ import numpy.typing as npt
 from core.baseline.wording import frame_verdict
 from core.evaluation.dataset_files import assign_fold
 from core.evaluation.datasets import load_dataset_rows
-from core.learning.bench import JudgedClaim, LabelledClaim, judge_claims
 from core.learning.head_fit import encode_rows, fit_head
 from core.learning.metrics import compute_classifier_figures, compute_reliability
 from core.learning.options import TrainingOptions
+from core.learning.train import JudgedClaim, LabelledClaim, judge_claims
 from core.learning.training_set import LabelledText
 from core.llm.encoder import Embedder, load_encoder
 from core.runtime.config import ENCODER_DIR

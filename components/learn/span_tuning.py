@@ -32,7 +32,7 @@ from core.learning.span_threshold import (
     ThresholdProposal,
     propose_thresholds,
 )
-from core.review.agreement import MIN_CASES
+from core.learning.track_record import MIN_CASES
 from core.runtime.concurrency import pause_collector
 from core.runtime.errors import ConfigError
 from core.schema.records import (

@@ -43,7 +43,7 @@ from core.learning.retrain import (
     list_waiting_runs,
     rescore_runs,
 )
-from core.review.agreement import MIN_CASES
+from core.learning.track_record import MIN_CASES
 from core.store import open_store
 from core.store.sqlite import ChangeMark
 from core.store.versions import SEED_VERSION, ClassifierVersion

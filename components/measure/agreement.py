@@ -20,7 +20,8 @@ from components.measure.summary import (
 from components.review.review_queue import ADJUDICATION_PAGE, QUEUE_PAGE
 from components.widgets.controls import draw_choice_table, draw_table, open_run
 from components.widgets.wording import LABEL_WORDS, clip_text, format_count, format_duration
-from core.review import agreement as stats
+from core.learning import agreement as stats
+from core.learning.track_record import MIN_CASES
 from core.review.adjudication import rate_difference
 from core.review.people import can_see_answers
 from core.review.work_time import PAUSE_SECONDS, WorkTime, measure_work_times
@@ -134,7 +135,7 @@ def draw_agreement() -> None:
     _draw_table(tables.confusion, "agreement.confusion")
     _draw_table(tables.agents, "agreement.agents", "People and each agent")
     st.caption(
-        f"In brackets: 95% intervals over resampled items. Below {stats.MIN_CASES} items a figure "
+        f"In brackets: 95% intervals over resampled items. Below {MIN_CASES} items a figure "
         "says little."
     )
     _draw_items(project_id, tables)

@@ -34,7 +34,7 @@ from components.widgets.wording import (
     format_time,
 )
 from core.learning import track_record as past
-from core.review.agreement import MIN_CASES
+from core.learning.track_record import MIN_CASES
 from core.review.queue_ranking import (
     LIMIT_KIND,
     MAX_ERROR_RATE,

@@ -58,8 +58,7 @@ from core.learning.reliability import (
     ToolRates,
     measure_tools,
 )
-from core.learning.track_record import WilsonShare
-from core.review.agreement import MIN_CASES
+from core.learning.track_record import MIN_CASES, WilsonShare
 from core.schema.reviews import format_category
 from core.store import open_store
 from core.store.review_queue import ItemFilter

@@ -43,7 +43,7 @@ from core.learning.reliability import (
     measure_agent_records,
     measure_pairs,
 )
-from core.review.agreement import MIN_CASES
+from core.learning.track_record import MIN_CASES
 from core.runtime.errors import ConfigError
 from core.store import open_store
 from core.store.sqlite import ChangeMark

@@ -19,9 +19,8 @@ from components.widgets.charts import (
     style_figure,
 )
 from components.widgets.controls import draw_table
-from core.learning.track_record import WilsonShare
+from core.learning.track_record import MIN_CASES, WilsonShare
 from core.learning.weekly_quality import WeekOfRuns, count_weeks
-from core.review.agreement import MIN_CASES
 from core.store import open_store
 from core.store.sqlite import ChangeMark
 

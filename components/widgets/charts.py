@@ -11,8 +11,7 @@ import plotly.graph_objects as go
 from streamlit.elements.lib.streamlit_plotly_theme import configure_streamlit_plotly_theme
 
 from core.learning.data_quality import LearningCurve
-from core.learning.track_record import WilsonShare
-from core.review.agreement import MIN_CASES
+from core.learning.track_record import MIN_CASES, WilsonShare
 
 configure_streamlit_plotly_theme()  # launch.py keeps plotly out of Streamlit's own start
 # Plotly knows no CSS variables: these hues of assets/app.css are visible in both themes.

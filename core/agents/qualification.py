@@ -213,9 +213,11 @@ def qualify_deciding_models(
         Stopped: `stop` was set.
     """
     with open_store(home) as store:
-        caps = SpendingCaps.of(store.projects.settings())
+        settings = store.projects.settings()
         book = PromptBook(store.prompt_edits.of_project(account.project_id))
-    client = MeteredClient(ModelClient(keys), home, account, caps, clock, is_fresh=True)
+    sender = ModelClient(keys, requests_per_second=settings.requests_per_second)
+    caps = SpendingCaps.of(settings)
+    client = MeteredClient(sender, home, account, caps, clock, is_fresh=True)
     context = AgentContext(client, book, Fence.of_run(account.run_id), home)
     for agent in list_deciding_models(roster):
         result = qualify_model(agent, context, stop, clock())

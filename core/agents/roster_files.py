@@ -250,12 +250,14 @@ def probe_models(
     answers for a model that is away. Raises Stopped: `stop` was set; what was under way is closed.
     """
     with open_store(home) as store:
-        caps = SpendingCaps.of(store.projects.settings())
+        settings = store.projects.settings()
+    caps = SpendingCaps.of(settings)
 
     def results(agent: AgentConfig, roles: Sequence[str]) -> Iterator[RoleTest]:
         began = clock()
         # a client of its own, so that its calls are known from the others'
-        client = MeteredClient(ModelClient(keys, TEST_RETRY_POLICY), home, account, caps, clock)
+        sender = ModelClient(keys, TEST_RETRY_POLICY, settings.requests_per_second)
+        client = MeteredClient(sender, home, account, caps, clock)
         asked = [
             _build_probe(roles[0], agent, most, account) for most in (FEW_TOKENS, agent.max_tokens)
         ]

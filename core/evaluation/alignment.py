@@ -219,8 +219,10 @@ def open_rater_context(
 
     keys = load_keys(os.environ, PROJECT_ROOT)
     account = CallAccount(new_id(), person, project.id)
-    caps = SpendingCaps.of(store.projects.settings(), token_cap)
-    client = MeteredClient(ModelClient(keys), home, account, caps, time.time)
+    settings = store.projects.settings()
+    caps = SpendingCaps.of(settings, token_cap)
+    sender = ModelClient(keys, requests_per_second=settings.requests_per_second)
+    client = MeteredClient(sender, home, account, caps, time.time)
     book = PromptBook(store.prompt_edits.of_project(project.id))
     return AgentContext(client, book, Fence.of_run(account.run_id), home), client
 

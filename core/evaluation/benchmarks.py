@@ -8,7 +8,6 @@ differ (code, engines, prompts, what was learned, seeds, machine) is kept on the
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import os
@@ -16,7 +15,7 @@ import sqlite3
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -56,7 +55,7 @@ from core.llm.metering import model_call
 from core.llm.prompting import LANGUAGES, NAMES, PromptBook
 from core.pipeline.run_factory import apply_learned, require_keys
 from core.pipeline.single_check import CheckRequest, plan_check
-from core.runtime.concurrency import StopSignal
+from core.runtime.concurrency import StopSignal, repeat_meanwhile
 from core.runtime.errors import ConflictError, InputError, KeyMissing, ReviewError
 from core.schema.records import LEARNED_FIELDS, Plan, new_id
 from core.schema.run_state import sum_costs
@@ -371,40 +370,25 @@ class _Spending:
 
 @dataclass
 class _BenchmarkLease:
-    """Renews a benchmark's lease on a thread; `wish` is what people asked for meanwhile."""
+    """Renews a benchmark's lease; `wish` is what people asked for meanwhile."""
 
     home: Path
     benchmark_id: str
     owner: str
     stop: StopSignal
     wish: str = ""
-    _ended: threading.Event = field(default_factory=threading.Event)
 
     def renew(self) -> None:
-        """Beat until `end` is called; a lost lease counts as a wish to cancel."""
-        with open_store(self.home) as store:
-            while not self._ended.wait(HEARTBEAT_SECONDS):
-                try:
-                    with store.noting():
-                        now = time.time()
-                        self.wish = store.benchmarks.beat(self.benchmark_id, self.owner, now)
-                except ConflictError:
-                    self.wish = "cancel"
-                except Exception as error:  # noqa: BLE001 - the heartbeat must go on
-                    LOGGER.error("the heartbeat of a benchmark missed a beat: %r", error)
-                if self.wish == "cancel":
-                    self.stop.set()
-
-    @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        """Renew the lease inside the block."""
-        thread = threading.Thread(target=self.renew, daemon=True, name="benchmark heartbeat")
-        thread.start()
+        """Renew it once; a lost lease counts as a wish to cancel."""
         try:
-            yield
-        finally:
-            self._ended.set()
-            thread.join()
+            with open_store(self.home) as store, store.noting():
+                self.wish = store.benchmarks.beat(self.benchmark_id, self.owner, time.time())
+        except ConflictError:
+            self.wish = "cancel"
+        except Exception as error:  # noqa: BLE001 - the heartbeat must go on
+            LOGGER.error("the heartbeat of a benchmark missed a beat: %r", error)
+        if self.wish == "cancel":
+            self.stop.set()
 
 
 def run_benchmark(
@@ -439,7 +423,7 @@ def run_benchmark(
         status: BenchmarkStatus = "failed"
         message = "The program ended in an unexpected way; resume it."
         try:
-            with lease.held():
+            with repeat_meanwhile(lease.renew, HEARTBEAT_SECONDS):
                 rows = load_rows(store, benchmark_id)
                 card = describe_conditions(store, benchmark, rows, engines, options)
                 with store.writing():

@@ -317,12 +317,7 @@ def _require_enough(rows: Sequence[bool]) -> None:
         )
 
 
-def evaluate_tool(
-    order: EvaluationRequest,
-    name: str,
-    tell: ProgressWriter,
-    clock: Callable[[], float] = time.time,
-) -> dict[str, Any]:
+def evaluate_tool(order: EvaluationRequest, name: str, tell: ProgressWriter) -> dict[str, Any]:
     """Return the object that `python -m core evaluate --tool … --json` prints.
 
     Raises InputError if there is no such tool or set, or the tool is off here or reads nothing by
@@ -337,11 +332,9 @@ def evaluate_tool(
     rows = sample_rows(rows_of(order), order.limit, order.seed)
     tell(f"{order.dataset} {rule.task}: the tool {name} alone is measured, no engine is run")
     outcomes = Outcomes(rows, [predict_with_tool(tool, row, tool_context) for row in rows])
-    measured = Measurement(
-        outcomes, build_trivial_outcomes(rows), sum(one.is_failure for one in outcomes.said)
-    )
-    by = {"roster": f"tool-{name}", "protocol": None, "engine": compute_engine_digest()[:12]}
-    return build_result(order, measured, asked={"tool": name}, by=by, now=clock())
+    by = {"tool": name, "roster": f"tool-{name}", "protocol": None}
+    by["engine"] = compute_engine_digest()[:12]
+    return build_result(order, Measurement(outcomes, build_trivial_outcomes(rows)), by)
 
 
 def predict_with_tool(tool: Tool[Any], row: GoldRow, tool_context: ToolContext) -> Prediction:

@@ -1,26 +1,10 @@
-"""Check rows with an engine, and count the agents' answers.
-
-Figures of SC-MAKS 4.7:
-
-- CAAR, the cross-agent agreement rate: how often agents reach the same stance independently. An
-  answer is independent if its debater had seen no other (manners `answer` and `detect`). `caar` is
-  the share of pairs of such answers of a row with the same stance, averaged over rows with two or
-  more; `caar_all` is the share of rows in which all agree; `caar_chance` is the expected `caar` if
-  the same answers were assigned to debaters and rows at random.
-- FCR, the factual consistency ratio (`fcr`): the share of rows of which the judgement found all
-  statements supported. HR, the hallucination rate (`hr`): the share with a hallucinated statement.
-  If a judgement labels no statements, its own label is used; `unclear` counts in neither.
-
-They describe how the engine reads a set; people's labels are in `golds`. Rows that failed or were
-refused have no figure.
-"""
+"""Check rows with an engine: what a worker needs, and what a finished check says of its row."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
 import importlib.metadata
-import itertools
 import logging
 import os
 import platform
@@ -30,8 +14,6 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from core.agents.qualification import load_standing
 from core.baseline.encoder import load_multilingual_encoder
@@ -43,15 +25,19 @@ from core.evaluation.dataset_files import GoldRow, GoldSpan
 from core.evaluation.outcomes import (
     FAILED_CAUSE,
     REFUSED_CAUSE,
-    Outcomes,
     Prediction,
 )
-from core.learning.bench import BENCH_AUTHOR, BenchHome, BenchMaterial, check_case, open_bench
-from core.learning.metrics import FloatArray
 from core.llm.keys import Keys
 from core.llm.prompting import PromptBook
 from core.pipeline.run_factory import RunAgents, RunPayer, build_run_agents, digest_program
 from core.pipeline.span_stage import find_hard_spans
+from core.pipeline.temporary_home import (
+    TEMPORARY_AUTHOR,
+    CheckMaterial,
+    TemporaryHome,
+    check_case,
+    open_temporary_home,
+)
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import PROJECT_ROOT
 from core.runtime.errors import InputError, ReviewError
@@ -83,7 +69,6 @@ examples:
 
 exit code: 0 measured; 1 the engine failed or was stopped; 2 bad input or a missing key, with one
 line that says so."""
-COUNTED_STANCES: tuple[Stance, ...] = ("supported", "hallucinated", "unclear")
 CARD_PACKAGES = ("onnxruntime", "numpy", "litellm", "ray")
 INDEPENDENT_MODES = ("answer", "detect")
 ProgressWriter = Callable[[str], None]
@@ -268,32 +253,6 @@ def get_statement_labels(progress: RunState) -> tuple[Label, ...]:
     return (judgement.statement_labels or (judgement.label,)) if judgement is not None else ()
 
 
-def compute_agent_figures(found: Outcomes) -> dict[str, FloatArray]:
-    """Return (n,) values by figure, NaN for rows without one; figures without any are left out."""
-    figures = [_compute_row_figures(prediction) for prediction in found.said]
-    columns = np.array(figures, dtype=np.float64).reshape(-1, 4).T
-    named_columns = zip(("caar", "caar_all", "fcr", "hr"), columns, strict=True)
-    return {name: values for name, values in named_columns if not np.isnan(values).all()}
-
-
-def count_first_answers(found: Outcomes) -> FloatArray:
-    """Return (n, 3) counts of first answers by stance; zeros for rows with fewer than two."""
-    rows = [one.openings if len(one.openings) > 1 else () for one in found.said]
-    counts = [[row.count(stance) for stance in COUNTED_STANCES] for row in rows]
-    return np.array(counts, dtype=np.float64).reshape(-1, len(COUNTED_STANCES))
-
-
-def _compute_row_figures(prediction: Prediction) -> tuple[float, float, float, float]:
-    agreement = unanimity = all_supported = any_hallucinated = np.nan
-    if len(prediction.openings) > 1:
-        pairs = [a == b for a, b in itertools.combinations(prediction.openings, 2)]
-        agreement, unanimity = sum(pairs) / len(pairs), float(all(pairs))
-    if prediction.statements and not prediction.is_failure:
-        all_supported = float(all(label == "supported" for label in prediction.statements))
-        any_hallucinated = float("hallucinated" in prediction.statements)
-    return agreement, unanimity, all_supported, any_hallucinated
-
-
 @dataclass(frozen=True)
 class Engine:
     """The engine that checks: a plan and the home whose classifier, ledger and settings it uses.
@@ -386,7 +345,7 @@ class WorkerSetup:
     """
 
     engines: tuple[Engine, ...]
-    person: str = BENCH_AUTHOR
+    person: str = TEMPORARY_AUTHOR
     prefix: str = ""
 
     def get_run_id(self, task: RowTask) -> str:
@@ -404,7 +363,7 @@ class EngineRuns:
     setup: WorkerSetup
     store: Store
     stack: contextlib.ExitStack
-    benches: dict[int, BenchHome] = field(default_factory=dict)
+    benches: dict[int, TemporaryHome] = field(default_factory=dict)
     staff: dict[int, RunAgents] = field(default_factory=dict)
 
     def predict_row(self, task: RowTask, stop: StopSignal) -> Prediction:
@@ -432,17 +391,17 @@ class EngineRuns:
         tokens = sum(call.tokens_in + call.tokens_out for call in calls)
         return replace(said, calls=len(calls), tokens=tokens, cost=sum_costs(calls))
 
-    def _get_bench(self, cell: int) -> BenchHome:
+    def _get_bench(self, cell: int) -> TemporaryHome:
         if cell not in self.benches:
             settings = self.store.projects.settings()
-            self.benches[cell] = self.stack.enter_context(open_bench(settings))
+            self.benches[cell] = self.stack.enter_context(open_temporary_home(settings))
         return self.benches[cell]
 
-    def _take_material(self, task: RowTask) -> BenchMaterial:
+    def _take_material(self, task: RowTask) -> CheckMaterial:
         row, project = task.row, None
         if self.setup.prefix:
             project = self.store.projects.get(self.setup.engines[task.cell].project_id)
-        material = BenchMaterial(row.response, row.question, row.documents, row.images)
+        material = CheckMaterial(row.response, row.question, row.documents, row.images)
         if project is None:
             return material
         return replace(

@@ -18,7 +18,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from core.debate.protocols import PROTOCOLS
@@ -33,7 +32,6 @@ from core.evaluation.engine_runs import (
 from core.evaluation.metrics import (
     Figure,
     build_measures,
-    compute_risk_coverage,
     estimate_calibrated_ece,
     estimate_figures,
     list_share_rows,
@@ -45,7 +43,7 @@ from core.evaluation.outcomes import (
     predict_all_marked,
     predict_constant,
 )
-from core.evaluation.runner import DEFAULT_RUNNER, RunnerOptions, open_row_runner
+from core.evaluation.runner import DEFAULT_RUNNER, RunnerOptions, get_failure, open_row_runner
 from core.learning.metrics import BOOTSTRAP_RESAMPLES
 from core.runtime.errors import InputError
 from core.schema.events import AUDIT
@@ -196,7 +194,6 @@ def evaluate_engine(
     order: EvaluationRequest,
     engine: Engine,
     tell: ProgressWriter,
-    clock: Callable[[], float] = time.time,
     keep: Callable[[Outcomes], None] = lambda outcomes: None,
 ) -> dict[str, Any]:
     """Return the object that `python -m core evaluate --json` prints.
@@ -210,38 +207,29 @@ def evaluate_engine(
     rule = get_task_rule(order.dataset, order.task)
     all_rows = load_labelled_rows(order)
     rows = sample_rows(all_rows, order.limit, order.seed)
+    by: dict[str, Any]
     if rule.is_recorded:
         tell(f"{order.dataset} {rule.task}: recorded verdicts are measured, no engine is run")
         measured = Measurement(build_recorded_outcomes(rows), build_trivial_outcomes(rows))
+        by = {"roster": RECORDED_ROSTER, "protocol": None, "options": {}, "engine": None}
     else:
         measured = _run_engine(rows, all_rows, order, engine, tell)
-    keep(measured.found)
-    by: dict[str, Any] = {
-        "roster": RECORDED_ROSTER,
-        "protocol": None,
-        "options": {},
-        "weights": None,
-    }
-    if not rule.is_recorded:
         plan = engine.plan
         by = {"roster": plan.roster, "protocol": plan.protocol, "options": plan.options.chosen}
-        by["weights"] = measured.weights
-    by["engine"] = None if rule.is_recorded else engine.id
-    extra_figures = {"risk_coverage": compute_risk_coverage(measured.found)}
-    return build_result(order, measured, beside=extra_figures, by=by, now=clock())
+        by["engine"] = engine.id
+    keep(measured.found)
+    return build_result(order, measured, by | {"weights": measured.weights})
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """The outcomes on the rows and of trivial answers, with the numbers of failed rows.
+    """The outcomes on the rows and of trivial answers.
 
     `weights` describes the weights of debaters' answers; None if none were weighed.
     """
 
     found: Outcomes
     trivial: Mapping[str, Outcomes]
-    failed: int = 0
-    trivial_failed: int = 0
     weights: str | None = None
 
 
@@ -258,40 +246,33 @@ def _count_rows(measured: Measurement) -> dict[str, Any]:
         "answered": answered,
         "unclear": rows - answered,
         "causes": dict(causes.most_common()),
-        "failed": measured.failed,
-        "trivial_failed": measured.trivial_failed,
+        "failed": _count_failed(outcomes),
+        "trivial_failed": sum(map(_count_failed, measured.trivial.values())),
         "seconds": round(seconds, 3),
         "rows_per_second": round(rows / seconds, 3) if seconds else None,
     }
 
 
-def build_result(
-    order: EvaluationRequest,
-    measured: Measurement,
-    *,
-    by: Mapping[str, Any],
-    now: float,
-    asked: Mapping[str, Any] = MappingProxyType({}),
-    beside: Mapping[str, Any] = MappingProxyType({}),
-) -> dict[str, Any]:
-    """Return the object that `evaluate --json` prints.
+def _count_failed(outcomes: Outcomes) -> int:
+    return sum(bool(get_failure(said)) for said in outcomes.said)
 
-    `asked` is added to the order's fields, `beside` to the figures; `by` says what was measured.
-    """
+
+def build_result(
+    order: EvaluationRequest, measured: Measurement, by: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the object that `evaluate --json` prints; `by` says what was measured."""
     return {
         "dataset": order.dataset,
         "task": get_task_rule(order.dataset, order.task).task or None,
         **{name: getattr(order, name) for name in ("split", "limit", "seed")},
-        **asked,
         "dataset_sha256": compute_dataset_digest(measured.found.rows),
         **_count_rows(measured),
         "metrics": compute_figures(measured.found, order.seed),
-        **beside,
         "trivial": {n: compute_figures(one, order.seed) for n, one in measured.trivial.items()},
         "trivial_rows": {name: len(one.rows) for name, one in measured.trivial.items()},
         **by,
         "machine": describe_machine(),
-        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now)),
+        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
 
 
@@ -351,15 +332,13 @@ def _run_engine(
     weights = describe_engine_weights(engine)
     if weights is not None:
         tell(f"{order.dataset}: weights of answers: {weights}")
-    name = f"{order.dataset}-{task or 'all'}"
-    with open_row_runner(engine, name, tell, order.runner) as runs:
+    with open_row_runner(engine, f"{order.dataset}-{task or 'all'}", tell, order.runner) as runs:
         outcomes = Outcomes(rows, runs.predictions(rows, order.dataset))
-        failed = runs.failed
         for name, changed in changed_rows.items():
             if changed:
                 predictions = runs.predictions(changed, name.replace("_", " "))
                 trivial[name] = Outcomes(changed, predictions)
-        return Measurement(outcomes, trivial, failed, runs.failed - failed, weights)
+    return Measurement(outcomes, trivial, weights)
 
 
 def build_trivial_outcomes(rows: Sequence[GoldRow]) -> dict[str, Outcomes]:

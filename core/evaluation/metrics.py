@@ -29,7 +29,21 @@ confidence and accuracy, whose bins are pairs of these.
 1 if both are, else 0) are means over the languages' means, as in Mu-SHROOM's scorer. They use the
 wrong words whatever the verdict; `iou_shown` uses the marks that a person sees, which depend on the
 verdict. `char_f1` pools all characters. Figures that a set cannot give (no spans, one label only)
-are left out. `engine_runs.py` counts the agents' answers.
+are left out.
+
+Figures of SC-MAKS 4.7:
+
+- CAAR, the cross-agent agreement rate: how often agents reach the same stance independently. An
+  answer is independent if its debater had seen no other (manners `answer` and `detect`). `caar` is
+  the share of pairs of such answers of a row with the same stance, averaged over rows with two or
+  more; `caar_all` is the share of rows in which all agree; `caar_chance` is the expected `caar` if
+  the same answers were assigned to debaters and rows at random.
+- FCR, the factual consistency ratio (`fcr`): the share of rows of which the judgement found all
+  statements supported. HR, the hallucination rate (`hr`): the share with a hallucinated statement.
+  If a judgement labels no statements, its own label is used; `unclear` counts in neither.
+
+They describe how the engine reads a set; people's labels are in `golds`. Rows that failed or were
+refused have no figure.
 
 Intervals come from the bootstrap of `core/learning/metrics.py`, over groups of related rows; fewer
 than five groups give none, and a share of 0 or 1 has Wilson's. Marked words are
@@ -38,6 +52,7 @@ compared with people's over characters, as in SemEval-2025 task 3 (Mu-SHROOM).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -45,7 +60,6 @@ from types import MappingProxyType
 import numpy as np
 
 from core.evaluation.dataset_files import GoldRow, GoldSpan
-from core.evaluation.engine_runs import compute_agent_figures, count_first_answers
 from core.evaluation.outcomes import PRIOR_P, Outcomes, Prediction
 from core.learning.metrics import (
     BOOTSTRAP_RESAMPLES,
@@ -57,14 +71,17 @@ from core.learning.metrics import (
     Measure,
     MetricEstimate,
     bootstrap_measures,
+    divide_safely,
     estimate_chance_ece,
     make_auroc,
     make_ece,
     make_mean,
 )
 from core.learning.track_record import WilsonShare
+from core.schema.records import Stance
 
 Figure = dict[str, float]  # value, and low and high where there is an interval
+COUNTED_STANCES: tuple[Stance, ...] = ("supported", "hallucinated", "unclear")
 ROUNDING_DIGITS = 8  # to which the official scorer rounds before it tests shares for being constant
 
 
@@ -169,13 +186,13 @@ def _build_label_measures(outcomes: Outcomes) -> dict[str, Measure]:
     def rates(weights: FloatArray) -> dict[str, FloatArray]:
         tp, tn, w, r, sw, sr = (weights @ table).T
         return {
-            "accuracy": _divide_safely(tp + tn, w + r),
-            "recall": _divide_safely(tp, w),
-            "balanced_accuracy": (_divide_safely(tp, w) + _divide_safely(tn, r)) / 2,
-            "precision": np.nan_to_num(_divide_safely(tp, sw)),
-            "f1": _divide_safely(2 * tp, w + sw),
-            "f2": _divide_safely(5 * tp, 4 * w + sw),
-            "f1_supported": _divide_safely(2 * tn, r + sr),
+            "accuracy": divide_safely(tp + tn, w + r),
+            "recall": divide_safely(tp, w),
+            "balanced_accuracy": (divide_safely(tp, w) + divide_safely(tn, r)) / 2,
+            "precision": np.nan_to_num(divide_safely(tp, sw)),
+            "f1": divide_safely(2 * tp, w + sw),
+            "f2": divide_safely(5 * tp, 4 * w + sw),
+            "f1_supported": divide_safely(2 * tn, r + sr),
             "mcc": _compute_mcc(tp, tn, w, r, sw, sr),
         }
 
@@ -216,22 +233,35 @@ def _measure_aurc(p: FloatArray, right: BoolArray, has_evidence: BoolArray) -> M
         ordered = weights[:, order]
         coverage = np.cumsum(ordered, axis=1)
         risks = np.cumsum(ordered * is_wrong, axis=1) / np.maximum(coverage, 1e-9)
-        return _divide_safely((risks * ordered).sum(axis=1), ordered.sum(axis=1))
+        return divide_safely((risks * ordered).sum(axis=1), ordered.sum(axis=1))
 
     return measure
 
 
-def compute_risk_coverage(found: Outcomes) -> list[tuple[float, float]]:
-    """Return (coverage, share of wrong rows) at tenths of the rows with evidence, surest first."""
-    with_evidence = np.flatnonzero(found.forced)
-    order = with_evidence[np.argsort(-np.abs(found.p[with_evidence] - PRIOR_P), kind="stable")]
-    is_wrong = (found.p[order] >= PRIOR_P) != found.wrong[order]
-    sizes = [max(1, round(len(order) * tenth / 10)) for tenth in range(1, 11)]
-    return [
-        (round(size / len(order), 3), round(float(is_wrong[:size].mean()), 3))
-        for size in sizes
-        if len(order)
-    ]
+def compute_agent_figures(found: Outcomes) -> dict[str, FloatArray]:
+    """Return (n,) values by figure, NaN for rows without one; figures without any are left out."""
+    figures = [_compute_row_figures(prediction) for prediction in found.said]
+    columns = np.array(figures, dtype=np.float64).reshape(-1, 4).T
+    named_columns = zip(("caar", "caar_all", "fcr", "hr"), columns, strict=True)
+    return {name: values for name, values in named_columns if not np.isnan(values).all()}
+
+
+def count_first_answers(found: Outcomes) -> FloatArray:
+    """Return (n, 3) counts of first answers by stance; zeros for rows with fewer than two."""
+    rows = [one.openings if len(one.openings) > 1 else () for one in found.said]
+    counts = [[row.count(stance) for stance in COUNTED_STANCES] for row in rows]
+    return np.array(counts, dtype=np.float64).reshape(-1, len(COUNTED_STANCES))
+
+
+def _compute_row_figures(prediction: Prediction) -> tuple[float, float, float, float]:
+    agreement = unanimity = all_supported = any_hallucinated = np.nan
+    if len(prediction.openings) > 1:
+        pairs = [a == b for a, b in itertools.combinations(prediction.openings, 2)]
+        agreement, unanimity = sum(pairs) / len(pairs), float(all(pairs))
+    if prediction.statements and not prediction.is_failure:
+        all_supported = float(all(label == "supported" for label in prediction.statements))
+        any_hallucinated = float("hallucinated" in prediction.statements)
+    return agreement, unanimity, all_supported, any_hallucinated
 
 
 def _compute_mcc(
@@ -260,7 +290,7 @@ def _build_span_measures(outcomes: Outcomes) -> dict[str, Measure]:
 
     def pooled(weights: FloatArray) -> FloatArray:
         both, marked, gold = (weights @ scores.characters).T
-        return _divide_safely(2 * both, marked + gold)
+        return divide_safely(2 * both, marked + gold)
 
     return by_name | {"char_f1": pooled}
 
@@ -272,10 +302,10 @@ def _measure_mean_of_means(values: FloatArray, parts: IndexArray) -> Measure:
     sums = in_part * np.where(is_defined, values, 0.0)[:, None]
 
     def measure(weights: FloatArray) -> FloatArray:
-        means = _divide_safely(weights @ sums, weights @ in_part.astype(np.float64))
+        means = divide_safely(weights @ sums, weights @ in_part.astype(np.float64))
         has_mean = ~np.isnan(means)
         total = np.where(has_mean, means, 0.0).sum(axis=1)
-        return _divide_safely(total, has_mean.sum(axis=1).astype(np.float64))
+        return divide_safely(total, has_mean.sum(axis=1).astype(np.float64))
 
     return measure
 
@@ -285,14 +315,9 @@ def _measure_chance_agreement(counts: FloatArray) -> Measure:
 
     def measure(weights: FloatArray) -> FloatArray:
         totals = weights @ counts
-        return _divide_safely((totals**2).sum(axis=1), totals.sum(axis=1) ** 2)
+        return divide_safely((totals**2).sum(axis=1), totals.sum(axis=1) ** 2)
 
     return measure
-
-
-def _divide_safely(part: FloatArray, whole: FloatArray) -> FloatArray:
-    empty = whole == 0
-    return np.where(empty, np.nan, part / np.where(empty, 1.0, whole))
 
 
 def estimate_figures(

@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +28,7 @@ PRIOR_P = 0.5
 FAILED_CAUSE, REFUSED_CAUSE = "failed", "refused"  # causes of rows without an answer
 UNREADABLE_CAUSE = "unreadable_reply"
 EVALUATIONS_FOLDER = "evaluations"
-VALID_LABELS = ("supported", "hallucinated", "unclear")
-SPAN_FIELDS, LABEL_FIELDS = ("spans", "soft", "shown"), ("openings", "statements")
-TEXT_FIELDS = (*LABEL_FIELDS, "reason")
+SPAN_FIELDS = ("spans", "soft", "shown")
 
 
 @dataclass(frozen=True)
@@ -265,47 +263,28 @@ class PredictionCache:
     def _load_line(self, line: str) -> None:
         try:
             entry = json.loads(line)
-            self._known[entry["row"]] = decode_prediction(entry)
-        except (ValueError, KeyError, TypeError, RecursionError):
+            digest = entry["row"]
+            self._known[digest] = decode_prediction(entry)
+        except (ValueError, KeyError, TypeError, RecursionError, msgspec.MsgspecError):
             return  # incomplete or foreign line: that row is checked again
 
 
 def encode_prediction(said: Prediction) -> dict[str, Any]:
-    """Return a prediction as plain values, without what is empty."""
-    names = ("label", "p", "cause", "seconds", "turns")
-    plain: dict[str, Any] = {name: getattr(said, name) for name in names}
-    if said.calls:
-        plain |= {"calls": said.calls, "tokens": said.tokens, "cost": said.cost}
-    plain |= {name: getattr(said, name) for name in TEXT_FIELDS if getattr(said, name)}
-    for name in SPAN_FIELDS:
-        if spans := getattr(said, name):
-            plain[name] = [(span.start, span.end, span.p) for span in spans]
-    return plain
+    """Return a prediction as plain values, without those that are the default."""
+    named = {field.name: (getattr(said, field.name), field.default) for field in fields(said)}
+    plain = {name: value for name, (value, default) in named.items() if value != default}
+    spans = {name: [astuple(span) for span in plain[name]] for name in SPAN_FIELDS if name in plain}
+    return plain | spans
 
 
 def decode_prediction(entry: Mapping[str, Any]) -> Prediction:
     """Return the prediction that `encode_prediction` wrote.
 
-    Raises ValueError, KeyError or TypeError for anything else.
+    Raises ValueError, TypeError or msgspec.MsgspecError for anything else.
     """
-    label = entry["label"]
-    labels: dict[str, Any] = {name: tuple(entry.get(name, ())) for name in LABEL_FIELDS}
-    if not {label, *labels["openings"], *labels["statements"]} <= {*VALID_LABELS}:
-        raise ValueError(entry)
-    spans: dict[str, Any] = {
-        name: tuple(GoldSpan(int(a), int(b), float(p)) for a, b, p in entry.get(name, ()))
+    names = [field.name for field in fields(GoldSpan)]
+    spans = {
+        name: [dict(zip(names, span, strict=True)) for span in entry.get(name, ())]
         for name in SPAN_FIELDS
     }
-    return Prediction(
-        label,
-        None if entry["p"] is None else float(entry["p"]),
-        cause=str(entry["cause"]),
-        seconds=float(entry["seconds"]),
-        turns=int(entry.get("turns", 0)),
-        calls=int(entry.get("calls", 0)),
-        tokens=int(entry.get("tokens", 0)),
-        cost=entry.get("cost", 0.0),
-        reason=str(entry.get("reason", "")),
-        **spans,
-        **labels,
-    )
+    return msgspec.convert({**entry, **spans}, Prediction)

@@ -2,7 +2,8 @@
 
 Each actor loads its readers once and has a home of its own, with this home's configuration and
 nothing of its cases. It writes nothing elsewhere: what its models' calls cost comes back with each
-row, and this process enters it in the home's ledger. Every node has the same version of this
+row, and this process enters it in the home's ledger. Rates, and what the day's caps leave, are
+divided among the actors. Every node has the same version of this
 program at the same path and reads keys from its own environment, so none travels. The row of an
 actor that dies goes to another.
 """
@@ -10,10 +11,12 @@ actor that dies goes to another.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import socket
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,14 +29,15 @@ from core.evaluation.engine_runs import (
     open_engine_runs,
 )
 from core.evaluation.outcomes import FAILED_CAUSE, Prediction
-from core.learning.bench import make_private_folder
 from core.llm.keys import Keys, load_keys
+from core.llm.limits import NANO_PER_CENT
 from core.llm.rate_limit import RateLimits, get_rates, set_rates
 from core.pipeline.jobs import warm_up
+from core.pipeline.temporary_home import make_private_folder
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import PROJECT_ROOT
 from core.runtime.errors import ConfigError
-from core.store import open_store
+from core.store import Store, open_store
 from core.store.ledger import LedgerRow
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when ray is imported
@@ -57,6 +61,7 @@ class ActorSetup:
     files: dict[str, bytes]
     rates: RateLimits
     share: float
+    caps: dict[str, int]
 
 
 def pack_actor_setup(setup: WorkerSetup, count: int) -> ActorSetup:
@@ -69,8 +74,22 @@ def pack_actor_setup(setup: WorkerSetup, count: int) -> ActorSetup:
     files = {str(path.relative_to(home)): path.read_bytes() for path in paths}
     with tempfile.TemporaryDirectory() as folder, open_store(home) as store:
         files |= {path.name: path.read_bytes() for path in store.copy_configuration(Path(folder))}
+        caps = _divide_caps(store, setup.person, count)
     engines = tuple(replace(engine, keys=Keys({})) for engine in setup.engines)
-    return ActorSetup(replace(setup, engines=engines), files, get_rates(), 1 / count)
+    return ActorSetup(replace(setup, engines=engines), files, get_rates(), 1 / count, caps)
+
+
+def _divide_caps(store: Store, person: str, count: int) -> dict[str, int]:
+    """Return each actor's share of what is left of the day's caps, which its own ledger counts."""
+    settings = store.projects.settings()
+    spent = store.ledger.spent("", person, time.time())
+    shares = {}
+    for span, used in (("day", spent.day), ("person_day", spent.person_day)):
+        cents, tokens = (getattr(settings, f"{span}_{unit}") for unit in ("cents", "tokens"))
+        left = (cents - math.ceil(used.nano / NANO_PER_CENT), tokens - used.tokens)
+        pairs = zip(("cents", "tokens"), left, strict=True)
+        shares |= {f"{span}_{unit}": max(0, amount) // count for unit, amount in pairs}
+    return shares
 
 
 class RowActor:
@@ -94,6 +113,9 @@ class RowActor:
         self._runs = self._stack.enter_context(
             open_engine_runs(replace(setup.workers, engines=engines))
         )
+        with self._runs.store.writing():
+            for name, amount in setup.caps.items():
+                self._runs.store.projects.save_setting(name, amount)
         self._stop = StopSignal()
 
     def get_code_digest(self) -> str:
@@ -104,11 +126,14 @@ class RowActor:
         """Remove this actor's home."""
         self._stack.close()
 
-    def check(self, task: RowTask) -> tuple[Prediction, list[LedgerRow]]:
-        """Return the row's prediction, and the calls that were paid for it."""
+    def check(self, task: RowTask, paid: Sequence[LedgerRow]) -> tuple[Prediction, list[LedgerRow]]:
+        """Return the row's prediction, and its calls; those `paid` before answer again."""
+        ledger = self._runs.store.ledger
+        with self._runs.store.noting():
+            for call in paid:
+                ledger.put(call)
         said = self._runs.predict_row(task, self._stop)
-        run_id = self._runs.setup.get_run_id(task)
-        return said, self._runs.store.ledger.of_run(run_id) if said.calls else []
+        return said, ledger.of_run(self._runs.setup.get_run_id(task))
 
 
 @dataclass
@@ -122,10 +147,11 @@ class _RowUnderWay:
 class RayWorkers:
     """Actors, each with up to `ROWS_AHEAD` rows; a dead one is replaced."""
 
-    home: Path
+    store: Store
     actor_setup: Any
     count: int
     stop: StopSignal
+    get_run_id: Callable[[RowTask], str]
     _failed_starts: int = 0
     _starting: dict[Any, Any] = field(default_factory=dict)
     _free: list[Any] = field(default_factory=list)
@@ -148,7 +174,8 @@ class RayWorkers:
         while self._waiting and self._free:
             task, deaths = self._waiting.pop(0)
             actor = self._free.pop(0)
-            self._under_way[actor.check.remote(task)] = _RowUnderWay(actor, task, deaths)
+            paid = self.store.ledger.of_run(self.get_run_id(task))
+            self._under_way[actor.check.remote(task, paid)] = _RowUnderWay(actor, task, deaths)
         refs = [*self._under_way, *self._starting]
         ready, _ = ray.wait(refs, timeout=seconds)
         for ref in ready:
@@ -202,9 +229,9 @@ class RayWorkers:
         except ray.exceptions.RayError:  # it, its node or its memory is gone
             return self._replace_actor(row)
         if calls:
-            with open_store(self.home) as store, store.noting():
+            with self.store.noting():
                 for call in calls:
-                    store.ledger.put(call)
+                    self.store.ledger.put(call)
         self._free.append(row.actor)
         return row.task, said
 
@@ -246,15 +273,15 @@ def open_ray_workers(
     is_ours = not ray.is_initialized()
     if is_ours:
         _join_cluster(address, count)
-    workers = RayWorkers(
-        setup.engines[0].home, ray.put(pack_actor_setup(setup, count)), count, stop
-    )
-    try:
-        yield workers
-    finally:
-        workers.close()
-        if is_ours:
-            ray.shutdown()
+    with open_store(setup.engines[0].home) as store:
+        packed = ray.put(pack_actor_setup(setup, count))
+        workers = RayWorkers(store, packed, count, stop, setup.get_run_id)
+        try:
+            yield workers
+        finally:
+            workers.close()
+            if is_ours:
+                ray.shutdown()
 
 
 def _join_cluster(address: str, count: int) -> None:

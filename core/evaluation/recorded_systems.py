@@ -1,7 +1,6 @@
 """Measure systems that decide from recorded verdicts: `evaluate --task recorded --system …`.
 
-`predict_own_answer` is one detector's verdict, `majority` the most frequent one; both learn
-nothing.
+`own_answer` is one detector's verdict, `majority` the most frequent one; both learn nothing.
 `classifier` reads one detector's reasoning and the answer it is about (CEDA 3.4), `consensus` reads
 all verdicts, all reasonings and the answer (SC-MAKS 3.5). Both stack cross-fitted scores
 (`core/learning/answer_weights.py`) and predict hallucinated if that is likelier than among the
@@ -48,6 +47,7 @@ from core.learning.metrics import (
     number_names,
 )
 from core.runtime.errors import InputError
+from core.schema.records import Label
 
 SYSTEMS = ("own_answer", "classifier", "majority", "consensus")
 LEARNED_SYSTEMS = ("classifier", "consensus")
@@ -55,12 +55,8 @@ WHOLE_SYSTEM = ""  # the variant that is the whole system
 VERDICT_VALUES = {"hallucinated": 1.0, "supported": -1.0, "unclear": 0.0}
 MIN_CASES_PER_LABEL = 10
 VOTE_REGULARISATION = 0.03  # scikit-learn's C, strong because dozens of verdicts are similar
-PredictionsByVariant = dict[str, list[Prediction]]
 ProgressWriter = Callable[[str], None]
-# Sets that record several detectors' verdicts on each case.
-RECORDED_CASE_LOADERS: dict[str, Callable[[Path], list[RecordedCase]]] = {
-    "realmistake": load_recorded_cases
-}
+RECORDED_SET = "realmistake"  # which records several detectors' verdicts on each case
 MARK_ALL_NAME = "mark_all"  # a trivial answer about words, which does not apply here
 SINGLE_DETECTOR_SYSTEMS = ("own_answer", "classifier")
 
@@ -154,32 +150,23 @@ def _require_labels(fitting: FittingPlan) -> None:
         )
 
 
-def predict_own_answer(cases: Sequence[RecordedCase], detector: Detector) -> list[Prediction]:
-    """Return one detector's verdicts as sure predictions, since it gives no probability."""
-    labels = [case.said[detector].label for case in cases]
-    return [_build_sure_prediction(label, (1.0 + VERDICT_VALUES[label]) / 2.0) for label in labels]
-
-
 def predict_majority(
     cases: Sequence[RecordedCase], detectors: Sequence[Detector]
 ) -> list[Prediction]:
-    """Return the most frequent label, unclear on a draw; p is the share of hallucinated."""
+    """Return the most frequent label, unclear on a draw; p is the share of hallucinated.
+
+    Of one detector it is the verdict itself, which counts as sure.
+    """
     predictions = []
     for case in cases:
         labels = [case.said[detector].label for detector in detectors]
-        hallucinated, supported = labels.count("hallucinated"), labels.count("supported")
-        p = hallucinated / (hallucinated + supported) if hallucinated + supported else 0.5
-        label = "unclear"
-        if hallucinated != supported:
-            label = "hallucinated" if hallucinated > supported else "supported"
-        predictions.append(_build_sure_prediction(label, p))
+        wrong, right = labels.count("hallucinated"), labels.count("supported")
+        if wrong == right:
+            predictions.append(Prediction("unclear", cause="undecided"))
+        else:
+            label: Label = "hallucinated" if wrong > right else "supported"
+            predictions.append(Prediction(label, wrong / (wrong + right)))
     return predictions
-
-
-def _build_sure_prediction(label: str, p: float) -> Prediction:
-    if label == "unclear":
-        return Prediction("unclear", p if p != 0.5 else None, cause="undecided")
-    return Prediction("hallucinated" if label == "hallucinated" else "supported", p)
 
 
 def build_classifier(fitting: FittingPlan, detector: Detector) -> StackedSystem:
@@ -229,7 +216,7 @@ def build_consensus(fitting: FittingPlan, detectors: Sequence[Detector]) -> Stac
 
 def decide_cases(
     fitting: FittingPlan, system: StackedSystem, tell: ProgressWriter
-) -> PredictionsByVariant:
+) -> dict[str, list[Prediction]]:
     """Return each variant's predictions on the decided cases, in the order of the cases."""
     wrong, groups = fitting.is_wrong, fitting.groups
     scorers = list(system.scorers.values())
@@ -242,16 +229,12 @@ def decide_cases(
         for variant, scorer_names in system.variants.items():
             columns = [names.index(part) for part in scorer_names]
             p = fit_stack(inner[:, columns], wrong[fit]).p(outer[:, columns])
-            decisions = (_predict_likelier(float(value), float(wrong[fit].mean())) for value in p)
-            predictions[variant].update(zip(test.tolist(), decisions, strict=True))
+            for case, value in zip(test.tolist(), p.tolist(), strict=True):
+                label: Label = "hallucinated" if value >= wrong[fit].mean() else "supported"
+                predictions[variant][case] = Prediction(label, value)
     return {
         name: [by_case[case] for case in sorted(by_case)] for name, by_case in predictions.items()
     }
-
-
-def _predict_likelier(p: float, share: float) -> Prediction:
-    """Predict hallucinated if p is at least the share of hallucinated training cases."""
-    return Prediction("hallucinated" if p >= share else "supported", p)
 
 
 def _make_word_scorer(words: NgramCounts, is_wrong: BoolArray) -> CaseScorer:
@@ -328,10 +311,7 @@ class RecordedSystemRequest:
 
 
 def evaluate_recorded(
-    order: EvaluationRequest,
-    wanted: RecordedSystemRequest,
-    tell: ProgressWriter,
-    clock: Callable[[], float] = time.time,
+    order: EvaluationRequest, wanted: RecordedSystemRequest, tell: ProgressWriter
 ) -> dict[str, Any]:
     """Return the object that `python -m core evaluate --system … --json` prints.
 
@@ -339,7 +319,7 @@ def evaluate_recorded(
     are missing.
     """
     _require_valid(order, wanted)
-    started = clock()
+    started = time.monotonic()
     cases = _load_cases(order, order.folder)
     if not cases:
         raise InputError(f"Expected cases of {order.dataset} in {order.folder}, found none.")
@@ -357,22 +337,29 @@ def evaluate_recorded(
         for name, own in predictions.items()
         if name
     }
-    by: dict[str, Any] = {"roster": f"recorded-{wanted.system}", "protocol": None, "engine": None}
-    request_fields = {name: getattr(wanted, name) for name in ("system", "detector", "prompt")}
-    request_fields["fit"] = None
+    fit = None
     if fitting is not None:
-        request_fields["fit"] = f"five folds by group, seed {fitting.seed}"
+        fit = f"five folds by group, seed {fitting.seed}"
         if wanted.fit is not None:
-            request_fields["fit"] = f"{len(fitting.folds[0][0]):,} cases of {wanted.fit}"
-    by |= {"seconds": round(clock() - started, 3)}
-    beside = {"variants": figures}
-    return build_result(order, measured, asked=request_fields, beside=beside, by=by, now=clock())
+            fit = f"{len(fitting.folds[0][0]):,} cases of {wanted.fit}"
+    by = {
+        **{name: getattr(wanted, name) for name in ("system", "detector", "prompt")},
+        "fit": fit,
+        "roster": f"recorded-{wanted.system}",
+        "protocol": None,
+        "engine": None,
+        "variants": figures,
+        "seconds": round(time.monotonic() - started, 3),
+    }
+    return build_result(order, measured, by)
 
 
 def _require_valid(order: EvaluationRequest, wanted: RecordedSystemRequest) -> None:
-    if order.dataset not in RECORDED_CASE_LOADERS or order.task != "recorded":
-        known = " or ".join(f"--dataset {name} --task recorded" for name in RECORDED_CASE_LOADERS)
-        raise InputError(f"Expected {known} with --system; found --dataset {order.dataset}.")
+    if (order.dataset, order.task) != (RECORDED_SET, "recorded"):
+        raise InputError(
+            f"Expected --dataset {RECORDED_SET} --task recorded with --system; found --dataset "
+            f"{order.dataset}."
+        )
     if wanted.system not in SYSTEMS:
         raise InputError(f"Expected a system of {', '.join(SYSTEMS)}; found “{wanted.system}”.")
     if wanted.system in SINGLE_DETECTOR_SYSTEMS and not (wanted.detector and wanted.prompt):
@@ -389,7 +376,7 @@ def _load_cases(order: EvaluationRequest, folder: Path) -> list[RecordedCase]:
     parts = PARTS_BY_SPLIT.get(order.split or "")
     if order.split and parts is None:
         raise InputError(f"Expected a split of {', '.join(PARTS_BY_SPLIT)}; found “{order.split}”.")
-    all_cases = RECORDED_CASE_LOADERS[order.dataset](folder / order.dataset)
+    all_cases = load_recorded_cases(folder / order.dataset)
     in_split = [case for case in all_cases if parts is None or assign_part(case.row.group) in parts]
     chosen = {
         row.id for row in sample_rows([case.row for case in in_split], order.limit, order.seed)
@@ -418,8 +405,6 @@ def _predict_cases(
     known = cases if fitting is None else fitting.cases
     detectors = find_detectors(known, wanted.detector, wanted.prompt)
     if fitting is None:
-        if wanted.system == "own_answer":
-            return {WHOLE_SYSTEM: predict_own_answer(cases, detectors[0])}
         return {WHOLE_SYSTEM: predict_majority(cases, detectors)}
     if wanted.system == "classifier":
         system = build_classifier(fitting, detectors[0])

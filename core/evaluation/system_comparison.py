@@ -82,14 +82,12 @@ class SystemComparison:
         return self.system if self.difference.low > 0 else self.other
 
 
-def deal_repeated_folds(
-    wrong: BoolArray, groups: Sequence[str], seeds: Sequence[int] = FOLD_SEEDS
-) -> FloatArray:
+def deal_repeated_folds(wrong: BoolArray, groups: Sequence[str]) -> FloatArray:
     """Return (folds, n) weights, 1 for a fold's rows; no fold if groups or rows are too few."""
     rarest = min(Counter(wrong.tolist()).values(), default=0)
     if min(len(set(groups)), rarest) < FOLD_COUNT:
         return np.zeros((0, len(wrong)))
-    tested = [rows for seed in seeds for _, rows in iter_grouped_folds(wrong, groups, seed)]
+    tested = [rows for seed in FOLD_SEEDS for _, rows in iter_grouped_folds(wrong, groups, seed)]
     return np.array([np.isin(np.arange(len(wrong)), rows) for rows in tested], np.float64)
 
 

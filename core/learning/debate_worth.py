@@ -40,8 +40,7 @@ from core.learning.metrics import (
     make_mean,
     number_names,
 )
-from core.learning.track_record import WilsonShare
-from core.review.agreement import MIN_CASES
+from core.learning.track_record import MIN_CASES, WilsonShare
 
 DEBATE_WORTH_SEED = 11
 MIN_DEBATED_PER_LABEL = 10

@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from core.agents.rosters import make_built_in_roster
 from core.baseline.assessment import Assessor
-from core.baseline.encoder import load_multilingual_encoder
 from core.baseline.evidence_model import (
     FEATURES,
     MATERIALS,
@@ -26,7 +25,6 @@ from core.baseline.evidence_model import (
     classify_material,
     to_feature_rows,
 )
-from core.learning.bench import BenchHome, BenchMaterial, open_bench
 from core.learning.metrics import (
     BoolArray,
     FloatArray,
@@ -34,19 +32,19 @@ from core.learning.metrics import (
     compute_balanced_accuracy,
     compute_confidence_bands,
     compute_ece,
-    get_fold,
+    get_folds,
     select_rows,
 )
 from core.llm.encoder import load_encoder
-from core.pipeline.review import ReviewResources
 from core.pipeline.run_factory import RunAgents
+from core.pipeline.temporary_home import CheckMaterial, TemporaryHome, open_temporary_home
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import ENCODER_DIR, PROJECT_ROOT, Settings
 from core.runtime.errors import InputError
 from core.schema.records import Judgement, Label, MaterialKind, Plan, Span, Turn
 from core.schema.roles import DebateView, Judge, JudgeView, SpanRuling, SpeakCallback
 from core.schema.rosters import BUILT_IN_ROSTER
-from core.verdict.classifier import Classifier, ClassifierHead, sigmoid
+from core.verdict.classifier import sigmoid
 
 FEATURE_CACHE_NAME = "features.jsonl"
 MEASURING_FOLDERS = ("baseline", "documents", "tools")
@@ -145,13 +143,13 @@ def measure_rows(
         / f"{assessor.reader.id}-{compute_folder_digest(MEASURING_FOLDERS)}-{FEATURE_CACHE_NAME}"
     )
     known = dict(_read_cached(path))
-    with open_bench(Settings()) as bench, path.open("a", encoding="utf-8") as file:
+    with open_temporary_home(Settings()) as bench, path.open("a", encoding="utf-8") as file:
         observer = _Observer(assessor)
         staff = build_observed_agents(bench, observer)
         for row in rows:
             if row.digest not in known:
                 observer.seen = ()
-                material = BenchMaterial(row.response, row.question, row.documents)
+                material = CheckMaterial(row.response, row.question, row.documents)
                 bench.check(material, staff, Plan(max_turns=1, protocol="single"), StopSignal())
                 known[row.digest] = observer.seen
                 file.write(json.dumps({"row": row.digest, "statements": observer.seen}) + "\n")
@@ -159,9 +157,9 @@ def measure_rows(
             yield MeasuredRow(row, known[row.digest])
 
 
-def build_observed_agents(bench: BenchHome, judge: Judge) -> RunAgents:
+def build_observed_agents(bench: TemporaryHome, judge: Judge) -> RunAgents:
     """Return the built-in pipeline up to an observing judge; nothing is debated or marked."""
-    encoder, silent = load_encoder(ENCODER_DIR), SilentAgent()
+    silent = SilentAgent()
     roster = replace(
         make_built_in_roster(BUILT_IN_ROSTER),
         debaters={"Nobody": silent},
@@ -169,10 +167,7 @@ def build_observed_agents(bench: BenchHome, judge: Judge) -> RunAgents:
         span_extractor=silent,
         span_adjudicator=silent,
     )
-    unasked = Classifier("none", ClassifierHead((0.0,) * encoder.width, 0.0), encoder, {})
-    retriever = load_multilingual_encoder()
-    resources = ReviewResources(bench.home, bench.settings, retriever, unasked, lambda: 0.0)
-    return RunAgents(roster, resources)
+    return bench.build_agents(roster, load_encoder(ENCODER_DIR))
 
 
 def compute_folder_digest(folders: Sequence[str]) -> str:
@@ -244,7 +239,7 @@ def score_statements(measured: Sequence[MeasuredRow], model: EvidenceModel) -> S
         rows[:, FEATURES.index("values_different")] > 0,
         np.array([row.wrong for _, row in held], dtype=bool),
         np.ones(len(held)),
-        np.array([get_fold(row.group) for _, row in held], dtype=np.int64),
+        get_folds([row.group for _, row in held]),
         [classify_material(dict(zip(FEATURES, statement, strict=True))) for statement, _ in held],
     )
 

@@ -104,11 +104,15 @@ def bootstrap_measures(
     groups: IndexArray,
     seed: int,
     resamples: int = BOOTSTRAP_RESAMPLES,
+    times: IndexArray | None = None,
 ) -> dict[MeasureName, MetricEstimate]:
-    """Return each measure with its 95 % interval, NaN draws left out; `groups` count from 0."""
-    whole = np.ones((1, len(groups)))
+    """Return each measure with its 95 % interval, NaN draws left out; `groups` count from 0.
+
+    `times` says how many groups like each there are: one if it is None.
+    """
+    whole = (np.ones(len(groups)) if times is None else times[groups].astype(float))[None]
     drawn: dict[MeasureName, list[FloatArray]] = {name: [] for name in measures}
-    for weights in iter_resamples(groups, seed, resamples):
+    for weights in iter_resamples(groups, seed, resamples, times):
         for name, measure in measures.items():
             drawn[name].append(measure(weights))
     return {
@@ -118,14 +122,17 @@ def bootstrap_measures(
 
 
 def iter_resamples(
-    groups: IndexArray, seed: int, resamples: int = BOOTSTRAP_RESAMPLES
+    groups: IndexArray,
+    seed: int,
+    resamples: int = BOOTSTRAP_RESAMPLES,
+    times: IndexArray | None = None,
 ) -> Iterator[FloatArray]:
     """Yield weights (draws, n), some draws at a time: a group counts as often as it was drawn."""
-    count = int(groups.max()) + 1
-    random = np.random.default_rng(seed)
+    times = np.ones(int(groups.max()) + 1, dtype=np.int64) if times is None else times
+    count, random = times.sum(), np.random.default_rng(seed)
     for start in range(0, resamples, DRAWS_PER_BATCH):
         size = min(DRAWS_PER_BATCH, resamples - start)
-        yield random.multinomial(count, np.full(count, 1 / count), size)[:, groups].astype(float)
+        yield random.multinomial(count, times / count, size)[:, groups].astype(float)
 
 
 def estimate_interval(value: float, drawn: FloatArray) -> MetricEstimate:
@@ -135,14 +142,19 @@ def estimate_interval(value: float, drawn: FloatArray) -> MetricEstimate:
     return MetricEstimate(value, low, high)
 
 
+def divide_safely(part: FloatArray, whole: FloatArray) -> FloatArray:
+    """Return part by whole; NaN where the whole is 0."""
+    is_empty = whole == 0
+    return np.where(is_empty, np.nan, part / np.where(is_empty, 1.0, whole))
+
+
 def make_mean(values: FloatArray | BoolArray, inside: BoolArray | None = None) -> Measure:
     """Return the measure that is the mean of (n,) values over those `inside`; NaN if none is."""
     is_counted = np.ones(len(values), dtype=bool) if inside is None else inside
 
     def measure(weights: FloatArray) -> FloatArray:
         used = weights * is_counted
-        total = used.sum(axis=1)
-        return np.where(total > 0, used @ values / np.maximum(total, 1e-9), np.nan)
+        return divide_safely(used @ values, used.sum(axis=1))
 
     return measure
 
@@ -162,8 +174,7 @@ def make_auroc(truth: BoolArray, p: FloatArray) -> Measure:
     def measure(weights: FloatArray) -> FloatArray:
         high, low = (np.add.reduceat(weights[:, order] * s, starts, axis=1) for s in sides)
         below = np.cumsum(low, axis=1) - low / 2
-        total = high.sum(axis=1) * low.sum(axis=1)
-        return np.where(total > 0, (high * below).sum(axis=1) / np.maximum(total, 1e-9), np.nan)
+        return divide_safely((high * below).sum(axis=1), high.sum(axis=1) * low.sum(axis=1))
 
     return measure
 
@@ -187,9 +198,7 @@ def make_ece(
     gaps = _assign_bins(p) * ((p - truth) * is_counted)[:, None]
 
     def measure(weights: FloatArray) -> FloatArray:
-        total = weights @ is_counted
-        gap = np.abs(weights @ gaps).sum(axis=1)
-        return np.where(total > 0, gap / np.maximum(total, 1e-9), np.nan)
+        return divide_safely(np.abs(weights @ gaps).sum(axis=1), weights @ is_counted)
 
     return measure
 
@@ -320,15 +329,11 @@ def number_names(names: Sequence[str], *, is_sorted: bool = True) -> IndexArray:
     return np.array([place[name] for name in names], dtype=np.int64)
 
 
-def get_fold(group: str, folds: int = FOLD_COUNT) -> int:
-    """Return the fold of a case, by the digest of its group."""
-    digest = hashlib.sha256(group.encode("utf-8", "surrogatepass")).digest()
-    return int.from_bytes(digest[:4], "big") % folds
-
-
 def get_folds(groups: Sequence[str]) -> IndexArray:
-    """Return (n,) the fold of each row by `get_fold`."""
-    return np.array([get_fold(group) for group in groups], dtype=np.int64)
+    """Return (n,) the fold of each row, by the digest of its group."""
+    digests = (hashlib.sha256(group.encode("utf-8", "surrogatepass")).digest() for group in groups)
+    folds = [int.from_bytes(digest[:4], "big") % FOLD_COUNT for digest in digests]
+    return np.array(folds, dtype=np.int64)
 
 
 def deal_folds(groups: Sequence[str], labels: FloatArray, seed: int) -> IndexArray:

@@ -17,14 +17,12 @@ import numpy as np
 from core.exchange.trajectory import derive_statement_labels
 from core.learning.agent_answers import DEBATER, READER, DecidedRun, SpeakingAgent
 from core.learning.metrics import (
-    BOOTSTRAP_RESAMPLES,
     UNCLEAR_VALUE,
     BoolArray,
     FloatArray,
-    estimate_interval,
+    bootstrap_measures,
 )
-from core.learning.track_record import WilsonShare
-from core.review.agreement import MIN_CASES
+from core.learning.track_record import MIN_CASES, WilsonShare
 from core.schema.events import AUDIT, ToolOutcome, ToolUse
 from core.schema.records import Case, Label, Statement
 from core.schema.run_state import RunState, fold_events
@@ -361,17 +359,11 @@ def measure_pairs(agents: Sequence[str], said: FloatArray, labels: FloatArray) -
 def measure_pair(one: str, other: str, first: BoolArray, second: BoolArray) -> AgentPair:
     """Return two agents compared, from (n,) flags of where each was right."""
     cells = (first & second, first & ~second, ~first & second, ~first & ~second)
-    counts = np.array([float(cell.sum()) for cell in cells])
+    counts = np.array([int(cell.sum()) for cell in cells])
     n = int(counts.sum())
-    both_right, only_one, only_other, both_wrong = shares = (counts / n).tolist()
-    reduction = float(_reduction(counts[None])[0])
-    if np.isnan(reduction):
-        return AgentPair(
-            one, other, n, both_right, only_one, only_other, both_wrong, None, None, None
-        )
-    drawn = np.random.default_rng(PAIR_SEED).multinomial(n, shares, size=BOOTSTRAP_RESAMPLES)
-    bounds = estimate_interval(reduction, _reduction(drawn.astype(np.float64)))
-    return AgentPair(one, other, n, both_right, only_one, only_other, both_wrong, *bounds)
+    found = bootstrap_measures({"": _reduction}, np.arange(4), PAIR_SEED, times=counts)[""]
+    figures = (None, None, None) if np.isnan(found.value) else found
+    return AgentPair(one, other, n, *(counts / n).tolist(), *figures)
 
 
 def _reduction(counts: FloatArray) -> FloatArray:

@@ -6,14 +6,14 @@ is an event after a run's end; the first one stays.
 
 from __future__ import annotations
 
-import contextlib
 import re
 import shutil
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from core.learning.track_record import fit_all_limits
 from core.learning.training_set import grow_holdout
 from core.llm.encoder import Embedder
 from core.review.queue_ranking import enqueue_run
+from core.runtime.concurrency import repeat_meanwhile
 from core.runtime.config import PROJECT_ROOT
 from core.runtime.errors import ConflictError, InputError
 from core.schema.events import LabelPredicted
@@ -77,23 +78,14 @@ def estimate_training_seconds(
     return sample_seconds * count_samples(options)
 
 
-@contextlib.contextmanager
-def renew_lease(home: Path, training_id: str) -> Iterator[None]:
+def renew_lease(home: Path, training_id: str) -> AbstractContextManager[None]:
     """Renew the training's lease while imports and exports report nothing."""
-    done = threading.Event()
 
     def beat() -> None:
         with open_store(home) as store:
-            while not done.wait(RENEWAL_SECONDS):
-                store.versions.beat_training(training_id, time.time())
+            store.versions.beat_training(training_id, time.time())
 
-    thread = threading.Thread(target=beat, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
+    return repeat_meanwhile(beat, RENEWAL_SECONDS)
 
 
 def remove_leftovers(store: Store, home: Path) -> None:

@@ -18,7 +18,6 @@ from functools import cached_property
 
 import numpy as np
 
-from core.review.agreement import MIN_CASES
 from core.review.queue_ranking import (
     ASSURANCE,
     LIMIT_KIND,
@@ -36,6 +35,9 @@ from core.store.answered_verdicts import AnsweredVerdict, VerdictKey
 from core.store.versions import NOTHING_LEARNED, ArtefactChoice, LearnedArtefact
 
 LEVEL_EDGES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
+# The one rule of all pages: of fewer cases only the count is shown and no point is drawn, because
+# the 95% interval of their share may be wider than a third of the scale.
+MIN_CASES = 30
 LEVEL_COUNT = len(LEVEL_EDGES) - 1
 Z_95 = 1.959964
 RecordCell = tuple[str, str, bool, int]  # a version, a roster, whether tools decided, a level

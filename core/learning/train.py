@@ -19,12 +19,12 @@ import shutil
 import sys
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from core.learning.bench import LabelledClaim, judge_claims
+from core.agents.rosters import make_built_in_roster
 from core.learning.head_fit import encode_rows, fit_calibration, fit_head, select_head
 from core.learning.metrics import (
     compare_classifiers,
@@ -46,9 +46,11 @@ from core.learning.training_set import LabelledText, TrainingRow, TrainingSet, l
 from core.llm.encoder import Embedder, OnnxEncoder, load_encoder
 from core.llm.export import export_encoder
 from core.pipeline.run_factory import compute_code_digest
-from core.runtime.config import ENCODER_DIR
+from core.pipeline.temporary_home import CheckMaterial, open_temporary_home
+from core.runtime.concurrency import StopSignal
+from core.runtime.config import ENCODER_DIR, Settings
 from core.runtime.errors import ConfigError, ReviewError, Stopped
-from core.schema.records import Label
+from core.schema.records import Judgement, Label, Plan
 from core.store import Store, open_store
 from core.store.versions import ClassifierVersion
 from core.verdict.classifier import (
@@ -207,6 +209,36 @@ def _train_body(
     for printing in (PrinterCallback, ProgressCallback):  # they print to standard output
         trainer.remove_callback(printing)
     trainer.train_embeddings(texts["text"], texts["label"], args=arguments)
+
+
+@dataclass(frozen=True)
+class LabelledClaim:
+    """A claim over texts, with the label people gave it; `group` keeps related rows together."""
+
+    claim: str
+    texts: tuple[str, ...]
+    label: Label
+    group: str
+    question: str = ""
+
+
+@dataclass(frozen=True)
+class JudgedClaim:
+    """A labelled claim with the built-in judge's judgement."""
+
+    row: LabelledClaim
+    judgement: Judgement
+
+
+def judge_claims(rows: Iterable[LabelledClaim], encoder: Embedder) -> Iterator[JudgedClaim]:
+    """Yield each row with its judgement, in order, judged in a temporary home (CEDA 4.2)."""
+    with open_temporary_home(Settings()) as bench:
+        agents = bench.build_agents(make_built_in_roster("builtin"), encoder)
+        for row in rows:
+            material = CheckMaterial(row.claim, row.question, row.texts)
+            judgement = bench.check(material, agents, Plan(), StopSignal()).judgement
+            if judgement is not None:
+                yield JudgedClaim(row, judgement)
 
 
 def load_seed_claims() -> list[LabelledClaim]:

@@ -82,7 +82,6 @@ class ModelClient:
             ReplyError: the answer is empty, or longer than any.
             Stopped: `stop` was set; the connection is closed by then.
         """
-
         turn = partial(await_turn, call.agent, worst_case(call).tokens, self._requests_per_second)
 
         def attempt(relaxed: frozenset[str]) -> Completion | CallFault:

@@ -145,9 +145,11 @@ async def await_turn(agent: AgentConfig, tokens: int, usual: int) -> None:
     and requests that left evenly would arrive together.
     """
     name, limits = _find_limits(agent)
-    if not limits and usual:
+    if limits:
+        usual = 0  # all clients share the rate that was set
+    elif usual:
         limits = (RateLimit(usual, 1.0),)
-    if not limits:
+    else:
         return
     with _limiters_lock:
         if (limiter := _limiters.get((name, usual))) is None:

@@ -178,6 +178,24 @@ def stream_call(call: Callable[[ItemReporter[Item]], Result]) -> Generator[Item,
 
 
 @contextlib.contextmanager
+def repeat_meanwhile(call: Callable[[], None], seconds: float) -> Iterator[None]:
+    """Make the call every so many seconds, on a thread, until the block ends."""
+    ended = threading.Event()
+
+    def repeat() -> None:
+        while not ended.wait(seconds):
+            call()
+
+    thread = threading.Thread(target=repeat, daemon=True, name="heartbeat")
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+@contextlib.contextmanager
 def pause_collector() -> Iterator[None]:
     """Keep Python from looking for garbage while very many records are made.
 

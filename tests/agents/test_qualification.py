@@ -160,6 +160,15 @@ def test_each_model_is_asked_about_all_cases_once(
     assert len(server.asked) == 12 * (2 if unreadable else 1), "an unreadable reply is mended once"
 
 
+def test_the_judge_test_keeps_to_the_rate_of_the_home(home: Path) -> None:
+    with open_store(home) as store, store.writing():
+        store.projects.save_setting("requests_per_second", 6)
+    with loopback(knowing) as server:
+        qualified(home, server)
+    times = sorted(asked.at for asked in server.asked)
+    assert times[-1] - times[0] > 1, "twelve cases take two seconds"
+
+
 def test_a_service_that_fails_leaves_no_result_and_is_not_asked_to_the_end(home: Path) -> None:
     with loopback(lambda asked: Reply(status=404, message="no such model")) as server:
         with pytest.raises(Exception, match="does not know that model"):

@@ -30,8 +30,8 @@ from core.evaluation.dataset_files import (
     read_zip_member,
 )
 from core.evaluation.sets.marked_texts import LABEL_BY_ERROR_WORD, ZIP_PASSWORD
-from core.learning.bench import MEMORY_FOLDER
 from core.learning.retrain import RETRAIN_LEASE_SECONDS, cancel_training, start_training
+from core.pipeline.temporary_home import MEMORY_FOLDER
 from core.runtime.config import PROJECT_ROOT
 from core.schema.events import JudgementReached, RunStarted
 from core.schema.records import Judgement, Label, Member, Plan, Project, Run

@@ -20,9 +20,9 @@ from typing import Any
 
 from core.agents.rosters import make_built_in_roster
 from core.baseline.encoder import load_multilingual_encoder
-from core.learning.bench import BenchHome, BenchMaterial, open_bench
 from core.pipeline.review import ReviewResources
 from core.pipeline.run_factory import RunAgents
+from core.pipeline.temporary_home import CheckMaterial, TemporaryHome, open_temporary_home
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import Settings
 from core.schema.records import Label, Plan
@@ -60,7 +60,7 @@ class Counted:
     seconds: float
 
 
-def staff_of(bench: BenchHome) -> RunAgents:
+def staff_of(bench: TemporaryHome) -> RunAgents:
     """The built-in engine as a newcomer has it."""
     with open_store(bench.home) as store:
         classifier = load_classifier(bench.home, store.versions.active())
@@ -69,13 +69,13 @@ def staff_of(bench: BenchHome) -> RunAgents:
     return RunAgents(make_built_in_roster(BUILT_IN_ROSTER), resources)
 
 
-def statements_said(bench: BenchHome, part: str, protocol: str) -> list[Said]:
+def statements_said(bench: TemporaryHome, part: str, protocol: str) -> list[Said]:
     """Every row of the statements corpus checked against its paragraph."""
     staff, said = staff_of(bench), []
     for row in load_statements():
         if part != "all" and row.is_held != (part == "held"):
             continue
-        material = BenchMaterial(row.statement, "", (row.source,))
+        material = CheckMaterial(row.statement, "", (row.source,))
         run = bench.check(material, staff, Plan(protocol=protocol), StopSignal())
         said.append(Said(row.language, row.kind, row.label, *_outcome(run)))
     return said
@@ -135,7 +135,7 @@ def _share(flags: Sequence[bool]) -> float:
     return round(sum(flags) / len(flags), 3) if flags else 0.0
 
 
-def responses_counted(bench: BenchHome, part: str, protocol: str) -> list[Counted]:
+def responses_counted(bench: TemporaryHome, part: str, protocol: str) -> list[Counted]:
     """Every long response checked against its report, as files."""
     staff, counted = staff_of(bench), []
     for case in load_reports():
@@ -144,7 +144,7 @@ def responses_counted(bench: BenchHome, part: str, protocol: str) -> list[Counte
         with tempfile.TemporaryDirectory() as folder:
             files = tuple(build_report(case, Path(folder)))
             response = case.response
-            material = BenchMaterial(response.text, response.question, files=files)
+            material = CheckMaterial(response.text, response.question, files=files)
             began = time.monotonic()
             run = bench.check(material, staff, Plan(protocol=protocol), StopSignal())
             counted.append(_counted(case, run, round(time.monotonic() - began, 1)))
@@ -205,7 +205,7 @@ def main() -> None:
     parser.add_argument("--protocol", default="ceda")
     given = parser.parse_args()
     found: dict[str, Any] = {}
-    with open_bench(Settings()) as bench:
+    with open_temporary_home(Settings()) as bench:
         if given.only != "responses":
             said = statements_said(bench, given.part, given.protocol)
             found["statements"] = statement_figures(said)

@@ -10,12 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.evaluation.dataset_files import GoldRow
-from core.evaluation.engine_runs import (
-    collect_first_answers,
-    compute_agent_figures,
-    get_statement_labels,
-)
-from core.evaluation.metrics import build_measures
+from core.evaluation.engine_runs import collect_first_answers, get_statement_labels
+from core.evaluation.metrics import build_measures, compute_agent_figures
 from core.evaluation.outcomes import (
     FAILED_CAUSE,
     Outcomes,

@@ -179,18 +179,18 @@ def test_a_paused_benchmark_goes_on_and_checks_no_row_twice(
 def test_a_failed_row_says_why_and_is_tried_again(
     opened: Store, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from core.learning import bench
+    from core.pipeline import temporary_home
 
-    store_case = bench.BenchHome.store_case
+    store_case = temporary_home.TemporaryHome.store_case
 
-    def faulty(self: bench.BenchHome, material: bench.BenchMaterial) -> Case:
+    def faulty(self: temporary_home.TemporaryHome, material: temporary_home.CheckMaterial) -> Case:
         if material.response.startswith("The school has seven"):
             raise RuntimeError("a fault of ours")
         return store_case(self, material)
 
     benchmark_id = created(opened, home, facts(), "ceda")
     with monkeypatch.context() as patched:
-        patched.setattr(bench.BenchHome, "store_case", faulty)
+        patched.setattr(temporary_home.TemporaryHome, "store_case", faulty)
         ended = run_benchmark(home, benchmark_id, "Ida", NO_KEYS, TWO)
     assert (ended.status, ended.message) == ("finished", "1 rows failed.")
     (failed,) = [s for s in load_outcomes(opened, benchmark_id)[0].said if s.is_failure]

@@ -347,17 +347,17 @@ def test_a_broken_row_is_named_with_its_place(
 def test_one_broken_row_of_the_engines_costs_only_itself(
     capsys: pytest.CaptureFixture[str], data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from core.learning import bench
+    from core.pipeline import temporary_home
 
-    store_case = bench.BenchHome.store_case
+    store_case = temporary_home.TemporaryHome.store_case
 
-    def faulty(self: bench.BenchHome, material: bench.BenchMaterial) -> Case:
+    def faulty(self: temporary_home.TemporaryHome, material: temporary_home.CheckMaterial) -> Case:
         if material.response.startswith("The school has seven"):
             raise RuntimeError("a fault of ours")
         return store_case(self, material)
 
     with monkeypatch.context() as patched:
-        patched.setattr(bench.BenchHome, "store_case", faulty)
+        patched.setattr(temporary_home.TemporaryHome, "store_case", faulty)
         code, found, err = evaluated(capsys, data, "fever_symmetric", "--trivial-limit", "1")
     assert (code, found["failed"], found["causes"]["failed"]) == (0, 1, 1)
     assert found["trivial_failed"] == 0
@@ -370,16 +370,16 @@ def test_one_broken_row_of_the_engines_costs_only_itself(
 def test_rows_that_break_off_without_their_evidence_are_counted_too(
     capsys: pytest.CaptureFixture[str], data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from core.learning import bench
+    from core.pipeline import temporary_home
 
-    store_case = bench.BenchHome.store_case
+    store_case = temporary_home.TemporaryHome.store_case
 
-    def faulty(self: bench.BenchHome, material: bench.BenchMaterial) -> Case:
+    def faulty(self: temporary_home.TemporaryHome, material: temporary_home.CheckMaterial) -> Case:
         if not material.texts:
             raise RuntimeError("a fault of ours")
         return store_case(self, material)
 
-    monkeypatch.setattr(bench.BenchHome, "store_case", faulty)
+    monkeypatch.setattr(temporary_home.TemporaryHome, "store_case", faulty)
     given = ("--limit", "4", "--trivial-limit", "2")
     code, found, _ = evaluated(capsys, data, "fever_symmetric", *given)
     assert (code, found["failed"], found["trivial_failed"]) == (0, 0, 2)
@@ -388,7 +388,7 @@ def test_rows_that_break_off_without_their_evidence_are_counted_too(
 def test_recorded_verdicts_are_measured_without_an_engine(
     capsys: pytest.CaptureFixture[str], data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from core.learning import bench
+    from core.pipeline import temporary_home
 
     rows = [
         {
@@ -403,7 +403,7 @@ def test_recorded_verdicts_are_measured_without_an_engine(
         )
     ]
     write_lines(data / "halueval" / "qa_judgements_own.jsonl.gz", rows)
-    monkeypatch.setattr(bench.BenchHome, "store_case", None)
+    monkeypatch.setattr(temporary_home.TemporaryHome, "store_case", None)
     code, found, err = evaluated(capsys, data, "halueval", "--task", "qa_judgements")
     assert code == 0, err
     assert "no engine is run" in err

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.__main__ import main
-from core.evaluation import recorded_systems as recorded_evaluation
+from core.evaluation import recorded_systems
 from core.evaluation.command_line import format_result
 from core.evaluation.dataset_files import GoldRow
 from core.evaluation.evaluate import EvaluationRequest
@@ -21,7 +21,6 @@ from core.evaluation.recorded_systems import (
     plan_external_fit,
     plan_five_folds,
     predict_majority,
-    predict_own_answer,
 )
 from core.evaluation.sets.marked_texts import Detector, RecordedAnswer, RecordedCase
 from core.runtime.errors import InputError
@@ -54,7 +53,7 @@ def test_votes_that_cannot_be_read_count_for_neither() -> None:
     one = [case(1, "hallucinated", "hallucinated"), case(2, "supported", "unclear")]
     said = predict_majority(one, [KEEN, DULL, MUTE])
     assert [(p.label, p.p) for p in said] == [("unclear", None), ("supported", 0.0)]
-    assert [(p.label, p.p) for p in predict_own_answer(one, KEEN)] == [
+    assert [(p.label, p.p) for p in predict_majority(one, [KEEN])] == [
         ("hallucinated", 1.0),
         ("unclear", None),
     ]
@@ -92,9 +91,7 @@ def test_detectors_that_are_not_there_are_named() -> None:
 
 @pytest.fixture
 def recorded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.setitem(
-        recorded_evaluation.RECORDED_CASE_LOADERS, "realmistake", lambda folder: cases()
-    )
+    monkeypatch.setattr(recorded_systems, "load_recorded_cases", lambda folder: cases())
     return tmp_path
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.learning.bench import BENCH_FOLDER_PREFIX, BenchHome, BenchMaterial, open_bench
 from core.learning.evidence_calibration import (
     MAX_HALLUCINATED_ERROR,
     MAX_SUPPORTED_ERROR,
@@ -23,6 +22,12 @@ from core.learning.evidence_calibration import (
 )
 from core.pipeline.review import ReviewResources
 from core.pipeline.run_factory import RunAgents
+from core.pipeline.temporary_home import (
+    TEMPORARY_PREFIX,
+    CheckMaterial,
+    TemporaryHome,
+    open_temporary_home,
+)
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import Settings
 from core.runtime.errors import InputError
@@ -128,18 +133,20 @@ CATS = "Female cats tend to be right pawed. Male cats are more often left pawed.
 TOWERS = "The tower is 412 m tall. It was opened in 1932. Many cats live in the tower."
 
 
-def staff_of(bench: BenchHome) -> RunAgents:
+def staff_of(bench: TemporaryHome) -> RunAgents:
     classifier = load_classifier(bench.home, SEED_VERSION)
     resources = ReviewResources(bench.home, bench.settings, FakeEmbedder(), classifier, lambda: 0.0)
     return RunAgents(built_in(), resources)
 
 
-def check(bench: BenchHome, *texts: str, response: str = "Female cats are left pawed.") -> RunState:
-    return bench.check(BenchMaterial(response, "", texts), staff_of(bench), Plan(), StopSignal())
+def check(
+    bench: TemporaryHome, *texts: str, response: str = "Female cats are left pawed."
+) -> RunState:
+    return bench.check(CheckMaterial(response, "", texts), staff_of(bench), Plan(), StopSignal())
 
 
 def test_a_case_does_not_depend_on_those_before_it() -> None:
-    with open_bench(Settings()) as bench:
+    with open_temporary_home(Settings()) as bench:
         first = check(bench, CATS, TOWERS)
         for number in range(3):
             check(bench, f"{TOWERS} The cats of house {number} are left pawed.", CATS)
@@ -150,7 +157,7 @@ def test_a_case_does_not_depend_on_those_before_it() -> None:
 
 
 def test_only_the_sources_of_the_last_case_are_kept_and_in_the_end_none() -> None:
-    with open_bench(Settings()) as bench:
+    with open_temporary_home(Settings()) as bench:
         home = bench.home
         check(bench, CATS)
         check(bench, CATS, TOWERS)
@@ -168,26 +175,26 @@ def test_only_the_sources_of_the_last_case_are_kept_and_in_the_end_none() -> Non
 def test_what_a_killed_process_left_is_cleared_away() -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    with open_bench(Settings()) as bench:
+    with open_temporary_home(Settings()) as bench:
         where = bench.home.parent
-        left = Path(tempfile.mkdtemp(prefix=f"{BENCH_FOLDER_PREFIX}{ended.pid}-", dir=where))
+        left = Path(tempfile.mkdtemp(prefix=f"{TEMPORARY_PREFIX}{ended.pid}-", dir=where))
         (left / "documents").mkdir()
-        with open_bench(Settings()) as other:
+        with open_temporary_home(Settings()) as other:
             assert other.home.parent == where
             assert not left.exists()
             assert bench.home.exists(), "its process is alive"
 
 
 def test_a_document_of_nothing_is_left_out_and_the_others_are_used() -> None:
-    with open_bench(Settings()) as bench:
+    with open_temporary_home(Settings()) as bench:
         found = check(bench, " \n", CATS)
         assert [event.characters for event in found.documents.values()] == [len(CATS)]
 
 
 def test_a_response_of_nothing_and_an_image_that_is_not_there_are_refused(tmp_path: Path) -> None:
-    with open_bench(Settings()) as bench:
+    with open_temporary_home(Settings()) as bench:
         with pytest.raises(InputError, match="Enter a text to check"):
             check(bench, CATS, response=" ")
-        material = BenchMaterial("A cat.", images=(tmp_path / "none.png",))
+        material = CheckMaterial("A cat.", files=(tmp_path / "none.png",))
         with pytest.raises(InputError, match=r"none\.png"):
             bench.check(material, staff_of(bench), Plan(), StopSignal())

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from core.learning.track_record import (
     CONFIDENCE_THRESHOLDS,
     LEVEL_EDGES,
+    MIN_CASES,
     MIN_RANDOM_VERDICTS,
     LevelRecord,
     TrackRecord,
@@ -30,7 +31,6 @@ from core.learning.track_record import (
     select_fitting_verdicts,
 )
 from core.review.adjudication import reopen_case
-from core.review.agreement import MIN_CASES
 from core.review.queue_ranking import load_policy
 from core.runtime.errors import InputError
 from core.schema.events import JudgementReached, LabelPredicted

@@ -140,6 +140,19 @@ def test_who_waits_for_a_rate_can_be_stopped() -> None:
 
 
 @pytest.mark.usefixtures("rates")
+def test_clients_of_other_usual_rates_share_the_one_that_was_set() -> None:
+    keys = Keys({"COUNTERPOINT_API_KEY": "k"})
+    with loopback(lambda _: Reply("Yes.")) as server:
+        set_rates(parse_rates([f"{server.base.split('/')[2]}=2/s"]))
+        call = Call(AgentConfig("openai/m", server.base), (Message("user", "Is it so?"),))
+        for usual in (0, 1, 50, 0):
+            client = ModelClient(keys, requests_per_second=usual)
+            client.complete(call, lambda _: None, StopSignal())
+        times = [asked.at for asked in server.asked]
+    assert times[-1] - times[0] > 1
+
+
+@pytest.mark.usefixtures("rates")
 def test_pictures_and_the_form_of_the_reply_count_as_tokens(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -9,9 +9,9 @@ from unittest.mock import Mock
 import pytest
 
 from components.app import state
+from core.learning.agreement import count_answers
 from core.learning.training_set import summarize_corrections
 from core.pipeline.single_check import CaseDraft, store_case
-from core.review.agreement import count_answers
 from core.review.people import ensure_project
 from core.schema.records import Plan, Project
 from core.store import Store, open_store
@@ -23,7 +23,7 @@ def test_agreement_is_counted_once_and_again_after_the_next_answer(
     site: Site, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     again = Mock(wraps=count_answers)
-    monkeypatch.setattr("core.review.agreement.count_answers", again)
+    monkeypatch.setattr("core.learning.agreement.count_answers", again)
     with open_store(site.home) as store:
         say(store, run_id, "Mira", "supported", 1.0)
         say(store, run_id, "Karl", "hallucinated", 2.0)
