@@ -301,9 +301,18 @@ def test_a_run_that_began_under_another_code_takes_nothing_over_when_resumed(
     assert state.verdict == fold_events(first).verdict
 
 
-def test_the_code_is_named_by_its_content() -> None:
+def test_the_code_is_named_by_its_content(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert len(compute_code_digest()) == 64
     assert compute_code_digest() == compute_code_digest()
+    monkeypatch.setattr(reuse, "PROJECT_ROOT", tmp_path)
+    (tmp_path / "core").mkdir()
+    digests = {compute_code_digest()}
+    for name in ("patterns.toml", "reader.onnx", "rules.py"):
+        (tmp_path / "core" / name).write_text("one")
+        digests.add(compute_code_digest())
+    (tmp_path / "core" / "rules.pyc").write_text("one")
+    digests.add(compute_code_digest())
+    assert len(digests) == 4
 
 
 def test_a_run_names_the_code_that_runs_and_not_what_came_to_lie_there_since(

@@ -387,7 +387,7 @@ def describe_expectation(
 def _list_failed_judges(standings: Iterable[ModelStanding]) -> Iterator[str]:
     """Yield a clause, in Markdown, for each deciding model whose verdict will not count."""
     for standing in standings:
-        if standing.has_failed and not standing.waiver:
+        if not standing.may_decide:
             name = escape_markdown(standing.agent.model.split("/", 1)[-1])
             yield f"{name} failed the judge test, so the verdict will be Unclear"
 

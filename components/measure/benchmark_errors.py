@@ -40,6 +40,7 @@ from core.evaluation.benchmark_review import send_rows_to_review, store_rows_as_
 from core.evaluation.benchmarks import BenchmarkCell
 from core.evaluation.dataset_files import GoldRow
 from core.evaluation.outcomes import Prediction
+from core.schema.records import LEARNED_FIELDS
 from core.store.benchmarks import Benchmark
 from core.store.review_queue import build_queue_rules
 
@@ -155,13 +156,17 @@ def _open_as_run(benchmark: Benchmark, row: GoldRow, cell: BenchmarkCell) -> Non
         now = time.time()
         case = store_rows_as_cases(store, state.home_folder(), project, [row], person, now)[0]
         runs = store.runs.of_case(case.id, now, store.projects.settings().lease_seconds)
-    read_system = attrgetter("roster", "protocol", "options", "classifier")
+    read_system = attrgetter(
+        "roster", "protocol", "options", "classifier", "reader", *LEARNED_FIELDS
+    )
     same = [run.id for run in runs if run.status in ("queued", "running", "finished")
             and read_system(run.plan) == read_system(cell.plan)]  # fmt: skip
     open_run(
         same[0]
         if same
-        else state.get_jobs().start(case, cell.plan, by=person, typed=state.get_typed_keys())
+        else state.get_jobs().start(
+            case, cell.plan, by=person, typed=state.get_typed_keys(), is_measured=True
+        )
     )
 
 

@@ -115,8 +115,9 @@ CAP_LABEL = "Spend at most, US cents"
 ABOUT_CAPS = "0: no cap. At a cap the benchmark pauses, and can be resumed with a higher one."
 ABOUT_CREATE = "To be started from its page, or on other machines by the command that stands there."
 ABOUT_AGAIN = (
-    "The same rows, models, protocols, seed and caps, with the prompts, classifier and settings of "
-    "today, as a new benchmark that is laid beside this one."
+    "The same rows, models, protocols, seed and caps, with the prompts, classifier, settings and "
+    "learned marks of today, as a new benchmark that is laid beside this one. Each call is sent "
+    "anew."
 )
 NO_CATEGORY = ""
 Rows = tuple[GoldRow, ...]
@@ -342,7 +343,7 @@ def _draw_plan(project: Project, source: RowSource, all_rows: Rows) -> None:
         st.info("Choose models and how to check.")
         return
     cells, refused = plan_cells(
-        state.home_folder(), rosters, list(map(get_way, protocols)), state.get_keys()
+        state.home_folder(), project.id, rosters, list(map(get_way, protocols)), state.get_keys()
     )
     for one in refused:
         words = f"{format_system(one.roster, one.way)} is left out: {one.why}"

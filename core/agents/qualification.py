@@ -124,6 +124,11 @@ class ModelStanding:
         return not self.has_failed and self.result is not None and self.result.prompt == self.prompt
 
     @property
+    def may_decide(self) -> bool:
+        """True unless it failed the judge test and nobody waived that."""
+        return not self.has_failed or bool(self.waiver)
+
+    @property
     def is_tested_in_runs(self) -> bool:
         """True if a run has to test it: the model in the box costs nothing to test."""
         is_open = not (self.has_failed or self.has_passed or self.waiver)

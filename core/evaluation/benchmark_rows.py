@@ -150,7 +150,7 @@ def load_decided_rows(store: Store, home: Path, project_id: str) -> tuple[list[G
     Those of which a source is not read, or is not here any more, are only counted.
     """
     rows, unread = [], 0
-    files = LibraryFiles(store, home, project_id)
+    files, project = LibraryFiles(store, home, project_id), store.projects.get(project_id)
     for case_id, truth in store.truths.of_project(project_id).items():
         case = store.cases.get(case_id) if truth.is_decided else None
         if case is None:
@@ -158,7 +158,10 @@ def load_decided_rows(store: Store, home: Path, project_id: str) -> tuple[list[G
         if (sources := files.load((*case.documents, *case.images))) is None:
             unread += 1
         else:
-            rows.append(_make_row(case, truth, sources, f"case {case_id}"))
+            row = _make_row(case, truth, sources, f"case {case_id}")
+            if project and (case.role, case.instruction) != (project.role, project.instruction):
+                row = replace(row, role=case.role, instruction=case.instruction)
+            rows.append(row)
     return group_related_rows(rows), unread
 
 

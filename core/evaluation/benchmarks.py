@@ -3,7 +3,7 @@
 A benchmark has rows and cells; a cell is one roster with one way to argue. `create_benchmark`
 stores both, `run_benchmark` checks what is missing, and may be paused, cancelled, killed and
 resumed: each cell has one result for each row, whatever happened. What could make two benchmarks
-differ (code, engines, prompts, seeds, machine) is kept on the benchmark's card.
+differ (code, engines, prompts, what was learned, seeds, machine) is kept on the benchmark's card.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ from core.llm.keys import Keys
 from core.llm.limits import format_dollars
 from core.llm.metering import model_call
 from core.llm.prompting import LANGUAGES, NAMES, PromptBook
-from core.pipeline.run_factory import require_keys
+from core.pipeline.run_factory import apply_learned, require_keys
 from core.pipeline.single_check import CheckRequest, plan_check
 from core.runtime.concurrency import StopSignal, repeat_meanwhile
 from core.runtime.errors import ConflictError, InputError, KeyMissing, ReviewError
-from core.schema.records import Plan, new_id
+from core.schema.records import LEARNED_FIELDS, Plan, new_id
 from core.schema.run_state import sum_costs
 from core.store import Store, open_store
 from core.store.benchmarks import (
@@ -73,7 +73,9 @@ from core.store.ledger import LedgerRow
 
 MAX_FAILURES_IN_A_ROW = 25  # then the service is down, and trying all other rows helps nobody
 HEARTBEAT_SECONDS = 1.0
-VERSION_FIELDS = ("code", "engines", "prompts")  # of a card: with others results may differ
+VERSION_FIELDS = (  # of a card: with others results may differ
+    "code", "engines", "prompts", "role", "instruction",
+)  # fmt: skip
 RUN_WORDS = "run benchmarks"  # what takes the role
 LOGGER = logging.getLogger(__name__)
 ROW_DECODER = msgspec.json.Decoder(GoldRow, dec_hook=lambda kind, value: kind(value))
@@ -122,13 +124,16 @@ class UnmeasurableCell:
 
 def plan_cells(
     home: Path,
+    project_id: str,
     rosters: Sequence[str],
     ways: Sequence[MeasuredWay],
     keys: Keys,
-    *,
-    reuses_replies: bool = False,
 ) -> tuple[list[BenchmarkCell], list[UnmeasurableCell]]:
-    """Return a cell for each roster and way, and those that cannot be measured."""
+    """Return a cell for each roster and way, and those that cannot be measured.
+
+    Each is planned as a check in that project would be now. Raises ConfigError if what the project
+    learned cannot be loaded.
+    """
     cells: list[BenchmarkCell] = []
     refused: list[UnmeasurableCell] = []
     for roster in dict.fromkeys(rosters):
@@ -139,7 +144,8 @@ def plan_cells(
             except (InputError, KeyMissing) as error:
                 refused.append(UnmeasurableCell(roster, way.name, str(error)))
                 continue
-            plan = replace(build_engine(home, plan, keys).plan, reuses_replies=reuses_replies)
+            with open_store(home) as store:
+                plan = apply_learned(store, project_id, build_engine(home, plan, keys).plan)
             cells.append(BenchmarkCell(roster, way.name, plan))
     return cells, refused
 
@@ -190,9 +196,8 @@ def repeat_benchmark(
     spec, cells = read_spec(benchmark), []
     for cell in spec.cells:
         planned, refused = plan_cells(
-            home, [cell.roster], [get_way(cell.way)], keys,
-            reuses_replies=cell.plan.reuses_replies,
-        )  # fmt: skip
+            home, benchmark.project_id, [cell.roster], [get_way(cell.way)], keys
+        )
         if refused:
             raise InputError(f"{cell.name} cannot be measured: {refused[0].why}")
         cells += planned
@@ -422,7 +427,7 @@ def run_benchmark(
         spec = read_spec(benchmark)
         for cell in spec.cells:
             require_keys(cell.plan, keys)
-        engines = tuple(Engine(home, cell.plan, keys) for cell in spec.cells)
+        engines = tuple(Engine(home, cell.plan, keys, benchmark.project_id) for cell in spec.cells)
         with store.writing():
             if not store.benchmarks.take(benchmark_id, owner, time.time(), lease_seconds):
                 raise InputError("Expected a benchmark to run, found it finished or under way.")
@@ -440,7 +445,7 @@ def run_benchmark(
                     store,
                     _list_missing(store, benchmark_id, rows, len(engines), spec.seed),
                     _sum_spending(store, benchmark_id, spec),
-                    WorkerSetup(engines, benchmark.author, benchmark.project_id, benchmark_id),
+                    WorkerSetup(engines, benchmark.author, benchmark_id),
                     lease,
                     options=options,
                     on_result=on_result,
@@ -588,12 +593,18 @@ def describe_conditions(
     """Return all that could make another run of the benchmark differ."""
     book = PromptBook(store.prompt_edits.of_project(benchmark.project_id))
     prompts = [book.prompt(name, language) for name in NAMES for language in LANGUAGES]
+    project = store.projects.get(benchmark.project_id)
+    plans = [engine.plan for engine in engines]
     return {
         "rows": len(rows),
         "dataset_sha256": benchmark.card.get("dataset_sha256") or compute_dataset_digest(rows),
         "code": compute_engine_digest()[:12],
         "engines": [engine.id for engine in engines],
         "prompts": {f"{one.name}.{one.language}": one.hash for one in prompts},
+        "role": project.role if project else "",
+        "instruction": project.instruction if project else "",
+        "learned": [{name: getattr(plan, name) for name in LEARNED_FIELDS} for plan in plans],
+        "web_search": False,
         "seed": read_spec(benchmark).seed,
         "workers": options.workers,
         "executor": options.executor,

@@ -83,7 +83,7 @@ class GoldRow:
     of a split. `documents` is empty if the set has no evidence. `spans` is None if the set marks no
     words, () if it says that none is wrong; `soft` holds every marked stretch with its share.
     `recorded` is another detector's label, if the set records it, `category` the kind of claim or
-    of error.
+    of error. `role` and `instruction` are None if they are the project's, where there is one.
     """
 
     id: str
@@ -100,6 +100,8 @@ class GoldRow:
     recorded: Label | None = None
     recorded_by: str = ""
     category: str = ""
+    role: str | None = None
+    instruction: str | None = None
 
     @property
     def group_key(self) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import hashlib
 import importlib.metadata
 import logging
 import os
@@ -16,11 +15,12 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+from core.agents.qualification import load_standing
 from core.baseline.encoder import load_multilingual_encoder
 from core.baseline.entailment import load_assessor, load_reader_choice
 from core.baseline.span_reader import fill_gaps, merge_scored_words
 from core.baseline.wording import join_names
-from core.debate.protocols import uses_learned_weights, weighs_answers
+from core.debate.protocols import list_deciding_agents, uses_learned_weights, weighs_answers
 from core.evaluation.dataset_files import GoldRow, GoldSpan
 from core.evaluation.outcomes import (
     FAILED_CAUSE,
@@ -28,23 +28,25 @@ from core.evaluation.outcomes import (
     Prediction,
 )
 from core.llm.keys import Keys
-from core.pipeline.run_factory import RunAgents, RunPayer, build_run_agents
+from core.llm.prompting import PromptBook
+from core.pipeline.run_factory import RunAgents, RunPayer, build_run_agents, digest_program
 from core.pipeline.span_stage import find_hard_spans
 from core.pipeline.temporary_home import (
     TEMPORARY_AUTHOR,
     CheckMaterial,
     TemporaryHome,
+    check_case,
     open_temporary_home,
 )
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import PROJECT_ROOT
 from core.runtime.errors import InputError, ReviewError
-from core.schema.records import CONSENSUS_KIND, Label, Plan, Run, Stance
+from core.schema.records import CONSENSUS_KIND, Case, Label, Plan, Run, Stance
 from core.schema.roles import ConsensusPolicy
 from core.schema.run_state import RESUMABLE_CAUSES, RunState, sum_costs
 from core.store import Store, open_store
-from core.store.versions import NOTHING_LEARNED, LearnedArtefact, parse_body
-from core.verdict.consensus_weights import LearnedConsensusPolicy, add_weigher, parse_stored_weights
+from core.store.versions import LearnedArtefact, parse_body
+from core.verdict.consensus_weights import LearnedConsensusPolicy, parse_stored_weights
 
 WEIGHT_CHOICES = ("uniform", "learned")
 MAX_NUMBER = 1_000_000_000
@@ -255,7 +257,7 @@ def get_statement_labels(progress: RunState) -> tuple[Label, ...]:
 class Engine:
     """The engine that checks: a plan and the home whose classifier, ledger and settings it uses.
 
-    `project_id` is the project whose learned weights the plan names, if it names any.
+    What the project learned counts if the plan names it; a lead's waiver of a failed model does.
     """
 
     home: Path
@@ -267,7 +269,15 @@ class Engine:
     def id(self) -> str:
         """An id that changes whenever the same row could get another answer."""
         names = (compute_engine_digest()[:12], load_multilingual_encoder().id, self.plan.classifier)
-        return " ".join((*names, load_assessor(self.home, self.plan.reader).id))
+        return " ".join((*names, load_assessor(self.home, self.plan.reader).id, *self._unfit()))
+
+    def _unfit(self) -> Iterator[str]:
+        """Yield the models whose verdicts do not count, as they failed the judge test."""
+        agents = list_deciding_agents(self.plan, self.plan.sheet) if self.plan.sheet else ()
+        with open_store(self.home) as store:
+            for agent in agents:
+                if not load_standing(store, self.project_id, agent, PromptBook()).may_decide:
+                    yield f"without {agent.model}"
 
 
 def build_engine(home: Path, plan: Plan, keys: Keys, *, is_learned: bool = False) -> Engine:
@@ -277,16 +287,16 @@ def build_engine(home: Path, plan: Plan, keys: Keys, *, is_learned: bool = False
     the weights in use in the home's first project apply. Raises InputError if none are in use.
     """
     with open_store(home) as store:
-        settings = store.projects.settings()
+        settings, project = store.projects.settings(), store.projects.first()
         active, reader = store.versions.active(), plan.reader or load_reader_choice(store)
         learned = (
             load_weights_in_use(store, home) if is_learned and uses_learned_weights(plan) else None
         )
     passages, turns = settings.passages, settings.max_turns
     plan = replace(plan, classifier=active, reader=reader, passages=passages, max_turns=turns)
-    if learned is None:
-        return Engine(home, plan, keys)
-    return Engine(home, replace(plan, agent_weights=learned.number), keys, learned.project_id)
+    if learned is not None:
+        plan = replace(plan, agent_weights=learned.number)
+    return Engine(home, plan, keys, project.id if project else "")
 
 
 @lru_cache(maxsize=1)
@@ -294,13 +304,9 @@ def compute_engine_digest() -> str:
     """Return a digest of what makes predictions: `core` in part, and the pinned packages."""
     core = PROJECT_ROOT / "core"
     excluded, shaping = ({core / n for n in names} for names in (UNMEASURED_PATHS, SHAPING_PATHS))
-    digest = hashlib.sha256()
-    for path in sorted([*core.rglob("*"), PROJECT_ROOT / "requirements.txt"]):
-        is_measured = path in shaping or not excluded & {path, *path.parents}
-        if is_measured and path.is_file() and path.suffix != ".pyc":
-            digest.update(str(path.relative_to(PROJECT_ROOT)).encode())
-            digest.update(hashlib.sha256(path.read_bytes()).digest())
-    return digest.hexdigest()
+    return digest_program(
+        PROJECT_ROOT, lambda path: path in shaping or not excluded & {path, *path.parents}
+    )
 
 
 def describe_machine() -> dict[str, Any]:
@@ -333,13 +339,13 @@ class WorkerSetup:
     """What a worker needs to check rows: an engine for each cell, and who pays.
 
     Calls are booked to runs named `prefix`, cell and position, so that a row that is tried again
-    takes the replies that were paid for. Without a prefix the digest alone names the run, and
-    without a project prompts are the shipped ones.
+    takes the replies that were paid for. Rows are then checked as their engine's project would: by
+    its prompts, role and instruction. Without a prefix the digest alone names the run, and prompts
+    are the shipped ones.
     """
 
     engines: tuple[Engine, ...]
     person: str = TEMPORARY_AUTHOR
-    project_id: str = ""
     prefix: str = ""
 
     def get_run_id(self, task: RowTask) -> str:
@@ -349,21 +355,25 @@ class WorkerSetup:
 
 @dataclass
 class EngineRuns:
-    """Checks rows, one after the other, in the thread that opened it."""
+    """Checks rows, one after the other, in the thread that opened it.
+
+    Each engine has a bench of its own: none finds what another has read.
+    """
 
     setup: WorkerSetup
-    bench: TemporaryHome
     store: Store
+    stack: contextlib.ExitStack
+    benches: dict[int, TemporaryHome] = field(default_factory=dict)
     staff: dict[int, RunAgents] = field(default_factory=dict)
 
     def predict_row(self, task: RowTask, stop: StopSignal) -> Prediction:
         """Return one row's prediction; one that `is_failure` says why as its cause."""
         started = time.monotonic()
         row, engine = task.row, self.setup.engines[task.cell]
-        material = CheckMaterial(row.response, row.question, row.documents, row.images)
         try:
             stop.check()
-            progress = self.bench.check(material, self.get_agents(task), engine.plan, stop)
+            case = self._get_bench(task.cell).store_case(self._take_material(task))
+            progress = check_case(case, self.get_agents(task, case), engine.plan, stop)
         except InputError as error:
             return Prediction("unclear", cause=f"{REFUSED_CAUSE}: {error}")
         except ReviewError as error:
@@ -381,20 +391,37 @@ class EngineRuns:
         tokens = sum(call.tokens_in + call.tokens_out for call in calls)
         return replace(said, calls=len(calls), tokens=tokens, cost=sum_costs(calls))
 
-    def get_agents(self, task: RowTask) -> RunAgents:
+    def _get_bench(self, cell: int) -> TemporaryHome:
+        if cell not in self.benches:
+            settings = self.store.projects.settings()
+            self.benches[cell] = self.stack.enter_context(open_temporary_home(settings))
+        return self.benches[cell]
+
+    def _take_material(self, task: RowTask) -> CheckMaterial:
+        row, project = task.row, None
+        if self.setup.prefix:
+            project = self.store.projects.get(self.setup.engines[task.cell].project_id)
+        material = CheckMaterial(row.response, row.question, row.documents, row.images)
+        if project is None:
+            return material
+        return replace(
+            material,
+            role=project.role if row.role is None else row.role,
+            instruction=project.instruction if row.instruction is None else row.instruction,
+        )
+
+    def get_agents(self, task: RowTask, case: Case) -> RunAgents:
         """Return the row's agents, with an account of its own; built-in ones serve all rows."""
         if (staff := self.staff.get(task.cell)) is not None:
             return staff
         setup, engine = self.setup, self.setup.engines[task.cell]
-        # The bench's own project has no learned weights.
-        unweighted = replace(engine.plan, agent_weights=NOTHING_LEARNED)
-        project_id = setup.project_id or self.bench.project.id
         run_id = setup.get_run_id(task)
-        run = Run(run_id, task.digest, project_id, unweighted, "running", 0.0)
+        run = Run(run_id, task.digest, engine.project_id, engine.plan, "running", 0.0)
         payer = RunPayer(setup.person, engine.keys)
-        staff = build_run_agents(self.store, engine.home, run, payer, None, sources=self.bench.home)
-        run = replace(run, plan=engine.plan, project_id=engine.project_id)
-        staff = replace(staff, roster=add_weigher(staff.roster, self.store, run))
+        staff = build_run_agents(
+            self.store, engine.home, run, payer, None, case=case,
+            sources=self._get_bench(task.cell).home, book=None if setup.prefix else PromptBook(),
+        )  # fmt: skip
         if engine.plan.sheet is None:
             self.staff[task.cell] = staff
         return staff
@@ -402,10 +429,9 @@ class EngineRuns:
 
 @contextlib.contextmanager
 def open_engine_runs(setup: WorkerSetup) -> Iterator[EngineRuns]:
-    """Open a bench and the store, to be used by this thread alone."""
-    home = setup.engines[0].home
-    with open_store(home) as store, open_temporary_home(store.projects.settings()) as bench:
-        yield EngineRuns(setup, bench, store)
+    """Open the store, to be used by this thread alone."""
+    with open_store(setup.engines[0].home) as store, contextlib.ExitStack() as stack:
+        yield EngineRuns(setup, store, stack)
 
 
 def describe_engine_weights(engine: Engine) -> str | None:
@@ -417,7 +443,7 @@ def describe_engine_weights(engine: Engine) -> str | None:
         return None
     with open_engine_runs(WorkerSetup((engine,))) as runs:
         task = RowTask(0, 0, "weights", GoldRow("", "", "", None, ""))
-        return describe_weights(runs.get_agents(task).roster.weigher)
+        return describe_weights(runs.get_agents(task, Case("", "", "")).roster.weigher)
 
 
 def build_prediction(progress: RunState, seconds: float = 0.0) -> Prediction:

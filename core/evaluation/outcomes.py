@@ -185,6 +185,8 @@ def compute_row_digest(row: GoldRow) -> str:
             f"{row.place}: expected an image at {error.filename}, found: {error.strerror}."
         ) from error
     parts = [row.id, row.response, row.question, row.documents, images]
+    if (row.role, row.instruction) != (None, None):
+        parts += [row.role, row.instruction]
     text = json.dumps(parts, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 

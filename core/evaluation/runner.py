@@ -227,7 +227,8 @@ class RowRunner:
         why = get_failure(said)
         if not why:
             self._in_a_row = 0
-            self.kept.add(task.digest, said)
+            if said.cause != "model_not_fit":  # the model may be tested again
+                self.kept.add(task.digest, said)
             return
         self.failed += 1
         self._in_a_row += 1

@@ -277,6 +277,7 @@ class JobRunner:
         unread: Sequence[ProblemMet] = (),
         by: str = "",
         typed: Mapping[str, str] = NO_TYPED_KEYS,
+        is_measured: bool = False,
     ) -> str:
         """Queue a run over a stored case and return its id.
 
@@ -287,7 +288,9 @@ class JobRunner:
         self.require(plan, payer)
         with open_store(self.home) as store:
             with store.writing():
-                run_id = self.queue(store, case, plan, parent_id=parent_id, unread=unread)
+                run_id = self.queue(
+                    store, case, plan, parent_id=parent_id, unread=unread, is_measured=is_measured
+                )
             self.submit(store, [run_id], payer)
         return run_id
 
@@ -310,14 +313,16 @@ class JobRunner:
         *,
         parent_id: str | None = None,
         unread: Sequence[ProblemMet] = (),
+        is_measured: bool = False,
     ) -> str:
         """Store a queued run and return its id; call inside `Store.writing()`, then `submit`.
 
         Its record begins with the files that a person added and that could not be read: `unread`.
-        It keeps the name of the run that it checks again.
+        It keeps the name of the run that it checks again. A plan that `is_measured` names what was
+        learned; others go by what is in use now.
         """
         now = time.time()
-        plan = apply_learned(store, case.project_id, plan)
+        plan = plan if is_measured else apply_learned(store, case.project_id, plan)
         parent = store.runs.get(parent_id, now, 0.0) if parent_id else None
         run = Run(
             new_id(), case.id, case.project_id, plan, "queued", now,
@@ -478,7 +483,7 @@ class JobRunner:
         past_events = [event for _, event in store.runs.events(run.id)]
         earlier = load_earlier_run(store, run, lease)
         staff = build_run_agents(
-            store, self.home, run, active.payer, roster, under_way=active.live.under_way
+            store, self.home, run, active.payer, roster, case=case, under_way=active.live.under_way
         )
         active.live.progress = None  # they are loaded: what a resumed run repeats is none of that
         return staff.review(

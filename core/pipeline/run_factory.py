@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from core.baseline.assessment import Assessor
     from core.llm.call import CallUnderWay
     from core.llm.encoder import Embedder
+    from core.llm.prompting import PromptBook
     from core.pipeline.review import ReviewResources
     from core.pipeline.tool_context import AskerFactory
     from core.schema.roles import Roster
@@ -133,10 +134,16 @@ def compute_code_digest() -> str:
     Computed once, when the engine is loaded: later the disk may hold another program. All of `core`
     counts, and the pinned packages: at worst a step is repeated needlessly.
     """
-    files = [p for p in (PROJECT_ROOT / "core").rglob("*") if p.suffix in (".py", ".json")]
+    return digest_program(PROJECT_ROOT, lambda _: True)
+
+
+def digest_program(root: Path, is_part: Callable[[Path], bool]) -> str:
+    """Return a digest of the names and contents of those files of `core`, and of the packages."""
     digest = hashlib.sha256()
-    for path in sorted([*files, PROJECT_ROOT / "requirements.txt"]):
-        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    for path in sorted([*(root / "core").rglob("*"), root / "requirements.txt"]):
+        if path.is_file() and path.suffix != ".pyc" and is_part(path):
+            digest.update(str(path.relative_to(root)).encode())
+            digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
 
 
@@ -191,13 +198,15 @@ def apply_learned(store: Store, project_id: str, plan: Plan) -> Plan:
     )
 
 
-def load_learned_marks(store: Store, run: Run) -> LearnedMarks:
-    """Load what span agents had learned when the run was planned. Raises ConfigError: not found."""
+def load_learned_marks(store: Store, run: Run, case: Case | None) -> LearnedMarks:
+    """Load what span agents had learned when the run was planned, with examples for its case.
+
+    Raises ConfigError: not found.
+    """
     plan = run.plan
     threshold = _load_learned(store, run, THRESHOLD_KIND, plan.span_threshold)
     examples = _load_learned(store, run, EXAMPLES_KIND, plan.span_examples)
     member = _load_learned(store, run, MEMBER_KIND, plan.span_member)
-    case = store.cases.get(run.case_id) if examples else None
     chosen: tuple[SpanExample, ...] = ()
     if examples is not None and case is not None:
         case_fingerprint = compute_fingerprint(case.response, case.question)
@@ -293,13 +302,17 @@ def build_run_agents(
     payer: RunPayer,
     roster: Roster | None,
     *,
+    case: Case | None = None,
     sources: Path | None = None,
+    book: PromptBook | None = None,
     under_way: list[CallUnderWay] | None = None,
 ) -> RunAgents:
     """Build the agents that the run's plan names; `roster` replaces them in a test or demo.
 
-    Ledger, prompts and classifier are the home's; so are the sources, unless `sources` is another
-    folder. Calls are listed in `under_way` while models answer them.
+    Ledger and classifier are the home's, and prompts the project's, unless there is another `book`.
+    So are the sources, unless `sources` is another folder: then the run is only measured, and takes
+    no other run's replies unless its plan says so. Without a `case` no examples are chosen. Calls
+    are listed in `under_way` while models answer them.
 
     Raises:
         KeyMissing: a key that the run needs is not at hand (any more).
@@ -308,12 +321,13 @@ def build_run_agents(
     from core.agents.rosters import make_built_in_roster
     from core.baseline.encoder import load_multilingual_encoder
     from core.baseline.entailment import SHIPPED_READER, load_assessor
+    from core.llm.prompting import PromptBook
     from core.pipeline.review import ReviewResources
     from core.pipeline.tool_context import make_context_factory
     from core.verdict.classifier import load_classifier
     from core.verdict.consensus_weights import add_weigher
 
-    marks = load_learned_marks(store, run)
+    marks = load_learned_marks(store, run, case)
     assessor = load_assessor(home, run.plan.reader)
     models = None
     if roster is None and run.plan.sheet is not None:
@@ -325,7 +339,8 @@ def build_run_agents(
             marks,
             assessor,
             run.plan.sheet,
-            sources or home,
+            sources,
+            book or PromptBook(store.prompt_edits.of_project(run.project_id)),
             under_way=[] if under_way is None else under_way,
         )
         roster = models.roster
@@ -371,7 +386,8 @@ def _build_llm_roster(
     learned: LearnedMarks,
     assessor: Assessor,
     roster_config: RosterConfig,
-    sources: Path,
+    sources: Path | None,
+    book: PromptBook,
     *,
     under_way: list[CallUnderWay],
 ) -> _LlmRoster:
@@ -388,7 +404,7 @@ def _build_llm_roster(
     from core.llm.encoder import LlmEmbedder
     from core.llm.limits import SpendingCaps
     from core.llm.metering import CallAccount, MeteredClient
-    from core.llm.prompting import Fence, PromptBook
+    from core.llm.prompting import Fence
     from core.pipeline.tool_context import make_asker_factory
 
     plan = run.plan
@@ -405,14 +421,14 @@ def _build_llm_roster(
         SpendingCaps.of(settings, plan.token_cap, plan.cent_cap),
         time.time,
         reuses=plan.reuses_replies,
+        is_fresh=sources is not None and not plan.reuses_replies,
     )
-    book, fence = PromptBook(store.prompt_edits.of_project(run.project_id)), Fence.of_run(run.id)
     turn_modes, judge_modes = list_modes(plan)
     context = AgentContext(
         client,
         book,
-        fence,
-        sources,
+        Fence.of_run(run.id),
+        sources or home,
         learned=learned,
         turn_prompts=turn_modes,
         judge_prompts=tuple(map(get_judge_prompt_name, judge_modes)),
@@ -466,7 +482,7 @@ def _explain_disqualification(
             with open_store(home) as store, store.writing():
                 save_qualification(store, agent, result)
             standing = replace(standing, result=result)
-        if standing.has_failed and not standing.waiver:
+        if not standing.may_decide:
             return (
                 f"{agent.model.split('/', 1)[-1]} failed the judge test: {standing.words}; "
                 f"{MIN_RIGHT_ANSWERS} are needed. Read what it says, but do not rely on it."

@@ -45,6 +45,8 @@ class CheckMaterial:
     texts: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
     """Documents and images on disk, of any type that can be read."""
+    role: str = ""
+    instruction: str = ""
 
 
 @dataclass
@@ -61,9 +63,7 @@ class TemporaryHome:
         self, material: CheckMaterial, agents: RunAgents, plan: Plan, stop: StopSignal
     ) -> RunState:
         """Run a check and return its end state. Raises InputError: the response is unusable."""
-        case = self._store_case(material)
-        events = agents.review(case, plan, stop, past=(), earlier=None)
-        return fold_events(chain.from_iterable(events))
+        return check_case(self.store_case(material), agents, plan, stop)
 
     def build_agents(self, roster: Roster, encoder: Embedder) -> RunAgents:
         """Return the agents of a roster, with a classifier that has learned nothing."""
@@ -72,7 +72,8 @@ class TemporaryHome:
         resources = ReviewResources(self.home, self.settings, retriever, silent, lambda: 0.0)
         return RunAgents(roster, resources)
 
-    def _store_case(self, material: CheckMaterial) -> Case:
+    def store_case(self, material: CheckMaterial) -> Case:
+        """Store the case, which replaces the last one. Raises InputError: it is unusable."""
         named = [(f"source-{n}.txt", text.encode()) for n, text in enumerate(material.texts, 1)]
         limit, kinds = self.settings.file_megabytes, dict[str, str]()
         for name, data in (*named, *((f.name, read_file_bytes(f, limit)) for f in material.files)):
@@ -86,13 +87,22 @@ class TemporaryHome:
                 kinds[entry.id] = entry.kind
         documents = tuple(source_id for source_id, kind in kinds.items() if kind != "image")
         images = tuple(source_id for source_id, kind in kinds.items() if kind == "image")
-        draft = CaseDraft(material.response, material.question, documents, images)
+        draft = CaseDraft(
+            material.response, material.question, documents, images,
+            material.role, material.instruction,
+        )  # fmt: skip
         case = store_case(self.store, self.project, draft, TEMPORARY_AUTHOR, 0.0)
         wanted = {*case.documents, *case.images}
         for source_id in self.sources - wanted:
             remove_file(self.store, self.home, self.project.id, source_id, 0.0)
         self.sources = wanted
         return case
+
+
+def check_case(case: Case, agents: RunAgents, plan: Plan, stop: StopSignal) -> RunState:
+    """Run a check of the case and return its end state."""
+    events = agents.review(case, plan, stop, past=(), earlier=None)
+    return fold_events(chain.from_iterable(events))
 
 
 @contextlib.contextmanager

@@ -387,6 +387,9 @@ class Plan:
     reader: str = ""
 
 
+LEARNED_FIELDS = ("span_threshold", "span_examples", "span_member", "agent_weights")  # of a plan
+
+
 @dataclass(frozen=True)
 class ModelCall:
     """One call to a model as recorded in the trace; `id` is the ledger's.

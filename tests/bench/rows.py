@@ -83,8 +83,8 @@ def measure_rows(path: Path, count: int, run: RowRun) -> RowFigures:
         open_store(Path(folder)) as store,
     ):
         home = Path(folder)
-        cells, _ = plan_cells(home, ["builtin"], parse_ways("ceda"), Keys({}))
         project = ensure_project(store, "bench", 0.0)
+        cells, _ = plan_cells(home, project.id, ["builtin"], parse_ways("ceda"), Keys({}))
         spec = BenchmarkSpec(RowSource("set", " ".join(SETS)), tuple(cells))
         benchmark_id = create_benchmark(store, project.id, spec, rows, name="rows", author="bench")
         step = len(rows) // (run.kills + 1)

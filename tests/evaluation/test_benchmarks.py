@@ -69,7 +69,7 @@ from core.llm.limits import to_nano_dollars
 from core.review.people import ensure_project
 from core.runtime.concurrency import StopSignal
 from core.runtime.errors import InputError, NotAllowed
-from core.schema.records import Member, Source, Span, new_id
+from core.schema.records import Case, Member, Source, Span, new_id
 from core.schema.reviews import GoldAnswer
 from core.store import Store, open_store
 from core.store.benchmarks import Benchmark
@@ -103,7 +103,7 @@ def created(
     store: Store, home: Path, rows: list[GoldRow], ways: str = "single,ceda", **caps: int
 ) -> str:
     project = ensure_project(store, "Ida", 0.0)
-    cells, refused = plan_cells(home, ["builtin"], parse_ways(ways), NO_KEYS)
+    cells, refused = plan_cells(home, project.id, ["builtin"], parse_ways(ways), NO_KEYS)
     assert not refused
     spec = BenchmarkSpec(RowSource("file", "facts.csv"), tuple(cells), seed=3, **caps)
     return create_benchmark(store, project.id, spec, rows, name="Facts", author="Ida")
@@ -148,8 +148,8 @@ def test_each_row_has_one_result_in_each_cell_and_the_card_says_how(
     progress = load_progress(opened, ended, time.time())
     assert (progress.done, progress.failed, progress.total) == (32, 0, 32)
     assert set(ended.card) == {
-        "rows", "dataset_sha256", "code", "engines", "prompts", "seed", "workers", "executor",
-        "machine",
+        "rows", "dataset_sha256", "code", "engines", "prompts", "role", "instruction", "learned",
+        "web_search", "seed", "workers", "executor", "machine",
     }  # fmt: skip
     assert (ended.card["rows"], ended.card["seed"]) == (16, 3)
     assert ended.card["prompts"]["judge.en"]
@@ -185,18 +185,16 @@ def test_a_failed_row_says_why_and_is_tried_again(
 ) -> None:
     from core.pipeline import temporary_home
 
-    check = temporary_home.TemporaryHome.check
+    store_case = temporary_home.TemporaryHome.store_case
 
-    def faulty(
-        self: temporary_home.TemporaryHome, material: temporary_home.CheckMaterial, *more: object
-    ) -> object:
+    def faulty(self: temporary_home.TemporaryHome, material: temporary_home.CheckMaterial) -> Case:
         if material.response.startswith("The school has seven"):
             raise RuntimeError("a fault of ours")
-        return check(self, material, *more)  # type: ignore[arg-type]
+        return store_case(self, material)
 
     benchmark_id = created(opened, home, facts(), "ceda")
     with monkeypatch.context() as patched:
-        patched.setattr(temporary_home.TemporaryHome, "check", faulty)
+        patched.setattr(temporary_home.TemporaryHome, "store_case", faulty)
         ended = run_benchmark(home, benchmark_id, "Ida", NO_KEYS, TWO)
     assert (ended.status, ended.message) == ("finished", "Failed answers: 1.")
     (failed,) = [s for s in load_outcomes(opened, benchmark_id)[0].said if s.is_failure]
@@ -745,13 +743,14 @@ def test_a_cell_may_name_a_file_of_the_library(opened: Store, home: Path) -> Non
 
 
 def test_a_roster_that_cannot_argue_so_is_named(home: Path, opened: Store) -> None:
-    cells, refused = plan_cells(home, ["builtin", "titans"], parse_ways("ceda,colmad"), NO_KEYS)
+    project = ensure_project(opened, "Ida", 0.0)
+    ways, rosters = parse_ways("ceda,colmad"), ["builtin", "titans"]
+    cells, refused = plan_cells(home, project.id, rosters, ways, NO_KEYS)
     assert [cell.name for cell in cells] == ["builtin, ceda"]
     assert [(one.roster, one.way) for one in refused] == [
         ("builtin", "colmad"), ("titans", "ceda"), ("titans", "colmad"),
     ]  # fmt: skip
     assert all(one.why for one in refused)
-    project = ensure_project(opened, "Ida", 0.0)
     spec = BenchmarkSpec(RowSource("file", "x"), tuple(cells))
     with pytest.raises(InputError, match="rows that all have a label"):
         create_benchmark(opened, project.id, spec, [], name="", author="Ida")

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from core.__main__ import main
+from core.schema.records import Case
 from tests.evaluation.tiny_sets import FACTS, write_lines
 from tests.llm.cast import Cast
 from tests.llm.loopback import Reply, loopback
@@ -350,17 +351,15 @@ def test_one_broken_row_of_the_engines_costs_only_itself(
 ) -> None:
     from core.pipeline import temporary_home
 
-    check = temporary_home.TemporaryHome.check
+    store_case = temporary_home.TemporaryHome.store_case
 
-    def faulty(
-        self: temporary_home.TemporaryHome, material: temporary_home.CheckMaterial, *more: Any
-    ) -> Any:
+    def faulty(self: temporary_home.TemporaryHome, material: temporary_home.CheckMaterial) -> Case:
         if material.response.startswith("The school has seven"):
             raise RuntimeError("a fault of ours")
-        return check(self, material, *more)
+        return store_case(self, material)
 
     with monkeypatch.context() as patched:
-        patched.setattr(temporary_home.TemporaryHome, "check", faulty)
+        patched.setattr(temporary_home.TemporaryHome, "store_case", faulty)
         code, found, err = evaluated(capsys, data, "fever_symmetric", "--trivial-limit", "1")
     assert (code, found["failed"], found["causes"]["failed"]) == (0, 1, 1)
     assert found["trivial_failed"] == 0
@@ -375,16 +374,14 @@ def test_rows_that_break_off_without_their_evidence_are_counted_too(
 ) -> None:
     from core.pipeline import temporary_home
 
-    check = temporary_home.TemporaryHome.check
+    store_case = temporary_home.TemporaryHome.store_case
 
-    def faulty(
-        self: temporary_home.TemporaryHome, material: temporary_home.CheckMaterial, *more: Any
-    ) -> Any:
+    def faulty(self: temporary_home.TemporaryHome, material: temporary_home.CheckMaterial) -> Case:
         if not material.texts:
             raise RuntimeError("a fault of ours")
-        return check(self, material, *more)
+        return store_case(self, material)
 
-    monkeypatch.setattr(temporary_home.TemporaryHome, "check", faulty)
+    monkeypatch.setattr(temporary_home.TemporaryHome, "store_case", faulty)
     given = ("--limit", "4", "--trivial-limit", "2")
     code, found, _ = evaluated(capsys, data, "fever_symmetric", *given)
     assert (code, found["failed"], found["trivial_failed"]) == (0, 0, 2)
@@ -408,7 +405,7 @@ def test_recorded_verdicts_are_measured_without_an_engine(
         )
     ]
     write_lines(data / "halueval" / "qa_judgements_own.jsonl.gz", rows)
-    monkeypatch.setattr(temporary_home.TemporaryHome, "check", None)
+    monkeypatch.setattr(temporary_home.TemporaryHome, "store_case", None)
     code, found, err = evaluated(capsys, data, "halueval", "--task", "qa_judgements")
     assert code == 0, err
     assert "no engine is run" in err

@@ -52,7 +52,7 @@ def rows(count: int = len(FACTS)) -> list[GoldRow]:
 
 def stored(home: Path, project_id: str, ways: str = "single,ceda", **spec: Any) -> str:
     """A benchmark that waits."""
-    cells, refused = plan_cells(home, ["builtin"], parse_ways(ways), Keys({}))
+    cells, refused = plan_cells(home, project_id, ["builtin"], parse_ways(ways), Keys({}))
     assert not refused
     with open_store(home) as store:
         source = RowSource("file", "facts.csv", sampled_from=16)
