@@ -258,6 +258,9 @@ def test_a_grid_runs_prints_and_goes_on(
     assert (code, again) == (0, table), "what is done is kept"
     assert "16 of 16 rows are known already" in progress
     assert run(capsys, "show", "ceda-4")[1] == table
+    states = [line.split()[:3] for line in run(capsys, "list")[1].splitlines()]
+    assert ["ceda-4", "run", "here"] in states
+    assert ["ceda-5", "not", "run"] in states
     elsewhere = ("run", "ceda-4", "--path", str(data / "none"))
     for changed, failed in (
         ((*words, "--roster", "nope"), 2),
