@@ -151,8 +151,10 @@ def test_changes_are_laid_beside_the_baseline() -> None:
 
 def fact_rows(part: str, count: int, wrong: int) -> list[GoldRow]:
     """Rows of which the first `wrong` are hallucinated."""
-    labels: list[Label] = ["hallucinated"] * wrong + ["supported"] * (count - wrong)
-    return [GoldRow(f"{part} {n}", "", "ab", one, f"{part} {n}") for n, one in enumerate(labels)]
+    return [
+        GoldRow(name, "", "ab", "hallucinated" if n < wrong else "supported", name)
+        for n, name in enumerate(f"{part} {n}" for n in range(count))
+    ]
 
 
 @pytest.mark.parametrize(
