@@ -49,7 +49,7 @@ def add_commands(
     """Add the command `grid` with its actions."""
     parser = commands.add_parser("grid", help="the papers' tables", description=DESCRIPTION)
     actions = parser.add_subparsers(dest="action", required=True, parser_class=type(parser))
-    listed = actions.add_parser("list", help="all tables")
+    listed = actions.add_parser("list", help="all tables, and which were run here")
     show = actions.add_parser("show", help="a table, with what was measured here")
     run = actions.add_parser("run", help="measure a table")
     for action in (show, run):
@@ -80,7 +80,9 @@ def run_grids(
 ) -> int:
     """Run the chosen action; return 1 if nothing could be measured or it was stopped."""
     if given.action == "list":
-        out("".join(f"{name:20} {grid.title}\n" for name, grid in load_grids().items()))
+        for name, grid in load_grids().items():
+            state = "run here" if _get_kept_path(home, name).exists() else "not run"
+            out(f"{name:20} {state:9} {grid.title}\n")
         return 0
     grid = get_grid(given.name)
     if given.action == "show":

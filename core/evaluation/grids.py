@@ -41,7 +41,8 @@ SECONDS = "seconds"  # of a row
 NOT_RUN = "not run yet"
 NOT_AVERAGED = "an average, computed when all its parts are measured in one run"
 SUMMED_FIELDS = ("rows", "answered", "failed", "seconds")
-GRID_CONDITIONS = CONDITIONS | {
+GRID_CONDITIONS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    **CONDITIONS,
     "code": ("code", ()),
     "prompts": ("prompts", ()),
     "passages": ("number of passages", ()),

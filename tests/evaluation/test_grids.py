@@ -151,8 +151,10 @@ def test_changes_are_laid_beside_the_baseline() -> None:
 
 def fact_rows(part: str, count: int, wrong: int) -> list[GoldRow]:
     """Rows of which the first `wrong` are hallucinated."""
-    labels: list[Label] = ["hallucinated"] * wrong + ["supported"] * (count - wrong)
-    return [GoldRow(f"{part} {n}", "", "ab", one, f"{part} {n}") for n, one in enumerate(labels)]
+    return [
+        GoldRow(name, "", "ab", "hallucinated" if n < wrong else "supported", name)
+        for n, name in enumerate(f"{part} {n}" for n in range(count))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -258,6 +260,9 @@ def test_a_grid_runs_prints_and_goes_on(
     assert (code, again) == (0, table), "what is done is kept"
     assert "16 of 16 rows are known already" in progress
     assert run(capsys, "show", "ceda-4")[1] == table
+    states = [line.split()[:3] for line in run(capsys, "list")[1].splitlines()]
+    assert ["ceda-4", "run", "here"] in states
+    assert ["ceda-5", "not", "run"] in states
     elsewhere = ("run", "ceda-4", "--path", str(data / "none"))
     for changed, failed in (
         ((*words, "--roster", "nope"), 2),
