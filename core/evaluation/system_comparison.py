@@ -228,15 +228,15 @@ def compare_systems(
         permuted = PairedStatistic(None, why=NO_FIGURE)
         if one is not None and other is not None:
             difference = bootstrap_difference(one, other, groups, seed)
-            permuted = compare_by_permutation(*(systems[name] for name in pair), figure, seed)
+            permuted = compare_by_permutation(systems[pair[0]], systems[pair[1]], figure, seed)
             if len(folds):
                 scores = np.stack([one(folds), other(folds)])
                 scores = scores[:, ~np.isnan(scores).any(axis=0)]
         spread = tuple((float(s.mean()), float(s.std(ddof=1))) for s in scores if len(s) > 1)
         found = {"permutation": permuted} | compare_fold_scores(*scores)
         if figure == "accuracy":
-            rights = (systems[name].right for name in pair)
-            found |= compare_right_rows(*rights, number_names(groups))
+            right, right_other = (systems[name].right for name in pair)
+            found |= compare_right_rows(right, right_other, number_names(groups))
         else:
             found |= dict.fromkeys(
                 ("McNemar", "h", "g"), PairedStatistic(None, why=RIGHT_ROWS_ONLY)

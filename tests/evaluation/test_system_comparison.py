@@ -175,7 +175,7 @@ def test_the_permutation_test_is_that_of_exchanging_both_systems_answers_by_grou
     rows = [(gold, n % 6, one, other) for n, (gold, _, one, other) in enumerate(rows)]
     assume(len(rows) >= 5 and len({gold for gold, *_ in rows}) == 2)
     systems = [outcomes(rows, side) for side in (0, 1)]
-    found = compare_by_permutation(*systems, figure, seed=0)
+    found = compare_by_permutation(systems[0], systems[1], figure, seed=0)
     names = sorted({group for _, group, *_ in rows})
     changes = []
     for pattern in itertools.product((False, True), repeat=len(names)):
