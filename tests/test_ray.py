@@ -7,6 +7,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -120,9 +121,10 @@ def test_a_worker_that_was_replaced_gets_no_more_rows(
     monkeypatch.setattr(ray, "get", get)
     monkeypatch.setattr(ray, "kill", Mock())
     monkeypatch.setattr(ray, "wait", lambda refs, timeout: (refs[:1], refs[1:]))
-    workers = RayWorkers(home, None, 1, StopSignal())
+    store = Mock()
+    workers = RayWorkers(store, None, 1, StopSignal(), Mock())
     actor = Mock()
-    actor.check.remote.side_effect = lambda task: f"row {task.position}"
+    actor.check.remote.side_effect = lambda task, paid: f"row {task.position}"
     workers._free = [actor, actor]
     for position, row in enumerate(facts(2)[:3]):
         workers.submit(RowTask(0, position, "", row))
@@ -149,7 +151,7 @@ def test_this_computer_gets_no_more_workers_than_processors(
     for address, count in (("", os.cpu_count()), ("10.0.0.1:6379", 256)):
         setup, stop = Mock(engines=[Mock(home=home)]), StopSignal()
         with ray_workers.open_ray_workers(setup, 256, address, stop):
-            made.assert_called_with(home, ray.put(), count, stop)
+            assert made.call_args.args[1:4] == (ray.put(), count, stop)
 
 
 def test_workers_that_die_while_they_start_are_replaced_until_it_is_hopeless(
@@ -203,11 +205,13 @@ def test_a_worker_has_its_share_of_the_days_caps_and_the_replies_that_were_paid(
     with loopback(sensible) as server, open_store(home) as store:
         with store.writing():
             store.projects.save_setting("day_tokens", 90_000)
+        project = ensure_project(store, "Ida", 0.0)
         request = CheckRequest(
             "", protocol="single", model="openai/loopback", api_base=server.base, token_cap=9_000
         )
         engine = build_engine(home, plan_check(home, request, NO_KEYS)[0], NO_KEYS)
-        setup = WorkerSetup((engine,), "Ida", ensure_project(store, "Ida", 0.0).id, "b")
+        engine = replace(engine, project_id=project.id)
+        setup = WorkerSetup((engine,), "Ida", "b")
         (row, *_) = facts(1)
         task = RowTask(0, 0, compute_row_digest(row), row)
         first = RowActor(pack_actor_setup(setup, 3))

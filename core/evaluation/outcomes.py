@@ -184,7 +184,7 @@ def compute_row_digest(row: GoldRow) -> str:
         raise InputError(
             f"{row.place}: expected an image at {error.filename}, found: {error.strerror}."
         ) from error
-    parts = [row.id, row.response, row.question, row.documents, images]
+    parts: list[object] = [row.id, row.response, row.question, row.documents, images]
     if (row.role, row.instruction) != (None, None):
         parts += [row.role, row.instruction]
     text = json.dumps(parts, ensure_ascii=True)

@@ -83,7 +83,7 @@ def _divide_caps(store: Store, person: str, count: int) -> dict[str, int]:
     """Return each actor's share of what is left of the day's caps, which its own ledger counts."""
     settings = store.projects.settings()
     spent = store.ledger.spent("", person, time.time())
-    shares = {}
+    shares: dict[str, int] = {}
     for span, used in (("day", spent.day), ("person_day", spent.person_day)):
         cents, tokens = (getattr(settings, f"{span}_{unit}") for unit in ("cents", "tokens"))
         left = (cents - math.ceil(used.nano / NANO_PER_CENT), tokens - used.tokens)
