@@ -30,7 +30,14 @@ from core.llm.call import (
 from core.llm.failures import CallFault, FaultReader, RetryPolicy, answer_with_retries
 from core.llm.keys import NO_KEY, Keys, headers_for
 from core.llm.limits import estimate_tokens, price_of, window_of, worst_case
-from core.llm.providers import StreamPiece, embed_texts, import_client, own_address, stream_pieces
+from core.llm.providers import (
+    StreamPiece,
+    call_when_written,
+    embed_texts,
+    import_client,
+    own_address,
+    stream_pieces,
+)
 from core.llm.rate_limit import await_turn
 from core.llm.servers import turn_at
 from core.llm.stream import run_streamed
@@ -40,6 +47,7 @@ from core.runtime.errors import ModelError, ModelRefused, ReplyError
 from core.schema.rosters import MAX_CONCURRENCY, AgentConfig
 
 Put = Callable[[str], None]
+Turn = Callable[[], Awaitable[Callable[[], None]]]
 Vector = Sequence[float]
 
 FILTERED = "content_filter"
@@ -166,11 +174,11 @@ class _Answer:
     request: dict[str, Any]
     faults: FaultReader
     longest: float
-    turn: Callable[[], Awaitable[None]]
+    turn: Turn
 
     async def streamed(self, put: Put) -> Completion | CallFault:
         """Pass pieces on and return the whole answer; failures are returned, not raised."""
-        await self.turn()
+        call_when_written(await self.turn())
         started = time.monotonic()
         buffer = _StreamBuffer()
         try:
@@ -251,11 +259,11 @@ class _Embedding:
     agent: AgentConfig
     request: dict[str, Any]
     faults: FaultReader
-    turn: Callable[[], Awaitable[None]]
+    turn: Turn
 
     async def embedded(self, put: Put) -> Embeddings | CallFault:
         """Return the vectors; failures are returned, not raised."""
-        await self.turn()
+        call_when_written(await self.turn())
         started = time.monotonic()
         texts = self.request["input"]
         try:

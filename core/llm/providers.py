@@ -11,7 +11,8 @@ import logging
 import os
 import threading
 import warnings
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -158,10 +159,33 @@ async def _openai_client(agent: AgentConfig, request: dict[str, Any]) -> Any:
     )
 
 
+_written: ContextVar[Callable[[], None] | None] = ContextVar("_written", default=None)
+
+
+def call_when_written(callback: Callable[[], None]) -> None:
+    """Let this task's requests call it as soon as they have been written to their connections."""
+    _written.set(callback)
+
+
+async def _trace_writing(request: Any) -> None:
+    """Have httpx tell when it has written the request."""
+    if (callback := _written.get()) is None:
+        return
+
+    async def trace(event: str, _info: Mapping[str, Any]) -> None:
+        if event.endswith("send_request_body.complete"):
+            callback()
+
+    request.extensions["trace"] = trace
+
+
+HOOKS: Mapping[str, list[Callable[..., object]]] = {"request": [_trace_writing]}
+
+
 @lru_cache(maxsize=1)
 def _http() -> Any:
     """Return the connection pool of all calls; it lives on the loop that calls run on."""
-    return _openai().DefaultAsyncHttpxClient(follow_redirects=False)
+    return _openai().DefaultAsyncHttpxClient(follow_redirects=False, event_hooks=HOOKS)
 
 
 def _litellms(agent: AgentConfig, request: dict[str, Any]) -> dict[str, Any]:
@@ -173,7 +197,7 @@ def _litellms(agent: AgentConfig, request: dict[str, Any]) -> dict[str, Any]:
 def _handler() -> Any:
     from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
 
-    return AsyncHTTPHandler(follow_redirects=False)
+    return AsyncHTTPHandler(follow_redirects=False, event_hooks=HOOKS)
 
 
 _LOADING = threading.RLock()

@@ -1,12 +1,14 @@
 """Limits on what is sent to one provider, shared by all calls of this process.
 
 Each attempt counts, retries too. A limit's window slides: no stretch of that length holds more than
-is allowed, whatever the clock says. Requests are spread over the window instead of sent at once.
+is allowed, whatever the clock says. Requests are spread over the window instead of sent at once. A
+request counts from when its last byte was written, as far as the client tells.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 import threading
 import time
@@ -22,7 +24,7 @@ from core.schema.rosters import AgentConfig, RosterConfig
 
 RateUnit = Literal["requests", "tokens"]
 RATE_FORM = re.compile(r"(\S+)=(\d{1,12})\s*(tokens?)?/(s|min)")
-MARGIN = 1.04  # of a window's length, as requests that leave evenly may arrive unevenly
+MARGIN = 1.02  # of a window's length, as requests that leave evenly may arrive unevenly
 SPREAD = 0.9  # of the even gap between two requests; what is lost by waking late is caught up
 
 
@@ -57,6 +59,12 @@ def parse_rates(texts: Iterable[str]) -> RateLimits:
     return limits
 
 
+@dataclass
+class _SentRequest:
+    at: float
+    weight: float
+
+
 class RateWindow:
     """What was sent in the last seconds of one limit."""
 
@@ -65,29 +73,32 @@ class RateWindow:
         self._seconds = limit.seconds * MARGIN
         is_spread = limit.unit == "requests"
         self._gap = SPREAD * limit.seconds / limit.amount if is_spread else 0.0
-        self._sent: deque[tuple[float, float]] = deque()
+        self._sent: deque[_SentRequest] = deque()
         self._sum = 0.0
+        self._newest = -math.inf
 
     def find_pause(self, now: float, tokens: int) -> float:
         """Return the seconds until another request fits; one that is too large fits alone."""
-        while self._sent and self._sent[0][0] <= now - self._seconds:
-            self._sum -= self._sent.popleft()[1]
+        while self._sent and self._sent[0].at <= now - self._seconds:
+            self._sum -= self._sent.popleft().weight
         if not self._sent:
             return 0.0
-        pause = self._sent[-1][0] + self._gap - now
+        pause = self._newest + self._gap - now
         excess = self._sum + self._weigh(tokens) - self._limit.amount
-        for at, weight in self._sent:
+        for one in self._sent:
             if excess <= 0:
                 break
-            excess -= weight
-            pause = max(pause, at + self._seconds - now)
+            excess -= one.weight
+            pause = max(pause, one.at + self._seconds - now)
         return pause
 
-    def add(self, now: float, tokens: int) -> None:
-        """Note a request that is sent now."""
-        weight = self._weigh(tokens)
-        self._sent.append((now, weight))
-        self._sum += weight
+    def add(self, now: float, tokens: int) -> _SentRequest:
+        """Note a request that is sent now, and return it: it may be sent a bit later."""
+        one = _SentRequest(now, self._weigh(tokens))
+        self._sent.append(one)
+        self._sum += one.weight
+        self._newest = now
+        return one
 
     def _weigh(self, tokens: int) -> float:
         return 1.0 if self._limit.unit == "requests" else float(tokens)
@@ -105,17 +116,27 @@ class RateLimiter:
         self._windows = [RateWindow(limit) for limit in limits]
         self._clock = clock
         self._sleep = sleep
+        self._turn = asyncio.Lock()
 
-    async def wait(self, tokens: int) -> None:
-        """Wait until a request of so many tokens may be sent."""
-        while True:
-            now = self._clock()
-            pause = max((w.find_pause(now, tokens) for w in self._windows), default=0.0)
-            if pause <= 0:
-                for window in self._windows:
-                    window.add(now, tokens)
-                return
-            await self._sleep(pause)
+    async def wait(self, tokens: int) -> Callable[[], None]:
+        """Wait until a request of so many tokens may be sent, in the order of those who ask.
+
+        Call what it returns once the request has been written.
+        """
+        async with self._turn:
+            while True:
+                now = self._clock()
+                pause = max((w.find_pause(now, tokens) for w in self._windows), default=0.0)
+                if pause <= 0:
+                    break
+                await self._sleep(pause)
+            sent = [window.add(now, tokens) for window in self._windows]
+
+        def mark_written() -> None:
+            for one in sent:
+                one.at = self._clock()
+
+        return mark_written
 
 
 _rates: RateLimits = {}
@@ -137,12 +158,13 @@ def get_rates() -> RateLimits:
     return _rates
 
 
-async def await_turn(agent: AgentConfig, tokens: int, usual: int) -> None:
+async def await_turn(agent: AgentConfig, tokens: int, usual: int) -> Callable[[], None]:
     """Wait until the agent's provider may be sent a request of so many tokens.
 
-    `usual` is how many requests a second are allowed where no rate is set; 0 is no limit. Called on
-    the loop that sends, right before it does: a thread would wait for the interpreter in between,
-    and requests that left evenly would arrive together.
+    Returns what is to be called once it has been written. `usual` is how many requests a second are
+    allowed where no rate is set; 0 is no limit. Called on the loop that sends, right before it
+    does: a thread would wait for the interpreter in between, and requests that left evenly would
+    arrive together.
     """
     name, limits = _find_limits(agent)
     if limits:
@@ -150,12 +172,12 @@ async def await_turn(agent: AgentConfig, tokens: int, usual: int) -> None:
     elif usual:
         limits = (RateLimit(usual, 1.0),)
     else:
-        return
+        return lambda: None
     with _limiters_lock:
         if (limiter := _limiters.get((name, usual))) is None:
             shares = (RateLimit(one.amount * _share, one.seconds, one.unit) for one in limits)
             limiter = _limiters[name, usual] = RateLimiter(shares)
-    await limiter.wait(tokens)
+    return await limiter.wait(tokens)
 
 
 def require_used_rates(*rosters: RosterConfig | None) -> None:

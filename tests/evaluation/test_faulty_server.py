@@ -78,9 +78,9 @@ def test_every_row_ends_and_the_rate_is_kept(home: Path, monkeypatch: pytest.Mon
     sent: list[float] = []
     add = rate_limit.RateWindow.add
 
-    def noted(self: rate_limit.RateWindow, now: float, tokens: int) -> None:
+    def noted(self: rate_limit.RateWindow, now: float, tokens: int) -> object:
         sent.append(now)
-        add(self, now, tokens)
+        return add(self, now, tokens)
 
     monkeypatch.setattr(rate_limit.RateWindow, "add", noted)
     cast = FaultyCast()

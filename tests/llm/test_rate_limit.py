@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -84,6 +84,16 @@ def test_tokens_are_limited_by_the_minute_and_one_too_long_goes_alone() -> None:
     assert all(60 < after - before < 63 for before, after in pairwise(times[1:]))
 
 
+def test_a_request_counts_from_when_it_was_written() -> None:
+    clock = Clock()
+    limiter = clock.limiter(RateLimit(1, 1.0))
+    mark_written = asyncio.run(limiter.wait(1))
+    clock.now = 0.5
+    mark_written()
+    asyncio.run(limiter.wait(1))
+    assert 1.5 < clock.now < 1.6
+
+
 def test_calls_share_a_rate() -> None:
     limiter, times = RateLimiter([RateLimit(100, 1.0)]), []
 
@@ -124,6 +134,26 @@ def test_each_attempt_at_a_server_counts_retries_too() -> None:
 
 
 @pytest.mark.usefixtures("rates")
+@pytest.mark.parametrize("model", ["openai/m", "ollama_chat/m"])
+def test_the_client_tells_when_a_request_was_written(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[float] = []
+
+    async def turn(*_: object) -> Callable[[], None]:
+        return lambda: written.append(time.monotonic())
+
+    monkeypatch.setattr("core.llm.client.await_turn", turn)
+    with loopback(lambda _: Reply("Yes.")) as server:
+        base = server.base if model.startswith("openai") else server.base.removesuffix("/v1")
+        call = Call(AgentConfig(model, base), (Message("user", "Is it so?"),))
+        ModelClient(Keys({"COUNTERPOINT_API_KEY": "k"})).complete(
+            call, lambda _: None, StopSignal()
+        )
+    assert abs(written[-1] - server.asked[-1].at) < 1
+
+
+@pytest.mark.usefixtures("rates")
 def test_who_waits_for_a_rate_can_be_stopped() -> None:
     client = ModelClient(Keys({"COUNTERPOINT_API_KEY": "k"}))
     with loopback(lambda _: Reply("Yes.")) as server:
@@ -157,7 +187,13 @@ def test_pictures_and_the_form_of_the_reply_count_as_tokens(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     counted: list[int] = []
-    monkeypatch.setattr(RateWindow, "add", lambda _self, _now, tokens: counted.append(tokens))
+    add = RateWindow.add
+
+    def noted(self: RateWindow, now: float, tokens: int) -> object:
+        counted.append(tokens)
+        return add(self, now, tokens)
+
+    monkeypatch.setattr(RateWindow, "add", noted)
     agent = AgentConfig("openai/m", max_tokens=50)
     form = {"type": "object", "properties": {"label": {"type": "string"}}}
     pictured = Message("user", "Is it so?", (Picture("image/png", b"no image"),))
