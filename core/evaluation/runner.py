@@ -40,7 +40,7 @@ ExecutorName = Literal["threads", "ray"]
 MAX_WORKERS = 256
 POLL_SECONDS = 0.2
 PROGRESS_SECONDS = 5.0
-MAX_CONSECUTIVE_FAILURES = 3
+MAX_CONSECUTIVE_FAILURES = 3  # of each worker
 RowResult = tuple[RowTask, Prediction]
 
 
@@ -187,15 +187,11 @@ def run_tasks(
 
 @dataclass
 class RowRunner:
-    """Runs one engine over rows and keeps its predictions in the home.
-
-    `failed` counts unfinished rows, which a next call tries again.
-    """
+    """Runs one engine over rows and keeps its predictions in the home."""
 
     workers: Workers
     kept: PredictionCache
     tell: ProgressWriter
-    failed: int = 0
     _in_a_row: int = field(default=0)
 
     def predictions(self, rows: Sequence[GoldRow], what: str) -> list[Prediction]:
@@ -223,16 +219,16 @@ class RowRunner:
         return [found[digest] for digest in digests]
 
     def _record(self, task: RowTask, said: Prediction) -> None:
-        """Keep a prediction; failures are counted and not kept."""
+        """Keep a prediction; failures are not kept, and tried again by the next call."""
         why = get_failure(said)
         if not why:
             self._in_a_row = 0
             if said.cause != "model_not_fit":  # the model may be tested again
                 self.kept.add(task.digest, said)
             return
-        self.failed += 1
         self._in_a_row += 1
-        if why.startswith("budget_reached") or self._in_a_row >= MAX_CONSECUTIVE_FAILURES:
+        most = MAX_CONSECUTIVE_FAILURES * self.workers.capacity
+        if why.startswith("budget_reached") or self._in_a_row >= most:
             raise ModelError(
                 f"The evaluation stopped at {task.row.place}: {why} What is done is kept; the same "
                 "command goes on from there."

@@ -7,12 +7,15 @@ import queue
 import threading
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from core.evaluation.dataset_files import GoldRow, GoldSpan
+from core.evaluation.engine_runs import RowTask
 from core.evaluation.outcomes import Prediction, PredictionCache, compute_row_digest
-from core.runtime.errors import ConfigError, InputError
+from core.evaluation.runner import RowRunner
+from core.runtime.errors import ConfigError, InputError, ModelError
 
 ROW = GoldRow("1", "a file, line 1", "It is so.", "supported", "group", documents=("It is.",))
 SAID = Prediction("hallucinated", 0.7, (GoldSpan(0, 2, 0.6),), (GoldSpan(3, 5, 0.2),), "", 0.5)
@@ -111,3 +114,20 @@ def test_a_home_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "evaluations").write_text("a file")
     with pytest.raises(ConfigError, match="Expected a folder that can be written at"):
         kept(tmp_path)
+
+
+def test_an_evaluation_stops_once_each_of_its_workers_could_have_failed_three_times(
+    home: Path,
+) -> None:
+    failed = Prediction("unclear", cause="failed: the service is away")
+    for capacity in (1, 4):
+        rows = [replace(ROW, id=str(n)) for n in range(3 * capacity)]
+        tasks = [RowTask(0, n, compute_row_digest(row), row) for n, row in enumerate(rows)]
+        workers = Mock(capacity=capacity)
+        for count, stops in ((len(rows) - 1, False), (len(rows), True)):
+            workers.take.side_effect = [(task, failed) for task in tasks]
+            with kept(home, str(capacity), str(count)) as cache:
+                runner = RowRunner(workers, cache, lambda _: None)
+                expected = pytest.raises(ModelError) if stops else contextlib.nullcontext()
+                with expected:
+                    runner.predictions(rows[:count], "rows")
