@@ -25,7 +25,8 @@ from core.schema.rosters import AgentConfig, RosterConfig
 RateUnit = Literal["requests", "tokens"]
 RATE_FORM = re.compile(r"(\S+)=(\d{1,12})\s*(tokens?)?/(s|min)")
 MARGIN = 1.02  # of a window's length, as requests that leave evenly may arrive unevenly
-SPREAD = 0.9  # of the even gap between two requests; what is lost by waking late is caught up
+SPREAD = 0.95  # of the even gap between two requests
+CATCH_UP_SECONDS = 0.1  # of lateness in waking that the next requests make up for
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class RateWindow:
         one = _SentRequest(now, self._weigh(tokens))
         self._sent.append(one)
         self._sum += one.weight
-        self._newest = now
+        self._newest = min(now, max(self._newest + self._gap, now - CATCH_UP_SECONDS))
         return one
 
     def _weigh(self, tokens: int) -> float:

@@ -419,8 +419,8 @@ def test_what_failed_rows_took_counts_when_they_are_tried_again(
         assert progress.cost == pytest.approx(1.75)
         assert (progress.calls, progress.tokens) == (17, 550)
     said = load_outcomes(opened, benchmark_id)[0].said
-    assert [(one.calls, one.tokens) for one in said] == [(5, 150)] * 3 + [(2, 100)]
-    assert said[0].cost == pytest.approx(0.5)
+    assert Counter((one.calls, one.tokens) for one in said) == {(5, 150): 3, (2, 100): 1}
+    assert max(one.cost or 0.0 for one in said) == pytest.approx(0.5)
 
 
 def test_failed_rows_that_are_tried_again_are_still_to_do(

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from core.evaluation import evaluate as sample
+from core.evaluation import dataset_files
 from core.evaluation.dataset_files import GoldRow, normalize_key
 from core.evaluation.evaluate import exchange_evidence, remove_evidence, sample_rows
 from core.schema.records import Label
@@ -92,7 +92,7 @@ def test_each_group_is_compared_in_one_form_that_is_made_once(
         made.append(text)
         return normalize_key(text)
 
-    monkeypatch.setattr(sample, "normalize_key", counting)
+    monkeypatch.setattr(dataset_files, "normalize_key", counting)
     there = [over(str(n), f"group {n}", f"text {n}") for n in range(20)]
     assert len(exchange_evidence(there, there, seed=1)) == 20
     assert len(made) == 40, "one for each row and one for each donor"

@@ -444,8 +444,8 @@ def test_weeks_that_are_alike_are_seldom_called_drifted_and_a_real_change_is(
 
     monkeypatch.setattr("gc.collect", int)  # which statsmodels calls each time: half a second
     chance = np.random.default_rng(5)
-    calm = [pair(chance.binomial(40, 0.3, 27).tolist()) for _ in range(15)]
-    assert sum(any(weekly_quality.find_drifted(pairs)) for pairs in calm) <= 2
+    calm = [pair(chance.binomial(40, 0.3, 27).tolist()) for _ in range(40)]
+    assert sum(any(weekly_quality.find_drifted(pairs)) for pairs in calm) <= 4
     assert weekly_quality.find_drifted(pair([12] * 26 + [30])) == [*[False] * 26, True]
     few = [(WilsonShare(10, 10), WilsonShare(0, 40))]
     assert weekly_quality.find_drifted(few) == [False], "ten cases are too few to say so"
