@@ -32,7 +32,7 @@ from core.store import open_store
 from tests.evaluation.test_benchmarks import facts
 
 RATE = 50
-WORKERS = 24
+WORKERS = 40
 WAYS = (
     "single,single:samples=3,single:style=thought,ceda,colmad:rounds=1,copmad:rounds=1,society,"
     "mad:rounds=1"
