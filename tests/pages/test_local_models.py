@@ -49,7 +49,7 @@ def until_tested(at: AppTest) -> AppTest:
         assert time.monotonic() < end, "the test does not end"
         time.sleep(0.1)
         at.run()
-    return at
+    return at.run()  # it may have ended after the page had drawn how the model stands
 
 
 def test_where_nothing_runs_the_page_says_how_to_get_a_model(
