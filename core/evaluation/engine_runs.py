@@ -357,13 +357,13 @@ class WorkerSetup:
 class EngineRuns:
     """Checks rows, one after the other, in the thread that opened it.
 
-    Each engine has a bench of its own: none finds what another has read.
+    Each engine has a temporary home of its own: none finds what another has read.
     """
 
     setup: WorkerSetup
     store: Store
     stack: contextlib.ExitStack
-    benches: dict[int, TemporaryHome] = field(default_factory=dict)
+    homes: dict[int, TemporaryHome] = field(default_factory=dict)
     staff: dict[int, RunAgents] = field(default_factory=dict)
 
     def predict_row(self, task: RowTask, stop: StopSignal) -> Prediction:
@@ -372,7 +372,7 @@ class EngineRuns:
         row, engine = task.row, self.setup.engines[task.cell]
         try:
             stop.check()
-            case = self._get_bench(task.cell).store_case(self._take_material(task))
+            case = self._get_home(task.cell).store_case(self._build_material(task))
             progress = check_case(case, self.get_agents(task, case), engine.plan, stop)
         except InputError as error:
             return Prediction("unclear", cause=f"{REFUSED_CAUSE}: {error}")
@@ -391,13 +391,13 @@ class EngineRuns:
         tokens = sum(call.tokens_in + call.tokens_out for call in calls)
         return replace(said, calls=len(calls), tokens=tokens, cost=sum_costs(calls))
 
-    def _get_bench(self, cell: int) -> TemporaryHome:
-        if cell not in self.benches:
+    def _get_home(self, cell: int) -> TemporaryHome:
+        if cell not in self.homes:
             settings = self.store.projects.settings()
-            self.benches[cell] = self.stack.enter_context(open_temporary_home(settings))
-        return self.benches[cell]
+            self.homes[cell] = self.stack.enter_context(open_temporary_home(settings))
+        return self.homes[cell]
 
-    def _take_material(self, task: RowTask) -> CheckMaterial:
+    def _build_material(self, task: RowTask) -> CheckMaterial:
         row, project = task.row, None
         if self.setup.prefix:
             project = self.store.projects.get(self.setup.engines[task.cell].project_id)
@@ -420,7 +420,7 @@ class EngineRuns:
         payer = RunPayer(setup.person, engine.keys)
         staff = build_run_agents(
             self.store, engine.home, run, payer, None, case=case,
-            sources=self._get_bench(task.cell).home, book=None if setup.prefix else PromptBook(),
+            sources=self._get_home(task.cell).home, book=None if setup.prefix else PromptBook(),
         )  # fmt: skip
         if engine.plan.sheet is None:
             self.staff[task.cell] = staff

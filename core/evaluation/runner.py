@@ -87,7 +87,7 @@ class Workers(Protocol):
 
 
 class ThreadWorkers:
-    """Threads of this process, each with a bench of its own."""
+    """Threads of this process, each with runs of its own."""
 
     def __init__(self, setup: WorkerSetup, count: int, stop: StopSignal) -> None:
         self.capacity = count
