@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from streamlit.components.v2 import manifest_scanner
 
 from core.agents.rosters import make_built_in_roster
 from core.baseline.encoder import load_multilingual_encoder
@@ -53,6 +54,17 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
         connect(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_component_scan() -> Iterator[None]:
+    """AppTest reads the metadata of all installed packages at each start: a quarter of a second.
+
+    It looks for packages that bring components; ours are not packages.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(manifest_scanner, "scan_component_manifests", list)
+        yield
 
 
 @pytest.fixture(autouse=True)

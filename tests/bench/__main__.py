@@ -32,7 +32,7 @@ from tests.bench.rows import measure_runs
 from tests.bench.side_by_side import of_a_panel, of_an_audit
 from tests.bench.thick_pdf import CLAIM, make_thick_pdf
 from tests.bench.with_models import stop_to_closed, wall_over_critical_path
-from tests.browser.serving import FLAGS, Server, free_port
+from tests.browser.serving import FLAGS, Server
 from tests.needs import chromium
 
 REPEATS = 5
@@ -162,7 +162,7 @@ def _page_figures(folder: Path) -> None:
 @contextmanager
 def _server(home: Path) -> Iterator[Server]:
     home.mkdir()
-    server = Server(home / "home", free_port(), 0.0, ("components.app.launch", "--port"))
+    server = Server(home / "home", module=("components.app.launch", "--port"))
     try:
         yield server
     finally:
@@ -323,7 +323,7 @@ def _queue_figures(folder: Path) -> None:
     folder.mkdir()
     made = make_large_home(folder / "home", folder)
     _say(f"(a home of {made.runs:,} runs, {made.corrections:,} corrections)", [made.seconds], "-")
-    server = Server(folder / "home", free_port(), 0.0, ("components.app.launch", "--port"))
+    server = Server(folder / "home", module=("components.app.launch", "--port"))
     server.start()
     try:
         with Session(server.port) as session:

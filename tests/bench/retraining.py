@@ -38,7 +38,7 @@ from core.schema.records import Judgement, Label, Member, Plan, Project, Run
 from core.schema.reviews import Correction
 from core.store import Store, open_store
 from tests.bench.rerun import Session
-from tests.browser.serving import Server, free_port
+from tests.browser.serving import Server
 from tests.fakes import make_case
 
 TEXTS = 1_000
@@ -166,7 +166,7 @@ def report(path: Path | None, *, is_whole: bool = False) -> None:
 def report_pages() -> None:
     """Print how long pages take to be drawn again while a training runs, and before it."""
     with home_of(made_up(TEXTS + HELD_OUT)) as home:
-        server = Server(home, free_port(), 0.0, ("components.app.launch", "--port"))
+        server = Server(home, module=("components.app.launch", "--port"))
         server.start()
         try:
             with Session(server.port) as session:

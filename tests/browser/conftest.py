@@ -17,7 +17,7 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 from components.app.login import COOKIE
 from core.store import open_store
-from tests.browser.serving import FLAGS, ROOT, Server, free_port
+from tests.browser.serving import FLAGS, HOME_COOKIE, ROOT, Server, Site, free_port
 from tests.fakes import get_last_person
 from tests.needs import chromium, need
 
@@ -52,22 +52,49 @@ def browser() -> Iterator[Browser]:
         opened.close()
 
 
+@pytest.fixture(scope="session")
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The server of all tests that neither kill nor configure one."""
+    server = Server(tmp_path_factory.mktemp("shared") / "home")
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def make_site(shared_server: Server, tmp_path: Path) -> Iterator[Callable[..., Site]]:
+    """Makes homes on the shared server; beside a failure, shows what the server wrote."""
+    if shared_server.process is None or shared_server.process.poll() is not None:
+        shared_server.start()  # a test before this one brought it down
+    before = shared_server.log.stat().st_size
+
+    def make(pace: float = 0.0, name: str = "home") -> Site:
+        site = Site(tmp_path / name, shared_server.url)
+        site.set_pace(pace)
+        return site
+
+    yield make
+    shared_server.dump_threads()
+    print(shared_server.log.read_bytes()[before:].decode()[-LOG_SHOWN:])  # noqa: T201
+
+
 @pytest.fixture
 def make_server(tmp_path: Path) -> Iterator[Callable[..., Server]]:
-    """Starts servers that are killed at the end."""
+    """Starts server processes of the test's own, which are killed at its end."""
     servers: list[Server] = []
 
     def make(pace: float = 0.0, port: int = 0, account: Path | None = None) -> Server:
-        server = Server(tmp_path / "home", port or free_port(), pace, account=account)
+        server = Server(tmp_path / "home", port=port or free_port(), account=account)
+        server.set_pace(pace)
         servers.append(server)
         server.start()
         return server
 
     yield make
     for server in servers:
-        said = server.log.read_text()  # before its threads' places push it out of sight
+        written = server.log.read_text()  # before its threads' places push it out of sight
         server.dump_and_kill()
-        print(said[-LOG_SHOWN:], server.log.read_text()[len(said) :][-LOG_SHOWN:])  # noqa: T201 - shown beside a failure only
+        print(written[-LOG_SHOWN:], server.log.read_text()[len(written) :][-LOG_SHOWN:])  # noqa: T201
 
 
 @pytest.fixture
@@ -82,7 +109,7 @@ def open_page(
     strangers: list[str] = []
 
     def opened(
-        server: Server, path: str = "/", beside: str = "", *, is_new: bool = False, **options: Any
+        server: Site, path: str = "/", beside: str = "", *, is_new: bool = False, **options: Any
     ) -> Page:
         """`beside` is the address of another server of ours that the page may be sent to.
 
@@ -91,6 +118,7 @@ def open_page(
         values: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}} | options
         context = browser.new_context(**values)
         contexts.append(context)
+        choose_home(context, server)
         if not is_new:
             with open_store(server.home) as store:
                 name = quote(get_last_person(store), safe="")
@@ -123,13 +151,19 @@ def open_page(
     assert strangers == [], "the page asked somebody else for something"
 
 
+def choose_home(context: BrowserContext, site: Site) -> None:
+    """Make the browser work in this home of the shared server."""
+    value = quote(str(site.home), safe="")
+    context.add_cookies([{"name": HOME_COOKIE, "value": value, "url": site.url}])
+
+
 def settle(page: Page) -> None:
     """Wait until the script has run to its end."""
     page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]')
     page.wait_for_timeout(250)
 
 
-def until_kept(page: Page, server: Server, words: str) -> None:
+def until_kept(page: Page, server: Site, words: str) -> None:
     """Wait, at most 15 seconds, until the server has kept a draft that holds these words.
 
     A pause in typing has no length of its own: a machine that does much else takes longer to tell.

@@ -9,13 +9,13 @@ from typing import Any
 
 from playwright.sync_api import Page
 
-from tests.browser.serving import Server, free_port
+from tests.browser.serving import Server
 
 
 def editors_server(folder: Path) -> Iterator[Server]:
     """One server for all texts and images: each has a name of its own."""
     (folder / "home" / "documents").mkdir(parents=True)
-    server = Server(folder / "home", free_port(), module=("tests.browser.editors_server",))
+    server = Server(folder / "home", module=("tests.browser.editors_server",))
     server.start()
     yield server
     server.kill()

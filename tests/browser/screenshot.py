@@ -9,7 +9,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from tests.browser.serving import FLAGS, ROOT, Server, free_port
+from tests.browser.serving import FLAGS, ROOT, Server
 from tests.needs import chromium
 
 SHOWN = ROOT / "docs" / "run.png"
@@ -19,9 +19,7 @@ def main() -> int:
     """Check the prepared long response and take the picture of its run, the debate open."""
     with sync_playwright() as play, tempfile.TemporaryDirectory() as folder:
         browser = play.chromium.launch(executable_path=chromium(), args=FLAGS)
-        server = Server(
-            Path(folder) / "home", free_port(), 0.0, ("components.app.launch", "--port")
-        )
+        server = Server(Path(folder) / "home", module=("components.app.launch", "--port"))
         try:
             server.start()
             page = browser.new_page(viewport={"width": 1280, "height": 2100})

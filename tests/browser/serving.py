@@ -1,4 +1,4 @@
-"""A server process that a test or a measurement starts, kills and starts again."""
+"""Server processes that tests and measurements start, and homes that share one of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from core.store import Store
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 START_SECONDS = 60
-HURRY = "hurry"  # a file beside the home
+PACE_FILE = "pace"
+HOME_COOKIE = "counterpoint_test_home"
 # The address bar's pop-ups are web pages of Chromium's own, for each window another process: more
 # than a page of ours takes. The others are what Playwright leaves out; the last list alone counts.
 LEFT_OUT = (
@@ -33,25 +34,49 @@ FLAGS = [
 
 
 @dataclass
-class Server:
-    """A server process over a home; it can be killed and started again."""
+class Site:
+    """A home at the address of a server that serves many homes."""
 
     home: Path
-    port: int
-    pace: float = 0.0
-    module: tuple[str, ...] = ("tests.browser.paced_server",)
-    account: Path | None = None  # the home of who runs it, where Streamlit looks for secrets
-    address: str = ""  # of a proxy that stands before it
-    process: subprocess.Popen[bytes] | None = field(default=None)
+    address: str
 
     @property
     def url(self) -> str:
-        """Its address."""
-        return self.address or f"http://127.0.0.1:{self.port}"
+        """Return the address without a slash at its end."""
+        return self.address
+
+    def set_pace(self, seconds: float) -> None:
+        """Make debaters pause so long after each word, from now on."""
+        self.home.parent.mkdir(parents=True, exist_ok=True)
+        (self.home.parent / PACE_FILE).write_text(str(seconds))
 
     def hurry(self) -> None:
-        """From now on, and in runs to come, debaters speak without pausing."""
-        (self.home.parent / HURRY).touch()
+        """Make debaters speak without pausing, from now on."""
+        self.set_pace(0.0)
+
+
+def read_pace(home: Path) -> float:
+    """Return the pause after each word, in seconds, that the test chose for its home."""
+    path = home.parent / PACE_FILE
+    return float(path.read_text() or 0.0) if path.is_file() else 0.0
+
+
+@dataclass
+class Server(Site):
+    """A server process over a home; it can be killed and started again."""
+
+    address: str = ""
+    """The address of a proxy before it; empty without one."""
+    port: int = field(default_factory=lambda: free_port())
+    module: tuple[str, ...] = ("tests.browser.paced_server",)
+    account: Path | None = None
+    """The home folder of the operator's account, where Streamlit looks for secrets."""
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """Return the proxy's address, else the server's own."""
+        return self.address or f"http://127.0.0.1:{self.port}"
 
     def spawn(self) -> None:
         """Start its process."""
@@ -62,7 +87,6 @@ class Server:
             env=os.environ
             | {
                 "COUNTERPOINT_HOME": str(self.home),
-                "PACE": str(self.pace),
                 "PYTHONFAULTHANDLER": "1",
             }
             | ({"HOME": str(self.account)} if self.account else {}),
@@ -89,8 +113,13 @@ class Server:
         """What it wrote."""
         return self.home.parent / "server.log"
 
+    def dump_threads(self) -> None:
+        """Write to the log what each thread is doing."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGUSR1)
+
     def dump_and_kill(self) -> None:
-        """End it with a last word of where each of its threads was."""
+        """End it, and write to the log what each thread was doing."""
         if self.process is not None:
             self.process.send_signal(signal.SIGABRT)
             self.process.wait()

@@ -19,11 +19,11 @@ from core.schema.records import Plan, Run, Span, WordScore
 from core.store import open_store
 from tests.audit.audit_events import CASE, told
 from tests.browser.conftest import choose, open_way, settle, verdict
-from tests.browser.serving import Server, list_newest_corrections
+from tests.browser.serving import Site, list_newest_corrections
 from tests.documents.builders import pdf
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
-MakeServer = Callable[..., Server]
+MakeSite = Callable[..., Site]
 OpenPage = Callable[..., Page]
 FACTS = "The Orrin bridge is 412 m long. It was opened in 1931."
 RESPONSE = (
@@ -69,9 +69,9 @@ def audit(page: Page, response: str, *files: Path) -> None:
 
 
 def test_an_audited_response_is_read_statement_by_statement(
-    make_server: MakeServer, open_page: OpenPage, tmp_path: Path
+    make_site: MakeSite, open_page: OpenPage, tmp_path: Path
 ) -> None:
-    page = open_page(make_server(), viewport={"width": 1000, "height": 500})
+    page = open_page(make_site(), viewport={"width": 1000, "height": 500})
     audit(page, RESPONSE, written(tmp_path, "bridge.txt", FACTS))
     page.get_by_text(STEPS).click()
     rows = page.locator("summary.cp-row")
@@ -101,9 +101,9 @@ def test_an_audited_response_is_read_statement_by_statement(
 
 
 def test_eighteen_statements_are_labelled_beside_their_sources_in_twenty_keys(
-    make_server: MakeServer, open_page: OpenPage, tmp_path: Path
+    make_site: MakeSite, open_page: OpenPage, tmp_path: Path
 ) -> None:
-    server = make_server()
+    server = make_site()
     page = open_page(server)
     noted = f"The {NAMES[-1]} bridge is {LENGTHS[-1]} m long."
     audit(page, LONG, written(tmp_path, "bridges.pdf", REPORT), written(tmp_path, "n.txt", noted))
@@ -166,9 +166,9 @@ def told_run(home: Path) -> str:
 
 
 def test_weak_marks_order_and_kinds_are_chosen_by_key_and_slider(
-    make_server: MakeServer, open_page: OpenPage
+    make_site: MakeSite, open_page: OpenPage
 ) -> None:
-    server = make_server()
+    server = make_site()
     page = open_page(server, f"/run?run={told_run(server.home)}")
     marks, card = page.locator(".cp-st-mark"), page.locator(".cp-st-card")
     marks.first.wait_for()
@@ -200,9 +200,9 @@ def test_weak_marks_order_and_kinds_are_chosen_by_key_and_slider(
 
 
 def test_labels_outlive_a_reload_and_another_window_that_saved_meanwhile(
-    make_server: MakeServer, open_page: OpenPage
+    make_site: MakeSite, open_page: OpenPage
 ) -> None:
-    server = make_server()
+    server = make_site()
     path = f"/run?run={told_run(server.home)}"
     first, second = open_page(server, path), open_page(server, path)
     count = ".cp-st-count"
@@ -231,9 +231,9 @@ def test_labels_outlive_a_reload_and_another_window_that_saved_meanwhile(
 
 
 def test_a_narrow_page_shows_the_same_without_scrolling_sideways(
-    make_server: MakeServer, open_page: OpenPage, tmp_path: Path
+    make_site: MakeSite, open_page: OpenPage, tmp_path: Path
 ) -> None:
-    page = open_page(make_server(), viewport={"width": 390, "height": 800})
+    page = open_page(make_site(), viewport={"width": 390, "height": 800})
     audit(page, RESPONSE, written(tmp_path, "bridge.txt", FACTS))
     page.get_by_text(STEPS).click()
     settle(page)  # what is drawn again would be closed again

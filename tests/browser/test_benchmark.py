@@ -10,14 +10,14 @@ from playwright.sync_api import Page, expect
 from core.review.people import ensure_project
 from core.store import open_store
 from tests.browser.conftest import choose, settle, verdict
-from tests.browser.serving import Server
+from tests.browser.serving import Site
 from tests.evaluation.tiny_sets import FACTS
 
 HEADER = "Antwort;Beleg;Urteil\n"
 
 
 def test_a_benchmark_is_run_paused_resumed_and_its_error_labelled(
-    make_server: Callable[..., Server], open_page: Callable[..., Page], tmp_path: Path
+    make_site: Callable[..., Site], open_page: Callable[..., Page], tmp_path: Path
 ) -> None:
     with open_store(tmp_path / "home") as store:
         ensure_project(store, "Mira", 1.0)
@@ -31,7 +31,7 @@ def test_a_benchmark_is_run_paused_resumed_and_its_error_labelled(
     lines.append(f"{FACTS[0][1]};{FACTS[0][0]};nein\n")  # a wrong label: the engine will differ
     table = tmp_path / "odd.csv"
     table.write_text(HEADER + "".join(lines), encoding="utf-8")
-    page = open_page(make_server(), "/benchmarks")
+    page = open_page(make_site(), "/benchmarks")
     page.locator('[data-testid="stFileUploader"] input[type=file]').first.set_input_files(table)
     for label, column in (("Response", "Antwort"), ("Sources", "Beleg"), ("Label", "Urteil")):
         choose(page, page.get_by_role("combobox", name=label, exact=True).first, column)

@@ -9,17 +9,17 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import settle
-from tests.browser.serving import Server
+from tests.browser.serving import Site
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
-MakeServer = Callable[..., Server]
+MakeSite = Callable[..., Site]
 OpenPage = Callable[..., Page]
 
 
 def test_a_comparison_is_left_found_again_and_stopped(
-    make_server: MakeServer, open_page: OpenPage
+    make_site: MakeSite, open_page: OpenPage
 ) -> None:
-    page = open_page(make_server(pace=2.0), "/compare")
+    page = open_page(make_site(pace=2.0), "/compare")
     text = page.get_by_label("Text to check")
     text.fill("The tower is 512 m tall.")
     text.press("Control+Enter")

@@ -10,10 +10,10 @@ from playwright.sync_api import Page, expect
 
 from core.store import open_store
 from tests.browser.conftest import check_prepared, settle, until_kept, verdict
-from tests.browser.serving import Server, list_newest_corrections
+from tests.browser.serving import Site, list_newest_corrections
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
-MakeServer = Callable[..., Server]
+MakeSite = Callable[..., Site]
 OpenPage = Callable[..., Page]
 REASON = re.compile("^Reason")
 ANSWER = "The right answer, if you know it"
@@ -26,9 +26,9 @@ def checked(page: Page) -> None:
 
 
 def test_disagreeing_takes_two_keystrokes_and_a_reason(
-    make_server: MakeServer, open_page: OpenPage
+    make_site: MakeSite, open_page: OpenPage
 ) -> None:
-    server = make_server()
+    server = make_site()
     page = open_page(server)
     checked(page)
     page.keyboard.press("Alt+1")
@@ -46,9 +46,9 @@ def test_disagreeing_takes_two_keystrokes_and_a_reason(
 
 
 def test_no_key_is_lost_between_the_shortcut_and_the_field(
-    make_server: MakeServer, open_page: OpenPage
+    make_site: MakeSite, open_page: OpenPage
 ) -> None:
-    server = make_server()
+    server = make_site()
     page = open_page(server)
     checked(page)
     settle(page)
@@ -63,10 +63,10 @@ def test_no_key_is_lost_between_the_shortcut_and_the_field(
 
 
 def test_what_is_typed_outlives_a_reload_until_it_is_saved(
-    make_server: MakeServer, open_page: OpenPage
+    make_site: MakeSite, open_page: OpenPage
 ) -> None:
     """Label, rejected mark, added mark, reason and answer; the last is never left before."""
-    server = make_server()
+    server = make_site()
     page = open_page(server)
     checked(page)
     page.keyboard.press("Alt+2")
@@ -112,9 +112,9 @@ def test_what_is_typed_outlives_a_reload_until_it_is_saved(
 
 
 def test_what_is_typed_just_before_a_reload_outlives_it(
-    make_server: MakeServer, open_page: OpenPage
+    make_site: MakeSite, open_page: OpenPage
 ) -> None:
-    page = open_page(make_server())
+    page = open_page(make_site())
     checked(page)
     page.keyboard.press("Alt+2")
     reason, kept = page.get_by_label(REASON), ""
@@ -132,9 +132,9 @@ def test_what_is_typed_just_before_a_reload_outlives_it(
 
 
 def test_a_correction_leads_and_its_text_is_copied_with_the_changes_taken(
-    make_server: MakeServer, open_page: OpenPage
+    make_site: MakeSite, open_page: OpenPage
 ) -> None:
-    page = open_page(make_server(), permissions=["clipboard-read", "clipboard-write"])
+    page = open_page(make_site(), permissions=["clipboard-read", "clipboard-write"])
     checked(page)
     settle(page)
     page.keyboard.press("Alt+2")
@@ -164,10 +164,10 @@ def test_a_correction_leads_and_its_text_is_copied_with_the_changes_taken(
 
 @pytest.mark.parametrize(("width", "most"), [(1280, 5), (390, 8)])
 def test_the_card_has_few_lines(
-    make_server: MakeServer, open_page: OpenPage, width: int, most: int
+    make_site: MakeSite, open_page: OpenPage, width: int, most: int
 ) -> None:
     """The long response prepared for the first minute has several wrong statements."""
-    page = open_page(make_server(), viewport={"width": width, "height": 800})
+    page = open_page(make_site(), viewport={"width": width, "height": 800})
     check_prepared(page, 1)
     verdict(page)
     lines = page.locator(".cp-verdict").first.evaluate(
@@ -180,9 +180,9 @@ def test_the_card_has_few_lines(
 
 
 def test_a_quote_in_the_debate_opens_its_source_from_the_keyboard(
-    make_server: MakeServer, open_page: OpenPage
+    make_site: MakeSite, open_page: OpenPage
 ) -> None:
-    page = open_page(make_server())
+    page = open_page(make_site())
     checked(page)
     page.get_by_role("tab", name="Debate").click()
     quotes = page.get_by_role("tabpanel").get_by_role("button", name=re.compile("^.*✓ “"))
@@ -191,10 +191,8 @@ def test_a_quote_in_the_debate_opens_its_source_from_the_keyboard(
     page.get_by_role("dialog").locator("img").first.wait_for()
 
 
-def test_a_claim_that_was_typed_outlives_a_reload(
-    make_server: MakeServer, open_page: OpenPage
-) -> None:
-    page = open_page(make_server())
+def test_a_claim_that_was_typed_outlives_a_reload(make_site: MakeSite, open_page: OpenPage) -> None:
+    page = open_page(make_site())
     field = page.get_by_label("Text to check")
     field.fill("The bridge is 512 m long.")
     field.press("Tab")

@@ -15,9 +15,9 @@ from core.review.people import ensure_project
 from core.schema.records import Member, Plan, Project
 from core.store import open_store
 from tests.browser.conftest import choose, settle
-from tests.browser.serving import Server
+from tests.browser.serving import Site
 
-MakeServer = Callable[..., Server]
+MakeSite = Callable[..., Site]
 OpenPage = Callable[..., Page]
 TEXT = "👩‍👩‍👧 The tower is old."
 
@@ -42,13 +42,13 @@ def run_of_second(tmp_path: Path) -> str:
 
 
 def test_a_file_comes_in_and_goes_out(
-    make_server: MakeServer, open_page: OpenPage, tmp_path: Path
+    make_site: MakeSite, open_page: OpenPage, tmp_path: Path
 ) -> None:
     span = {"start": TEXT.index("tower"), "end": TEXT.index("tower") + 5, "text": "tower"}
     rows = tmp_path / "rows.jsonl"
     row = {"id": "a", "response": TEXT, "label": "hallucinated", "spans": [span]}
     rows.write_text(json.dumps(row) + "\nbroken\n", encoding="utf-8")
-    page = open_page(make_server(), "/exchange")
+    page = open_page(make_site(), "/exchange")
     page.locator('[data-testid="stFileUploader"] input[type=file]').first.set_input_files(rows)
     page.get_by_text("1 new, 0 known, 1 cannot be read").wait_for()
     settle(page)
@@ -72,9 +72,9 @@ def downloaded(page: Page, button: Locator) -> str:
 
 
 def test_what_is_downloaded_is_of_the_project_at_hand(
-    make_server: MakeServer, open_page: OpenPage, run_of_second: str
+    make_site: MakeSite, open_page: OpenPage, run_of_second: str
 ) -> None:
-    page = open_page(make_server(), "/project")
+    page = open_page(make_site(), "/project")
     choose(page, page.get_by_role("combobox", name="Project").first, "Second")
     page.get_by_label("Name").and_(page.locator('[value="Second"]')).wait_for()
     settle(page)

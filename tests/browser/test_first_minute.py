@@ -11,10 +11,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import choose, open_way, settle, verdict
-from tests.browser.serving import Server
+from tests.browser.serving import Site
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
-MakeServer = Callable[..., Server]
+MakeSite = Callable[..., Site]
 OpenPage = Callable[..., Page]
 SMALL = {"width": 1280, "height": 800}
 BELONGINGS = ("cases", "runs", "corrections", "library", "events")
@@ -31,16 +31,16 @@ class Clicks:
         self.count += 1
 
 
-def belongings(server: Server) -> int:
+def belongings(server: Site) -> int:
     """How many rows there are of a person's own data."""
     with closing(sqlite3.connect(server.home / "counterpoint.db")) as db:
         return sum(db.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in BELONGINGS)
 
 
 def test_new_check_fits_a_small_screen_and_three_clicks_lead_to_a_verdict(
-    make_server: MakeServer, open_page: OpenPage
+    make_site: MakeSite, open_page: OpenPage
 ) -> None:
-    page = open_page(make_server(), viewport=SMALL)
+    page = open_page(make_site(), viewport=SMALL)
     settle(page)
     clicks = Clicks(page)
     for name in ("Check.*Enter", "Check it", "Take the tour", "Open the sample project"):
@@ -53,9 +53,9 @@ def test_new_check_fits_a_small_screen_and_three_clicks_lead_to_a_verdict(
 
 
 def test_the_line_with_protocol_and_models_opens_and_says_what_was_chosen(
-    make_server: MakeServer, open_page: OpenPage
+    make_site: MakeSite, open_page: OpenPage
 ) -> None:
-    page = open_page(make_server(), viewport=SMALL)
+    page = open_page(make_site(), viewport=SMALL)
     settle(page)
     line = page.locator(".st-key-new-way summary")
     expect(line).to_contain_text("Debate in turn (CEDA) · built-in, runs on this computer")
@@ -67,9 +67,9 @@ def test_the_line_with_protocol_and_models_opens_and_says_what_was_chosen(
 
 
 def test_the_tour_leaves_no_trace_and_the_sample_survives_a_reload(
-    make_server: MakeServer, open_page: OpenPage
+    make_site: MakeSite, open_page: OpenPage
 ) -> None:
-    server = make_server()
+    server = make_site()
     page = open_page(server, viewport=SMALL)
     settle(page)
     page.get_by_label("Text to check").fill("half a sentence")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,10 +14,10 @@ from core.review.people import ensure_project
 from core.schema.records import Member, Project
 from core.store import open_store
 from tests.browser.conftest import check_prepared, settle, verdict
-from tests.browser.serving import Server, free_port
+from tests.browser.serving import Server, Site
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
-MakeServer = Callable[..., Server]
+MakeSite = Callable[..., Site]
 OpenPage = Callable[..., Page]
 
 CATS = (
@@ -25,15 +25,6 @@ CATS = (
     "are more often left pawed. A female cat is called a queen."
 )
 WRONG = "Female cats do not tend to be right pawed."
-
-
-@pytest.fixture(scope="module")
-def server_of_pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One for all tests that only look at a page and leave nothing in its home."""
-    server = Server(tmp_path_factory.mktemp("pages") / "home", free_port())
-    server.start()
-    yield server
-    server.kill()
 
 
 def begin(page: Page, tmp_path: Path, claim: str = WRONG, name: str = "cats.txt") -> None:
@@ -47,10 +38,10 @@ def begin(page: Page, tmp_path: Path, claim: str = WRONG, name: str = "cats.txt"
 
 
 def test_upload_and_a_live_debate_that_nothing_disturbs(
-    make_server: MakeServer, open_page: OpenPage, tmp_path: Path
+    make_site: MakeSite, open_page: OpenPage, tmp_path: Path
 ) -> None:
     """Upload, watch, type elsewhere, reload, second tab: the debate goes on and ends the same."""
-    server = make_server(pace=0.12)
+    server = make_site(pace=0.12)
     page = open_page(server)
     begin(page, tmp_path)
     said = page.locator(".cp-turn-said")
@@ -81,9 +72,9 @@ def test_upload_and_a_live_debate_that_nothing_disturbs(
 
 
 def test_stop_stops_and_resume_goes_on(
-    make_server: MakeServer, open_page: OpenPage, tmp_path: Path
+    make_site: MakeSite, open_page: OpenPage, tmp_path: Path
 ) -> None:
-    server = make_server(pace=0.12)
+    server = make_site(pace=0.12)
     page = open_page(server)
     begin(page, tmp_path)
     page.locator(".cp-turn").nth(1).wait_for()
@@ -106,7 +97,7 @@ def test_stop_stops_and_resume_goes_on(
 
 
 def test_a_killed_server_leaves_a_run_that_its_own_link_resumes(
-    make_server: MakeServer, open_page: OpenPage, tmp_path: Path
+    make_server: Callable[..., Server], open_page: OpenPage, tmp_path: Path
 ) -> None:
     server = make_server(pace=0.12)
     page = open_page(server)
@@ -132,23 +123,20 @@ def test_a_killed_server_leaves_a_run_that_its_own_link_resumes(
     assert numbers == sorted(set(numbers)), "a finished turn was argued again"
 
 
-@pytest.mark.parametrize(
-    "path", ["/history", "/batch", "/review", "/adjudicate", "/calibration", "/settings"]
-)
 def test_a_pages_own_address_opens_on_a_fresh_server(
-    make_server: MakeServer, open_page: OpenPage, path: str
+    make_server: Callable[..., Server], open_page: OpenPage
 ) -> None:
-    page = open_page(make_server(), path)
-    page.locator("h1").first.wait_for()
+    page = open_page(make_server(), "/calibration")
+    page.get_by_role("heading", name="Calibration").wait_for()
     settle(page)
     assert page.get_by_text("Page not found").count() == 0
     assert page.get_by_role("dialog").count() == 0
 
 
 def test_addresses_lead_where_they_say_or_say_what_was_not_found(
-    make_server: MakeServer, open_page: OpenPage
+    make_site: MakeSite, open_page: OpenPage
 ) -> None:
-    server = make_server()
+    server = make_site()
     page = open_page(server, "/no%20such%20page")
     page.get_by_role("heading", name="Page not found").wait_for()
     page.get_by_text("There is no page at “/no such page”.").wait_for()
@@ -172,9 +160,9 @@ def test_addresses_lead_where_they_say_or_say_what_was_not_found(
 
 
 def test_a_new_tab_that_the_menu_opens_is_in_the_same_project(
-    make_server: MakeServer, open_page: OpenPage
+    make_site: MakeSite, open_page: OpenPage
 ) -> None:
-    server = make_server()
+    server = make_site()
     with open_store(server.home) as store, store.writing():
         ensure_project(store, "Mira", 1.0)
         store.projects.save_note("person", "Mira")
@@ -193,9 +181,9 @@ def test_a_new_tab_that_the_menu_opens_is_in_the_same_project(
     expect(page.get_by_role("heading", name="History")).to_be_visible()
 
 
-def test_evidence_replay_and_report_of_a_pdf(make_server: MakeServer, open_page: OpenPage) -> None:
+def test_evidence_replay_and_report_of_a_pdf(make_site: MakeSite, open_page: OpenPage) -> None:
     """A prepared case: its page picture with the quote boxed, its report, its replay."""
-    server = make_server()
+    server = make_site()
     page = open_page(server)
     check_prepared(page)
     assert verdict(page).endswith("Hallucinated")
@@ -228,9 +216,9 @@ def test_evidence_replay_and_report_of_a_pdf(make_server: MakeServer, open_page:
 
 
 def test_a_trace_file_plays_on_another_machine(
-    make_server: MakeServer, open_page: OpenPage, tmp_path: Path
+    make_site: MakeSite, open_page: OpenPage, tmp_path: Path
 ) -> None:
-    server = make_server()
+    server = make_site()
     page = open_page(server)
     check_prepared(page)
     verdict(page)
@@ -238,30 +226,22 @@ def test_a_trace_file_plays_on_another_machine(
         page.get_by_role("button", name="Trace file").click()
     trace = tmp_path / "run.trace.json"
     download.value.save_as(trace)
-    other = Server(tmp_path / "elsewhere", server.port, 0.0)
-    server.kill()
-    other.start()
-    try:
-        page = open_page(other, "/history")
-        settle(page)
-        page.get_by_text("Open a trace file").click()
-        page.locator('[data-testid="stFileUploader"] input[type=file]').set_input_files(trace)
-        page.get_by_role("link", name="Play it").click()
-        page.get_by_role("heading", name="Replay").wait_for()
-        settle(page)
-        page.get_by_role("button", name=re.compile("^Step Shortcut")).click()
-        page.locator(".cp-turn").first.wait_for()
-    finally:
-        other.kill()
+    page = open_page(make_site(name="elsewhere"), "/history")
+    settle(page)
+    page.get_by_text("Open a trace file").click()
+    page.locator('[data-testid="stFileUploader"] input[type=file]').set_input_files(trace)
+    page.get_by_role("link", name="Play it").click()
+    page.get_by_role("heading", name="Replay").wait_for()
+    settle(page)
+    page.get_by_role("button", name=re.compile("^Step Shortcut")).click()
+    page.locator(".cp-turn").first.wait_for()
 
 
 @pytest.mark.parametrize("path", ["/", "/history", "/retrain", "/library", "/project"])
 def test_narrow_and_dark_pages_do_not_overflow(
-    server_of_pages: Server, open_page: OpenPage, path: str
+    make_site: MakeSite, open_page: OpenPage, path: str
 ) -> None:
-    page = open_page(
-        server_of_pages, path, viewport={"width": 390, "height": 844}, color_scheme="dark"
-    )
+    page = open_page(make_site(), path, viewport={"width": 390, "height": 844}, color_scheme="dark")
     page.locator("h1").first.wait_for()
     settle(page)
     wide = page.evaluate("document.documentElement.scrollWidth")
@@ -276,8 +256,8 @@ def test_narrow_and_dark_pages_do_not_overflow(
             assert ink == "rgb(14, 20, 27)", "dark words on the dark theme's light button"
 
 
-def test_a_run_reads_well_narrow_and_dark(make_server: MakeServer, open_page: OpenPage) -> None:
-    server = make_server()
+def test_a_run_reads_well_narrow_and_dark(make_site: MakeSite, open_page: OpenPage) -> None:
+    server = make_site()
     page = open_page(server, viewport={"width": 390, "height": 844}, color_scheme="dark")
     check_prepared(page, 1)
     assert verdict(page).endswith("Hallucinated")

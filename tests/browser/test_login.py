@@ -233,7 +233,7 @@ def test_behind_a_proxy_with_tls_one_logs_in_at_the_proxys_address_alone(
     page = open_page(server, beside=proxy.url)
     page.get_by_text("You can log in only at").wait_for()
     expect(page.get_by_role("button", name="Log in")).to_have_count(0)
-    front = Server(server.home, port, address=proxy.url)
+    front = Server(server.home, proxy.url, port)
     outside = open_page(front, beside=provider.url, ignore_https_errors=True)
     log_in(outside, "Anna")
     checked(outside)

@@ -19,8 +19,8 @@ from core.runtime.config import Settings
 from core.schema.records import Label, Plan, Span, new_id
 from core.schema.reviews import Correction
 from core.store import open_store
-from tests.browser.conftest import settle
-from tests.browser.serving import Server, free_port
+from tests.browser.conftest import choose_home, settle
+from tests.browser.serving import Server, Site
 
 BRIDGE = "The bridge over the sound opened in 1931. It is 412 m long."
 ARABIC = "يبلغ طول الجسر 512 مترا."
@@ -32,10 +32,10 @@ CROWDED = 2600  # pixels: what nobody scrolls through on a phone to find a setti
 PROBES = ("/_stcore/health", "/_stcore/host-config")
 
 
-class Site:
-    """A server over a home with checks, answers and a claim in Arabic."""
+class LookedAt:
+    """A site over a home with checks, answers and a claim in Arabic."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Site) -> None:
         self.server = server
         self.runs: list[str] = []
         self.cases: list[str] = []
@@ -94,19 +94,16 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def looked_at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    server = Server(tmp_path_factory.mktemp("looks") / "home", free_port())
-    site = Site(server)
-    server.start()
-    yield site
-    server.kill()
+def looked_at(shared_server: Server, tmp_path_factory: pytest.TempPathFactory) -> LookedAt:
+    return LookedAt(Site(tmp_path_factory.mktemp("looks") / "home", shared_server.url))
 
 
 @pytest.fixture(params=[("light", 1280), ("dark", 390)], ids=["light", "dark and narrow"])
-def page(browser: Browser, looked_at: Site, request: pytest.FixtureRequest) -> Iterator[Page]:
+def page(browser: Browser, looked_at: LookedAt, request: pytest.FixtureRequest) -> Iterator[Page]:
     scheme, width = request.param
     viewport = {"width": width, "height": 800}
     context = browser.new_context(viewport=viewport, color_scheme=scheme)  # type: ignore[arg-type]
+    choose_home(context, looked_at.server)
     context.add_cookies([{"name": COOKIE, "value": "Mira", "url": looked_at.server.url}])
     yield context.new_page()
     context.close()
@@ -118,7 +115,9 @@ def open_settled(page: Page, address: str) -> None:
     settle(page)
 
 
-def test_no_page_gives_a_warning_an_error_or_a_line_too_wide(looked_at: Site, page: Page) -> None:
+def test_no_page_gives_a_warning_an_error_or_a_line_too_wide(
+    looked_at: LookedAt, page: Page
+) -> None:
     told: list[str] = []
 
     def note(message: ConsoleMessage) -> None:
@@ -140,7 +139,9 @@ def test_no_page_gives_a_warning_an_error_or_a_line_too_wide(looked_at: Site, pa
     assert (too_wide, too_long) == ([], [])
 
 
-def test_a_right_to_left_claim_is_aligned_and_punctuated_right(looked_at: Site, page: Page) -> None:
+def test_a_right_to_left_claim_is_aligned_and_punctuated_right(
+    looked_at: LookedAt, page: Page
+) -> None:
     open_settled(page, f"{looked_at.server.url}/label?case={looked_at.cases[0]}")
     title = page.locator("h1").first
     assert title.inner_text().endswith(" · Label")
@@ -167,7 +168,7 @@ def test_a_right_to_left_claim_is_aligned_and_punctuated_right(looked_at: Site, 
     assert places["label"] < places["stop"] < places["first"], "the full stop ends the claim"
 
 
-def test_a_table_that_goes_on_beyond_its_edge_shows_that(looked_at: Site, page: Page) -> None:
+def test_a_table_that_goes_on_beyond_its_edge_shows_that(looked_at: LookedAt, page: Page) -> None:
     open_settled(page, f"{looked_at.server.url}/agreement")
     page.locator(".dvn-scroller").first.wait_for()
     told = page.locator(".dvn-scroller").evaluate_all(

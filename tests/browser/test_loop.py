@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from core.store import open_store
 from core.store.versions import SEED_VERSION
 from tests.browser.conftest import settle, verdict
-from tests.browser.serving import Server
+from tests.browser.serving import Site
 from tests.learning.recorded_runs import overturn, overturned
 
 TRAINING_SECONDS = 400
@@ -23,9 +23,9 @@ STEPS = "24"  # enough to tell years from heights; a step takes seconds
 @pytest.mark.xdist_group("browser")
 @pytest.mark.timeout(600)
 def test_corrections_overturn_the_next_verdict_of_their_kind_and_can_be_taken_back(
-    make_server: Callable[..., Server], open_page: Callable[..., Page]
+    make_site: Callable[..., Site], open_page: Callable[..., Page]
 ) -> None:
-    server = make_server()
+    server = make_site()
     *known, last = overturned()[4:]
     overturn(server.home, known)
     page = open_page(server)

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import settle
-from tests.browser.serving import Server
+from tests.browser.serving import Site
 
-MakeServer = Callable[..., Server]
+MakeSite = Callable[..., Site]
 OpenPage = Callable[..., Page]
 
 TABLE = (
@@ -38,9 +38,9 @@ def choose_first_row(page: Page) -> None:
 
 
 def test_a_table_found_again_leads_to_its_rows_and_back(
-    make_server: MakeServer, open_page: OpenPage
+    make_site: MakeSite, open_page: OpenPage
 ) -> None:
-    page = with_a_table(open_page(make_server(), "/batch"))
+    page = with_a_table(open_page(make_site(), "/batch"))
     expect(page).to_have_url(re.compile("batch="))
     page.get_by_role("link", name="All tables").click()
     page.get_by_role("heading", name="Earlier tables").wait_for()
@@ -73,9 +73,9 @@ def test_a_table_found_again_leads_to_its_rows_and_back(
 
 
 def test_back_leads_to_the_search_that_found_the_run(
-    make_server: MakeServer, open_page: OpenPage
+    make_site: MakeSite, open_page: OpenPage
 ) -> None:
-    page = with_a_table(open_page(make_server(), "/batch"))
+    page = with_a_table(open_page(make_site(), "/batch"))
     page.get_by_role("link", name="History").click()
     search = page.get_by_role("textbox", name="Search")
     search.fill("mammals")

@@ -8,10 +8,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import settle, until_kept
-from tests.browser.serving import Server
+from tests.browser.serving import Site
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
-MakeServer = Callable[..., Server]
+MakeSite = Callable[..., Site]
 OpenPage = Callable[..., Page]
 
 
@@ -36,8 +36,8 @@ def there_and_back(page: Page) -> None:
     open_prompts(page)
 
 
-def test_nothing_typed_into_a_prompt_is_lost(make_server: MakeServer, open_page: OpenPage) -> None:
-    server = make_server()
+def test_nothing_typed_into_a_prompt_is_lost(make_site: MakeSite, open_page: OpenPage) -> None:
+    server = make_site()
     page = open_page(server, "/settings")
     page.get_by_role("link", name="Project").click()
     open_prompts(page)

@@ -10,10 +10,10 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import check_prepared, settle, verdict
-from tests.browser.serving import Server
+from tests.browser.serving import Site
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
-MakeServer = Callable[..., Server]
+MakeSite = Callable[..., Site]
 OpenPage = Callable[..., Page]
 PATIENCE = 15.0
 IN_VIEW = """element => {
@@ -42,9 +42,9 @@ def opened(page: Page) -> None:
 
 
 def test_the_speaker_stays_in_view_and_the_marked_response_ends_the_play(
-    make_server: MakeServer, open_page: OpenPage
+    make_site: MakeSite, open_page: OpenPage
 ) -> None:
-    page = open_page(make_server(), viewport={"width": 900, "height": 480})
+    page = open_page(make_site(), viewport={"width": 900, "height": 480})
     opened(page)
     page.get_by_role("button", name="Full screen").click()
     page.get_by_role("button", name="Leave full screen").wait_for()
@@ -75,8 +75,8 @@ def test_the_speaker_stays_in_view_and_the_marked_response_ends_the_play(
     assert page.get_by_text(re.compile("^Replay · ")).evaluate(IN_VIEW), "marked as a replay"
 
 
-def test_who_scrolls_away_is_left_alone(make_server: MakeServer, open_page: OpenPage) -> None:
-    page = open_page(make_server(), viewport={"width": 900, "height": 420})
+def test_who_scrolls_away_is_left_alone(make_site: MakeSite, open_page: OpenPage) -> None:
+    page = open_page(make_site(), viewport={"width": 900, "height": 420})
     opened(page)
     for number in range(1, 3):
         page.keyboard.press("Control+ArrowRight")

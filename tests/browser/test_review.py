@@ -20,14 +20,14 @@ from core.schema.reviews import Correction, GoldAnswer
 from core.store import Store, open_store
 from core.store.review_queue import NO_ITEM_FILTER
 from tests.browser.conftest import settle
-from tests.browser.serving import Server, list_newest_corrections
+from tests.browser.serving import Site, list_newest_corrections
 
-MakeServer = Callable[..., Server]
+MakeSite = Callable[..., Site]
 OpenPage = Callable[..., Page]
 CATS = "Female cats tend to be right pawed, while male cats are more often left pawed."
 
 
-def checked(server: Server, claims: list[str], text: str = "") -> None:
+def checked(server: Site, claims: list[str], text: str = "") -> None:
     """Checks of these claims that have finished, over the text if there is one."""
     with open_store(server.home) as store:
         project = ensure_project(store, "Mira", 1.0)
@@ -51,9 +51,9 @@ def checked(server: Server, claims: list[str], text: str = "") -> None:
 
 
 def test_twenty_items_are_labelled_submitted_and_followed_by_the_next_from_the_keyboard(
-    make_server: MakeServer, open_page: OpenPage
+    make_site: MakeSite, open_page: OpenPage
 ) -> None:
-    server = make_server()
+    server = make_site()
     claims = [f"Cat number {n} sleeps all day." for n in range(20)]
     checked(server, claims)
     page = open_page(server, "/review")
@@ -84,9 +84,9 @@ def test_twenty_items_are_labelled_submitted_and_followed_by_the_next_from_the_k
 
 
 def test_a_blind_first_pass_hides_what_the_machine_found(
-    make_server: MakeServer, open_page: OpenPage
+    make_site: MakeSite, open_page: OpenPage
 ) -> None:
-    server = make_server()
+    server = make_site()
     said = "Female cats tend to be left pawed. Male cats are more often left pawed."
     checked(server, [said], CATS)
     with open_store(server.home) as store:
@@ -124,10 +124,8 @@ def test_a_blind_first_pass_hides_what_the_machine_found(
     assert [(span.text, span.source) for span in saved.spans] == [("left", "Mira")]
 
 
-def test_what_is_skipped_or_flagged_is_passed_on(
-    make_server: MakeServer, open_page: OpenPage
-) -> None:
-    server = make_server()
+def test_what_is_skipped_or_flagged_is_passed_on(make_site: MakeSite, open_page: OpenPage) -> None:
+    server = make_site()
     checked(server, ["One cat is asleep.", "Two cats are awake.", "Three cats are out."])
     page = open_page(server, "/review")
     page.get_by_text("0 of 3 items reviewed").wait_for()
@@ -150,10 +148,10 @@ def test_what_is_skipped_or_flagged_is_passed_on(
 
 
 def test_one_wrong_word_takes_three_keys_with_words_source_and_save_in_view(
-    make_server: MakeServer, open_page: OpenPage
+    make_site: MakeSite, open_page: OpenPage
 ) -> None:
     """Where nothing is suggested: the item is blind. The next item then is there."""
-    server = make_server()
+    server = make_site()
     checked(server, ["The bridge over the sound is 512 m long.", "Nothing at all."], CATS)
     make_blind(server)
     view = {"width": 1366, "height": 768}
@@ -183,10 +181,10 @@ def test_one_wrong_word_takes_three_keys_with_words_source_and_save_in_view(
 
 
 def test_keys_of_a_quick_hand_wait_for_the_next_item(
-    make_server: MakeServer, open_page: OpenPage
+    make_site: MakeSite, open_page: OpenPage
 ) -> None:
     """Six items are answered without a pause, each while it is drawn; none gets another answer."""
-    server = make_server()
+    server = make_site()
     checked(server, [f"Cat number {n} sleeps all day." for n in range(6)], CATS)
     make_blind(server)  # nothing to overturn, so no reason is asked
     page = open_page(server, f"/label?case={item_with(server, 'number 3')}")
@@ -206,10 +204,10 @@ def test_keys_of_a_quick_hand_wait_for_the_next_item(
 
 
 def test_a_disagreement_is_settled_by_two_keys_with_all_of_it_in_view(
-    make_server: MakeServer, open_page: OpenPage
+    make_site: MakeSite, open_page: OpenPage
 ) -> None:
     """What people said, the words, their source and Save; then the next case is there."""
-    server = make_server()
+    server = make_site()
     claims = [f"The bridge over the sound number {n} is 512 m long." for n in (1, 2)]
     checked(server, claims, CATS)
     first, second = (item_with(server, f"number {n}") for n in (1, 2))
@@ -267,7 +265,7 @@ def test_a_disagreement_is_settled_by_two_keys_with_all_of_it_in_view(
     ]  # fmt: skip
 
 
-def answer_alike(server: Server, case_id: str) -> None:
+def answer_alike(server: Site, case_id: str) -> None:
     """Lea answers as Ida did; an earlier right answer was imported."""
     with open_store(server.home) as store, store.writing():
         (case,) = store.cases.several([case_id])
@@ -278,7 +276,7 @@ def answer_alike(server: Server, case_id: str) -> None:
         )
 
 
-def differ(server: Server, case_id: str) -> None:
+def differ(server: Site, case_id: str) -> None:
     """Ida and Karl answer the case, each otherwise."""
     with open_store(server.home) as store, store.writing():
         (case,) = store.cases.several([case_id])
@@ -291,9 +289,9 @@ def differ(server: Server, case_id: str) -> None:
 
 
 def test_a_flag_with_a_reason_is_typed_sent_and_closed_from_the_keyboard(
-    make_server: MakeServer, open_page: OpenPage
+    make_site: MakeSite, open_page: OpenPage
 ) -> None:
-    server = make_server()
+    server = make_site()
     checked(server, ["One cat is asleep.", "Two cats are awake."])
     page = open_page(server, f"/label?case={item_with(server, 'One')}")
     page.locator(".cp-se-text").wait_for()
@@ -317,9 +315,9 @@ def test_a_flag_with_a_reason_is_typed_sent_and_closed_from_the_keyboard(
 
 
 def test_words_of_the_response_and_a_search_move_the_source(
-    make_server: MakeServer, open_page: OpenPage
+    make_site: MakeSite, open_page: OpenPage
 ) -> None:
-    server = make_server()
+    server = make_site()
     text = "Filler. " * 300 + CATS + " \u06a9تابخانه"
     checked(server, ["Male cats are right pawed."], text)
     page = open_page(server, f"/label?case={item_with(server, 'Male')}")
@@ -339,13 +337,13 @@ def test_words_of_the_response_and_a_search_move_the_source(
     expect(page.locator(".cp-sr-said")).to_have_text("“dogs” is in no source.")
 
 
-def make_blind(server: Server) -> None:
+def make_blind(server: Site) -> None:
     with open_store(server.home) as store:
         project = ensure_project(store, "Mira", 1.0)
         store.projects.save(replace(project, is_blind=True))
 
 
-def item_with(server: Server, words: str) -> str:
+def item_with(server: Site, words: str) -> str:
     """The case of the item whose response has these words."""
     with open_store(server.home) as store:
         project = ensure_project(store, "Mira", 1.0)

@@ -8,16 +8,16 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import settle
-from tests.browser.serving import Server
+from tests.browser.serving import Site
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 ROW = 35  # pixels of the table's heading and of each row
 
 
 def test_a_seat_is_given_a_model_in_the_table(
-    make_server: Callable[..., Server], open_page: Callable[..., Page]
+    make_site: Callable[..., Site], open_page: Callable[..., Page]
 ) -> None:
-    page = open_page(make_server(), "/settings")
+    page = open_page(make_site(), "/settings")
     page.get_by_role("button", name="Make a copy").click()
     page.get_by_label("Name", exact=True).fill("Mine")
     table = page.get_by_test_id("stDataFrame")

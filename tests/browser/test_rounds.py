@@ -15,11 +15,11 @@ from core.schema.events import Event
 from core.schema.records import Case, Plan, Run, new_id
 from core.store import open_store
 from tests.browser.conftest import settle
-from tests.browser.serving import Server
+from tests.browser.serving import Site
 from tests.learning.recorded_runs import Told, events_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
-MakeServer = Callable[..., Server]
+MakeSite = Callable[..., Site]
 OpenPage = Callable[..., Page]
 ROUNDS, EACH = 3, 6
 TOLD = Told((("Ada", "supported"), ("Ben", "hallucinated")) * 9, "hallucinated", "hallucinated")
@@ -47,9 +47,9 @@ def long_run(tmp_path: Path) -> str:
 
 
 def test_rounds_that_somebody_unfolded_stay_so(
-    long_run: str, make_server: MakeServer, open_page: OpenPage
+    long_run: str, make_site: MakeSite, open_page: OpenPage
 ) -> None:
-    page = open_page(make_server(), f"/run?run={long_run}")
+    page = open_page(make_site(), f"/run?run={long_run}")
     page.get_by_role("tab", name="Debate").click()
     turns = page.locator(".cp-turn")
     expect(turns).to_have_count(EACH)

@@ -19,20 +19,20 @@ from core.runtime.config import Settings
 from core.schema.records import Member, Plan
 from core.store import open_store
 from tests.browser.conftest import check_prepared, settle, verdict
-from tests.browser.serving import Server, list_newest_corrections
+from tests.browser.serving import Site, list_newest_corrections
 from tests.browser.test_review import CATS, checked
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
-MakeServer = Callable[..., Server]
+MakeSite = Callable[..., Site]
 OpenPage = Callable[..., Page]
 REASON = re.compile("^Reason")
 SAVE = re.compile("^Save ?")
 
 
 def test_an_answer_is_taken_back_after_the_next_item_has_come(
-    make_server: MakeServer, open_page: OpenPage
+    make_site: MakeSite, open_page: OpenPage
 ) -> None:
-    server = make_server()
+    server = make_site()
     checked(server, ["Female cats tend to be left pawed.", "Male cats tend to be white."], CATS)
     page = open_page(server, "/review")
     page.get_by_text("0 of 2 items reviewed").wait_for()
@@ -90,9 +90,9 @@ def test_an_answer_is_taken_back_after_the_next_item_has_come(
 
 
 def test_marks_come_back_with_an_answer_that_is_taken_back(
-    make_server: MakeServer, open_page: OpenPage
+    make_site: MakeSite, open_page: OpenPage
 ) -> None:
-    server = make_server()
+    server = make_site()
     page = open_page(server)
     check_prepared(page)
     assert verdict(page).endswith("Hallucinated")
@@ -124,9 +124,9 @@ def test_marks_come_back_with_an_answer_that_is_taken_back(
 
 
 def test_two_browsers_that_answer_one_version_get_a_conflict(
-    make_server: MakeServer, open_page: OpenPage
+    make_site: MakeSite, open_page: OpenPage
 ) -> None:
-    server = make_server()
+    server = make_site()
     mira = open_page(server)
     check_prepared(mira)
     assert verdict(mira).endswith("Hallucinated")
@@ -166,9 +166,9 @@ def test_two_browsers_that_answer_one_version_get_a_conflict(
 
 
 def test_evidence_is_marked_in_the_sources_and_comes_back_after_a_reload(
-    make_server: MakeServer, open_page: OpenPage
+    make_site: MakeSite, open_page: OpenPage
 ) -> None:
-    server = make_server()
+    server = make_site()
     checked(server, ["Female cats tend to be left pawed."], "😺\r\n" + CATS)
     page = open_page(server, "/review")
     page.get_by_text("0 of 1 item reviewed").wait_for()
@@ -207,9 +207,9 @@ def test_evidence_is_marked_in_the_sources_and_comes_back_after_a_reload(
 
 
 def test_a_box_is_drawn_in_an_image_and_saved_with_the_answer(
-    make_server: MakeServer, open_page: OpenPage
+    make_site: MakeSite, open_page: OpenPage
 ) -> None:
-    server = make_server()
+    server = make_site()
     picture = Image.new("RGB", (400, 200), "white")
     ImageDraw.Draw(picture).text((40, 80), "The tower is 412 m tall.", fill="black", font_size=28)
     data = io.BytesIO()
@@ -264,9 +264,9 @@ def test_a_box_is_drawn_in_an_image_and_saved_with_the_answer(
 
 
 def test_a_browser_keeps_its_name_and_the_next_item_begins_at_its_top(
-    make_server: MakeServer, open_page: OpenPage
+    make_site: MakeSite, open_page: OpenPage
 ) -> None:
-    server = make_server()
+    server = make_site()
     checked(server, ["Female cats tend to be left pawed.", "Male cats tend to be white."], CATS)
     mira = open_page(server, "/review", viewport={"width": 1280, "height": 600})
     mira.get_by_text("0 of 2 items reviewed").wait_for()

@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 from core.agents.rosters import make_single_model_roster
 from core.store import open_store
 from tests.browser.conftest import choose, open_way, settle
-from tests.browser.serving import Server, free_port
+from tests.browser.serving import Server
 from tests.llm.cast import Cast, judged, role_of
 from tests.llm.loopback import Asked, Reply, loopback
 
@@ -28,7 +28,7 @@ NAME = "HOUSE_API_KEY"
 
 def plain_server(home: Path) -> Server:
     """The server as people start it."""
-    return Server(home, free_port(), 0.0, ("components.app.launch", "--port"))
+    return Server(home, module=("components.app.launch", "--port"))
 
 
 def keep_roster(home: Path, base: str) -> None:
