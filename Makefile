@@ -10,11 +10,13 @@ PEERS_PIP := $(VENV)/peers/bin/python -m pip install --quiet --disable-pip-versi
 TORCH_INDEX ?=
 TORCH := $(shell sed -n 's/^\(torch==[0-9.]*\).*/\1/p' requirements.txt)
 
-.PHONY: help run test test-newest lint soak bench peers doctor local-model setup clean
+.PHONY: help run test test-slow test-newest test-repeat lint soak bench peers doctor local-model setup clean
 
 help:
 	@echo "make run [PORT=8501]   serve Counterpoint on this computer"
-	@echo "make test              set up and run all tests"
+	@echo "make test              set up, lint, type-check and run the tests (10 minutes on two cores)"
+	@echo "make test-slow         the other tests: browser, kills, training, real models, newest litellm"
+	@echo "make test-repeat N=10  run the tests that depend on timing again and again on busy cores"
 	@echo "make lint              ruff and mypy"
 	@echo "make soak              100 kills during saves, and 20 annotators, for minutes"
 	@echo "make bench [SETS=dir]  measure, and print what was measured"
@@ -25,10 +27,18 @@ help:
 run: setup
 	@$(PY) -m components.app.launch --port $(PORT)
 
-test: setup $(VENV)/.dev
-	@$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m mypy
-	@# a worker for each of two cores: threads of libraries beside them would only wait for each other
-	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadgroup
+# A worker for each of two cores: threads of libraries beside them would only wait for each other.
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadgroup
+
+test: lint
+	@$(PYTEST) -m "not slow"
+
+test-slow: setup $(VENV)/.dev test-newest
+	@$(PYTEST) -m slow
+
+# Choose tests with TESTS="tests/store -k lease"; by default those that depend on timing.
+test-repeat: setup $(VENV)/.dev
+	@$(PY) -m tests.repeat $(or $(N),10) $(or $(TESTS),-m timing)
 
 # Calls of models, with the newest litellm that is known to work beside the pinned one.
 test-newest: setup $(VENV)/.dev $(VENV)/newest

@@ -5,7 +5,6 @@ from __future__ import annotations
 import getpass
 import hashlib
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -286,14 +285,6 @@ def case_of(home: Path, claim: str, *files: tuple[str, bytes], **fields: Any) ->
 def get_last_person(store: Store) -> str:
     """The name last typed in a home, which its browser remembers, else the system's user."""
     return store.projects.note("person") or getpass.getuser()
-
-
-def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Wait for it, but not for ever."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.005)
 
 
 def review(

@@ -137,6 +137,7 @@ def test_a_second_check_reads_nothing_anew(roster: Roster, resources: ReviewReso
     assert [turn.text for turn in second.turns] == [turn.text for turn in first.turns]
 
 
+@pytest.mark.slow
 def test_a_run_cut_off_anywhere_resumes_to_the_same_end(
     roster: Roster, resources: ReviewResources
 ) -> None:

@@ -26,9 +26,10 @@ from core.schema.roles import DebateView, Judge, JudgeView, Roster, SpeakCallbac
 from core.schema.run_state import RunState
 from core.store import open_store
 from core.verdict.classifier import ClassifierHead, get_version_folder, save_head
-from tests.fakes import case_of, until
+from tests.fakes import case_of
+from tests.waiting import wait_for
 
-pytestmark = pytest.mark.usefixtures("without_weights")
+pytestmark = [pytest.mark.timing, pytest.mark.usefixtures("without_weights")]
 
 CATS = "Female cats tend to be right pawed, while male cats are more often left pawed."
 PATIENCE = 30.0
@@ -102,9 +103,9 @@ def test_words_are_seen_while_they_are_spoken_and_never_stored(home: Path, case:
     debaters: list[Slow] = []
     jobs = JobRunner(home, slow_roster(debaters))
     run_id = jobs.start(case, Plan())
-    until(lambda: bool(debaters) and debaters[0].speaking.is_set())
+    wait_for(lambda: bool(debaters) and debaters[0].speaking.is_set())
     debaters[0].gate.clear()
-    until(lambda: bool(jobs.live(run_id) and jobs.live(run_id).words.get(1)))  # type: ignore[union-attr]
+    wait_for(lambda: bool(jobs.live(run_id) and jobs.live(run_id).words.get(1)))  # type: ignore[union-attr]
     live = jobs.live(run_id)
     assert live
     assert live.words[1].startswith("DENY.")
@@ -118,11 +119,11 @@ def test_stop_takes_effect_in_half_a_second_and_keeps_what_was_said(home: Path, 
     debaters: list[Slow] = []
     jobs = JobRunner(home, slow_roster(debaters))
     run_id = jobs.start(case, Plan())
-    until(lambda: len(debaters) > 1 and debaters[1].speaking.is_set())
+    wait_for(lambda: len(debaters) > 1 and debaters[1].speaking.is_set())
     debaters[1].gate.clear()
     began = time.monotonic()
     jobs.stop(run_id, "Mira")
-    until(lambda: look(home, run_id).status == "stopped")
+    wait_for(lambda: look(home, run_id).status == "stopped")
     assert time.monotonic() - began < 0.5
     assert kinds(home, run_id).count("turn_finished") == 1
     with open_store(home) as store:
@@ -135,9 +136,9 @@ def test_a_stopped_run_resumes_where_it_was(home: Path, case: Case) -> None:
     debaters: list[Slow] = []
     jobs = JobRunner(home, slow_roster(debaters))
     run_id = jobs.start(case, Plan())
-    until(lambda: len(debaters) > 1 and debaters[1].speaking.is_set())
+    wait_for(lambda: len(debaters) > 1 and debaters[1].speaking.is_set())
     jobs.stop(run_id, "Mira")
-    until(lambda: look(home, run_id).status == "stopped")
+    wait_for(lambda: look(home, run_id).status == "stopped")
     assert jobs.resume(run_id, "Mira")
     assert jobs.wait(run_id, PATIENCE)
     assert look(home, run_id).status == "finished"
@@ -179,9 +180,9 @@ def test_a_stop_from_another_process_is_heard(home: Path, case: Case) -> None:
     debaters: list[Slow] = []
     jobs = JobRunner(home, slow_roster(debaters))
     run_id = jobs.start(case, Plan())
-    until(lambda: bool(debaters) and debaters[0].speaking.is_set())
+    wait_for(lambda: bool(debaters) and debaters[0].speaking.is_set())
     JobRunner(home).stop(run_id, "Karl")
-    until(lambda: look(home, run_id).status == "stopped")
+    wait_for(lambda: look(home, run_id).status == "stopped")
 
 
 def test_a_run_that_waits_can_be_stopped(home: Path, case: Case) -> None:
@@ -190,7 +191,7 @@ def test_a_run_that_waits_can_be_stopped(home: Path, case: Case) -> None:
     debaters: list[Slow] = []
     jobs = JobRunner(home, slow_roster(debaters))
     first, second = jobs.start(case, Plan()), jobs.start(case, Plan())
-    until(lambda: bool(debaters) and debaters[0].speaking.is_set())
+    wait_for(lambda: bool(debaters) and debaters[0].speaking.is_set())
     assert look(home, second).status == "queued"
     jobs.stop(second, "Mira")
     jobs.stop(first, "Mira")
@@ -203,7 +204,7 @@ def test_a_run_of_a_living_process_cannot_be_taken(home: Path, case: Case) -> No
     debaters: list[Slow] = []
     jobs = JobRunner(home, slow_roster(debaters))
     run_id = jobs.start(case, Plan())
-    until(lambda: bool(debaters) and debaters[0].speaking.is_set())
+    wait_for(lambda: bool(debaters) and debaters[0].speaking.is_set())
     assert not JobRunner(home).resume(run_id, "Karl")
     assert not jobs.resume(run_id, "Mira")
     jobs.stop(run_id, "Mira")
@@ -284,18 +285,19 @@ def killed_run(home: Path, case: Case) -> str:
     )
     assert process.stdout
     run_id = process.stdout.readline().strip()
-    until(lambda: "turn_finished" in kinds(home, run_id))
+    wait_for(lambda: "turn_finished" in kinds(home, run_id))
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     process.stdout.close()
     return run_id
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_a_run_that_another_resumes(home: Path, killed_run: str) -> None:
     assert look(home, killed_run).status == "running"
     jobs = JobRunner(home)
     assert not jobs.resume(killed_run, "Mira"), "the lease had not run out yet"
-    until(lambda: look(home, killed_run).status == "interrupted")
+    wait_for(lambda: look(home, killed_run).status == "interrupted")
     said = kinds(home, killed_run).count("turn_finished")
     assert jobs.resume(killed_run, "Mira")
     assert jobs.wait(killed_run, PATIENCE)
@@ -312,7 +314,7 @@ def test_a_lapsed_lease_gives_no_second_worker_in_the_same_process(home: Path, c
     debaters: list[Slow] = []
     jobs = JobRunner(home, slow_roster(debaters))
     run_id = jobs.start(case, Plan())
-    until(lambda: bool(debaters) and debaters[0].speaking.is_set())
+    wait_for(lambda: bool(debaters) and debaters[0].speaking.is_set())
     debaters[0].gate.clear()
     with open_store(home) as store:
         store.db.execute("UPDATE runs SET heartbeat_at = 0 WHERE id = ?", [run_id])
@@ -412,7 +414,7 @@ class Listening:
     def begin(self, case: Case) -> str:
         """The id of a run whose first debater is about to speak."""
         run_id = self.jobs.start(case, Plan())
-        until(lambda: bool(self.agents) and self.agents[0].speaking.is_set())
+        wait_for(lambda: bool(self.agents) and self.agents[0].speaking.is_set())
         return run_id
 
     def _seated(self, name: str) -> Roster:
@@ -507,7 +509,7 @@ def test_a_resumed_run_still_hears_what_was_said_before_it_was_cut_off(
     assert jobs.wait(run_id, PATIENCE)
     agents.clear()
     assert jobs.resume(run_id, "Mira")
-    until(lambda: len(agents) == 3)
+    wait_for(lambda: len(agents) == 3)
     listening.to_its_end(run_id)
     assert agents[0].heard[0] == (("Mira", "Mind the right paw."),)
     assert len(remarks(home, run_id)) == 1

@@ -350,6 +350,7 @@ def test_a_kept_roster_may_be_given(
     assert server.asked
 
 
+@pytest.mark.slow
 def test_as_a_program_it_writes_one_object_and_not_a_word_of_a_library(
     cats: str, tmp_path: Path
 ) -> None:
@@ -433,6 +434,7 @@ def in_shell(home: Path, command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "code", "err"),
     [
@@ -457,6 +459,7 @@ def test_streams_that_are_closed_or_full_cost_one_line_at_most(
     assert err in done.stderr
 
 
+@pytest.mark.slow
 def test_as_a_program_a_check_imports_nothing_that_only_learning_needs(
     cats: str, tmp_path: Path
 ) -> None:

@@ -22,6 +22,8 @@ from core.schema.records import (
 from core.schema.run_state import fold_events
 from tests.fakes import make_case, make_passage
 
+pytestmark = pytest.mark.timing
+
 CLAIM = "The tower is 512 m tall."
 CASE = make_case(CLAIM)
 VERDICT = Verdict("hallucinated", 0.9, 0.9, "It is wrong.", classifier="seed")

@@ -46,7 +46,7 @@ from core.store.review_queue import NO_ITEM_FILTER, QueueRules
 from tests.fakes import FakeEmbedder, make_case
 from tests.soak import often
 
-pytestmark = pytest.mark.usefixtures("without_weights")
+pytestmark = [pytest.mark.timing, pytest.mark.usefixtures("without_weights")]
 
 
 def said(*stances: Stance) -> list[Turn]:

@@ -27,6 +27,8 @@ from tests.debate.test_all_protocols_served import sensible
 from tests.evaluation.test_benchmarks import NO_KEYS, created, facts, labels
 from tests.llm.loopback import loopback
 
+pytestmark = [pytest.mark.timing, pytest.mark.slow]
+
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 NODE = {
     "num_cpus": 1,

@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -36,12 +35,13 @@ from core.schema.rosters import AgentConfig, RosterConfig
 from core.schema.run_state import RunState, fold_events
 from core.store import open_store
 from tests.documents.builders import bar_chart, png
-from tests.fakes import case_of, until
+from tests.fakes import case_of
 from tests.llm.cast import Cast, Part, as_json, endless, in_turn, judged, oversized, role_of
 from tests.llm.hostile import HOSTILE
 from tests.llm.loopback import Asked, Loopback, Reply, loopback
+from tests.waiting import wait_for
 
-pytestmark = pytest.mark.usefixtures("without_weights")
+pytestmark = [pytest.mark.timing, pytest.mark.usefixtures("without_weights")]
 
 CLAIM = "The tower is 512 m tall."
 FACTS = b"The tower is 412 m tall. It was opened in 1932."
@@ -144,14 +144,14 @@ def test_every_role_is_seen_at_work_and_a_stop_in_mid_stream_ends_it(bench: Benc
         run_id = bench.jobs.start(bench.case, Plan(roster=sheet.name, sheet=sheet))
         live = bench.jobs.live(run_id)
         assert live
-        until(lambda: bool(live.under_way))
+        wait_for(lambda: bool(live.under_way))
         (call,) = live.under_way
         assert call.asked.role == "context writer"
         assert call.pieces == [], "it reads first"
         assert call.prompt_tokens > 100
         assert live.progress
         assert live.progress.note == "Sharing out the evidence"
-        until(lambda: len(call.pieces) > 3)
+        wait_for(lambda: len(call.pieces) > 3)
         assert "".join(call.pieces).startswith('{"facts": [')
         bench.jobs.stop(run_id, "Mira")
         run, _ = bench.ended(run_id)
@@ -167,7 +167,7 @@ def test_all_agents_that_work_at_once_are_seen(bench: Bench) -> None:
         run_id = bench.jobs.start(bench.case, Plan("ensemble", sheet.name, sheet=sheet))
         live = bench.jobs.live(run_id)
         assert live
-        until(lambda: sum(bool(call.pieces) for call in list(live.under_way)) == 2)
+        wait_for(lambda: sum(bool(call.pieces) for call in list(live.under_way)) == 2)
         assert {call.asked.role for call in live.under_way} == {"debater Ada", "debater Ben"}
         bench.jobs.stop(run_id, "Mira")
         bench.ended(run_id)
@@ -258,6 +258,7 @@ def test_an_unusable_reply_costs_only_its_role(bench: Bench, role: str, reply: R
     assert all(problem.message.startswith(WHOSE[role]) for problem in progress.problems)
 
 
+@pytest.mark.slow
 def test_what_a_model_sees_in_an_image_is_evidence(home: Path) -> None:
     charts = [(f"chart{n}.png", png(bar_chart(600 + n, 400, 20))) for n in range(4)]
     case = case_of(home, "Switzerland imported less than China in 2018.", *charts)
@@ -404,6 +405,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.slow
 def test_a_killed_process_is_paid_for_nothing_twice(bench: Bench) -> None:
     asked_judge = threading.Event()
 
@@ -427,10 +429,7 @@ def test_a_killed_process_is_paid_for_nothing_twice(bench: Bench) -> None:
         process.wait()
         process.stdout.close()
         before = [role_of(asked) for asked in server.asked]
-        end = time.monotonic() + PATIENCE
-        while not bench.jobs.resume(run_id, "Mira"):
-            assert time.monotonic() < end, "the lease never ran out"
-            time.sleep(0.1)
+        wait_for(lambda: bench.jobs.resume(run_id, "Mira"), "the lease's end")
         run, progress = bench.ended(run_id)
     assert (run.status, run.label) == ("finished", "hallucinated")
     again = [role_of(asked) for asked in server.asked[len(before) :]]

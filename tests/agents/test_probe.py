@@ -21,6 +21,9 @@ from core.runtime.errors import Stopped
 from core.schema.rosters import AgentConfig, RosterConfig
 from core.store import open_store
 from tests.llm.loopback import Asked, Loopback, Reply, loopback
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.timing
 
 SECRET = "sk-test-0123456789abcdef"
 numbers = itertools.count()
@@ -220,8 +223,7 @@ def wait_then(is_so: Callable[[], bool], act: Callable[[], None]) -> None:
     """Act on a thread as soon as it is so."""
 
     def watch() -> None:
-        while not is_so():
-            time.sleep(0.01)
+        wait_for(is_so)
         act()
 
     threading.Thread(target=watch, daemon=True).start()

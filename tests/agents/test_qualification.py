@@ -38,10 +38,10 @@ from core.schema.run_state import RunState
 from core.store import open_store
 from core.store.projects import PromptEdit
 from core.store.queries import find_scorable_runs
-from tests.fakes import until
 from tests.llm.cast import USUAL, as_json, role_of
 from tests.llm.loopback import Answer, Asked, Loopback, Reply, loopback
 from tests.test_with_models import Bench, bench_in
+from tests.waiting import wait_for
 
 CLAIM, FACT = "The tower is 512 m tall.", "The tower is 412 m tall."
 SHIPPED = load_shipped_prompt("judge_plain", "en")
@@ -504,7 +504,7 @@ def test_a_run_that_is_stopped_in_the_test_resumes_there(home: Path, boxed: Boxe
 
     with boxed(answer) as server:
         run_id = bench.jobs.start(bench.case, Plan("single", BOX.name, sheet=BOX))
-        until(lambda: sum(map(is_test, server.asked)) >= 8)
+        wait_for(lambda: sum(map(is_test, server.asked)) >= 8)
         bench.jobs.stop(run_id, "Mira")
         run, _ = bench.ended(run_id)
         assert run.status == "stopped"

@@ -46,6 +46,8 @@ from tests.fakes import make_case
 from tests.llm.cast import Cast, as_json
 from tests.llm.loopback import loopback
 
+pytestmark = pytest.mark.timing
+
 FACTS = "The Orrin tower is 412 m tall. It was opened in 1932.\n"
 FIRST, SECOND = "The Orrin tower is 512 m tall. ", "It was opened in 1932."
 PATIENCE = 240.0

@@ -23,10 +23,13 @@ from core.schema.roles import AuditView, Roster, ToolPicker, ToolStep
 from core.schema.run_state import RunState, fold_events
 from core.store import open_store
 from core.store.database import DATABASE_FILE
-from tests.fakes import case_of, until
+from tests.fakes import case_of
 from tests.readers import word_assessor
 from tests.store.test_released import RELEASED
 from tests.test_jobs import look
+from tests.waiting import wait_for
+
+pytestmark = [pytest.mark.timing, pytest.mark.slow]
 
 FACTS = b"The Orrin tower is 412 m tall. It was opened in 1932."
 CLAIM = "The Orrin tower is 512 m tall. 3 + 4 = 7. 2 + 2 = 5. So 5 * 2 = 10. It was opened in 1932."
@@ -79,7 +82,7 @@ def come_to(state: RunState) -> tuple[object, ...]:
 
 def middle_of(home: Path, run_id: str) -> None:
     """Waits until some statement has its conclusion and others have not."""
-    until(lambda: "memory_updated" in [event.kind for event in events_of(home, run_id)])
+    wait_for(lambda: "memory_updated" in [event.kind for event in events_of(home, run_id)])
 
 
 def go_on(home: Path, run_id: str, case: Case) -> None:
@@ -87,7 +90,7 @@ def go_on(home: Path, run_id: str, case: Case) -> None:
     jobs = JobRunner(home, slowly(0.0))
     before = fold_events(events_of(home, run_id))
     assert 0 < len(before.memory) < len(before.statements), "it was not in its middle"
-    until(lambda: jobs.resume(run_id, "Mira"))
+    wait_for(lambda: jobs.resume(run_id, "Mira"))
     whole_id = jobs.start(case, Plan("audit"))
     assert jobs.wait(run_id, PATIENCE)
     assert jobs.wait(whole_id, PATIENCE)
@@ -107,7 +110,7 @@ def test_a_stopped_audit_goes_on_to_the_same_end(home: Path) -> None:
     run_id = jobs.start(case, Plan("audit"))
     middle_of(home, run_id)
     jobs.stop(run_id, "Mira")
-    until(lambda: look(home, run_id).status == "stopped")
+    wait_for(lambda: look(home, run_id).status == "stopped")
     assert jobs.wait(run_id, PATIENCE)
     go_on(home, run_id, case)
 
@@ -137,7 +140,7 @@ def test_a_killed_audit_goes_on_to_the_same_end(home: Path) -> None:
         middle_of(home, run_id)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-    until(lambda: look(home, run_id).status == "interrupted")
+    wait_for(lambda: look(home, run_id).status == "interrupted")
     go_on(home, run_id, case)
 
 

@@ -37,6 +37,7 @@ from tests.tools.corpus import table
 EVIDENCE, CLAIM = "the bridge is 512 m long", "the bridge is 412 m long"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("architecture", "labels"),
     [("bert", INFERENCE), ("deberta", TURNED), ("roberta", CONSISTENCY), ("t5", TURNED)],
@@ -89,6 +90,7 @@ def test_what_is_no_model_is_refused_in_one_sentence(tmp_path: Path) -> None:
         import_if_new(tmp_path / "home", "nobody")
 
 
+@pytest.mark.slow
 def test_a_reader_is_brought_calibrated_chosen_and_used(
     tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -29,10 +29,15 @@ SHOTS = ROOT / "test-results"
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Journeys get more time than other tests, unless they ask for a time of their own."""
+    """Mark all tests here; those that are no person's journey are slow. Give them time."""
     here = Path(__file__).parent
     for item in items:
-        if here in item.path.parents and item.get_closest_marker("timeout") is None:
+        if here not in item.path.parents:
+            continue
+        item.add_marker(pytest.mark.timing)
+        if item.get_closest_marker("journey") is None:
+            item.add_marker(pytest.mark.slow)
+        if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(PATIENCE))
 
 

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from core.pipeline.single_check import CaseDraft, store_case
@@ -22,7 +21,6 @@ from tests.browser.conftest import choose, open_way, settle, verdict
 from tests.browser.serving import Site, list_newest_corrections
 from tests.documents.builders import pdf
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 MakeSite = Callable[..., Site]
 OpenPage = Callable[..., Page]
 FACTS = "The Orrin bridge is 412 m long. It was opened in 1931."

@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import settle
 from tests.browser.serving import Site
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 MakeSite = Callable[..., Site]
 OpenPage = Callable[..., Page]
 

@@ -12,7 +12,6 @@ from core.store import open_store
 from tests.browser.conftest import check_prepared, settle, until_kept, verdict
 from tests.browser.serving import Site, list_newest_corrections
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 MakeSite = Callable[..., Site]
 OpenPage = Callable[..., Page]
 REASON = re.compile("^Reason")

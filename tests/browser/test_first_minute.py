@@ -7,13 +7,11 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import choose, open_way, settle, verdict
 from tests.browser.serving import Site
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 MakeSite = Callable[..., Site]
 OpenPage = Callable[..., Page]
 SMALL = {"width": 1280, "height": 800}

@@ -16,7 +16,6 @@ from core.store import open_store
 from tests.browser.conftest import check_prepared, settle, verdict
 from tests.browser.serving import Server, Site
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 MakeSite = Callable[..., Site]
 OpenPage = Callable[..., Page]
 
@@ -37,6 +36,7 @@ def begin(page: Page, tmp_path: Path, claim: str = WRONG, name: str = "cats.txt"
     page.get_by_role("button", name=re.compile("Check.*Enter")).click()
 
 
+@pytest.mark.journey
 def test_upload_and_a_live_debate_that_nothing_disturbs(
     make_site: MakeSite, open_page: OpenPage, tmp_path: Path
 ) -> None:

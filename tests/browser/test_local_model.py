@@ -17,8 +17,6 @@ from tests.browser.conftest import settle
 from tests.browser.test_with_models import plain_server
 
 pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.xdist_group("browser"),
     pytest.mark.skipif(find_weights() is None, reason="`make local-model` was not run"),
 ]
 OpenPage = Callable[..., Page]

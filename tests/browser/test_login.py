@@ -19,7 +19,6 @@ from tests.browser.serving import Server, free_port
 from tests.browser.test_correction import checked
 from tests.browser.tls_proxy import TlsProxy
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 OpenPage = Callable[..., Page]
 PEOPLE = {
     "Anna": {"sub": "1", "email": "Anna@example.org", "email_verified": True},

@@ -25,7 +25,7 @@ from tests.browser.serving import Server, Site
 BRIDGE = "The bridge over the sound opened in 1931. It is 412 m long."
 ARABIC = "يبلغ طول الجسر 512 مترا."
 ARABIC_SOURCE = "افتتح الجسر فوق المضيق عام 1931. يبلغ طول الجسر 412 مترا."
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.xdist_group("looks")
 ANSWERED = 11  # verdicts; charts are drawn from ten on
 CROWDED = 2600  # pixels: what nobody scrolls through on a phone to find a setting
 # Streamlit first asks for its health below a page's own address, where there is none.

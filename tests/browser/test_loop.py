@@ -18,9 +18,6 @@ TRAINING_SECONDS = 400
 STEPS = "24"  # enough to tell years from heights; a step takes seconds
 
 
-@pytest.mark.browser
-@pytest.mark.slow
-@pytest.mark.xdist_group("browser")
 @pytest.mark.timeout(600)
 def test_corrections_overturn_the_next_verdict_of_their_kind_and_can_be_taken_back(
     make_site: Callable[..., Site], open_page: Callable[..., Page]

@@ -12,7 +12,6 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.conftest import check_prepared, settle, verdict
 from tests.browser.serving import Site
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 MakeSite = Callable[..., Site]
 OpenPage = Callable[..., Page]
 PATIENCE = 15.0
@@ -41,6 +40,7 @@ def opened(page: Page) -> None:
     settle(page)
 
 
+@pytest.mark.journey
 def test_the_speaker_stays_in_view_and_the_marked_response_ends_the_play(
     make_site: MakeSite, open_page: OpenPage
 ) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from core.documents.library import store_file
@@ -147,6 +148,7 @@ def test_what_is_skipped_or_flagged_is_passed_on(make_site: MakeSite, open_page:
     expect(page.locator("canvas td").filter(has_text=re.compile("cats? "))).to_have_count(1)
 
 
+@pytest.mark.journey
 def test_one_wrong_word_takes_three_keys_with_words_source_and_save_in_view(
     make_site: MakeSite, open_page: OpenPage
 ) -> None:
@@ -203,6 +205,7 @@ def test_keys_of_a_quick_hand_wait_for_the_next_item(
     assert "".join(one.label[0] for one in saved) == said
 
 
+@pytest.mark.journey
 def test_a_disagreement_is_settled_by_two_keys_with_all_of_it_in_view(
     make_site: MakeSite, open_page: OpenPage
 ) -> None:

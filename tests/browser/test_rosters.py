@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import settle
 from tests.browser.serving import Site
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 ROW = 35  # pixels of the table's heading and of each row
 
 

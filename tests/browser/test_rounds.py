@@ -18,7 +18,6 @@ from tests.browser.conftest import settle
 from tests.browser.serving import Site
 from tests.learning.recorded_runs import Told, events_of
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 MakeSite = Callable[..., Site]
 OpenPage = Callable[..., Page]
 ROUNDS, EACH = 3, 6

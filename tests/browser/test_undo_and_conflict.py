@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-import pytest
 from PIL import Image, ImageDraw
 from playwright.sync_api import Page, expect
 
@@ -22,7 +21,6 @@ from tests.browser.conftest import check_prepared, settle, verdict
 from tests.browser.serving import Site, list_newest_corrections
 from tests.browser.test_review import CATS, checked
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 MakeSite = Callable[..., Site]
 OpenPage = Callable[..., Page]
 REASON = re.compile("^Reason")

@@ -18,7 +18,6 @@ from tests.browser.serving import Server
 from tests.llm.cast import Cast, judged, role_of
 from tests.llm.loopback import Asked, Reply, loopback
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 OpenPage = Callable[..., Page]
 CLAIM = "The tower is 512 m tall."
 FACTS = "The tower is 412 m tall. It was opened in 1932."
@@ -52,6 +51,7 @@ def type_key(page: Page) -> None:
     settle(page)
 
 
+@pytest.mark.journey
 def test_a_check_with_models_that_fails_in_the_middle_and_is_resumed(
     open_page: OpenPage, tmp_path: Path
 ) -> None:

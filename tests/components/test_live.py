@@ -33,6 +33,8 @@ from core.schema.rosters import AgentConfig
 from core.schema.run_state import fold_events
 from tests.fakes import make_case
 
+pytestmark = pytest.mark.timing
+
 BEGUN = RunStarted(1.0, make_case("a"), Plan(), ())
 
 

@@ -20,9 +20,9 @@ from core.schema.run_state import RunState, fold_events
 from core.store import open_store
 from core.store.traces import export_trace, import_trace
 from tests.debate.scripts import USUAL, prompt_of, reply_to
-from tests.fakes import until
 from tests.llm.loopback import Asked, Reply, loopback
 from tests.test_with_models import Bench, bench_in, sheet_at
+from tests.waiting import wait_for
 
 STOPPED_WITHIN = 0.5  # seconds
 
@@ -105,10 +105,10 @@ def test_stop_in_the_middle_ends_within_half_a_second(bench: Bench, name: str) -
     """One of the first calls never ends; then somebody stops the run."""
     with loopback(after(2, Reply("WRONG, it", fault="hang_within"))) as server:
         run_id = bench.jobs.start(bench.case, plan_of(name, sheet_at(server, seconds=30)))
-        until(lambda: len(server.asked) >= 2)
+        wait_for(lambda: len(server.asked) >= 2)
         began = time.monotonic()
         bench.jobs.stop(run_id, "Mira")
-        until(lambda: bench.stored(run_id)[0].status == "stopped")
+        wait_for(lambda: bench.stored(run_id)[0].status == "stopped")
         assert time.monotonic() - began < STOPPED_WITHIN
         asked = len(server.asked)
     run, events = bench.stored(run_id)

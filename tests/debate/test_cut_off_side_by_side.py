@@ -25,9 +25,11 @@ from core.schema.rosters import AgentConfig, DebateOptions, RosterConfig
 from core.schema.run_state import can_resume
 from core.store import open_store
 from tests.debate.scripts import prompt_of, reply_to
-from tests.fakes import until
 from tests.llm.loopback import Asked, Reply, loopback
 from tests.test_with_models import Bench, bench_in, load_litellm
+from tests.waiting import wait_for
+
+pytestmark = [pytest.mark.timing, pytest.mark.slow]
 
 NAMES = ("Ada", "Ben", "Cleo")
 # Of three debaters and one round: the phase that is cut off, how many calls it has, all turns.
@@ -135,15 +137,15 @@ def test_a_process_killed_among_turns_side_by_side_is_paid_for_nothing_twice(ben
         ) as process:
             assert process.stdout
             run_ids = process.stdout.readline().split()
-            until(half.are_waited_for)
-            until(lambda: answered(bench.home) == {"ensemble": 2, "sc_maks": 3 + 3})
+            wait_for(half.are_waited_for)
+            wait_for(lambda: answered(bench.home) == {"ensemble": 2, "sc_maks": 3 + 3})
             os.kill(process.pid, signal.SIGKILL)
             process.wait()
         half.is_over = True
         before = list(server.asked)
         paid = answered(bench.home)
         for run_id in run_ids:
-            until(lambda run_id=run_id: bench.jobs.resume(run_id, "Mira"))  # type: ignore[misc]
+            wait_for(lambda run_id=run_id: bench.jobs.resume(run_id, "Mira"))  # type: ignore[misc]
         for run_id in run_ids:
             bench.ended(run_id)
             is_whole(*bench.stored(run_id))

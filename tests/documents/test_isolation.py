@@ -24,6 +24,8 @@ from core.runtime.errors import InputError, Stopped
 from core.schema.records import Source, SourceKind
 from tests.documents.builders import bar_chart, needs_noto, pdf, png, scan, word
 
+pytestmark = pytest.mark.timing
+
 ID = "b" * 64
 ROOT = str(PROJECT_ROOT)
 OPEN_FILES = Path("/proc/self/fd")

@@ -25,6 +25,9 @@ from core.runtime.errors import InputError, Stopped
 from core.schema.records import LibraryEntry, Project, Source
 from core.store import Store, open_store
 from tests.documents.builders import pdf
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.timing
 
 TEXT = b"The museum had fifty thousand visitors in 2023."
 ID = hashlib.sha256(TEXT).hexdigest()
@@ -207,10 +210,7 @@ def test_many_at_once_read_one_content_once(
 
     def counted(*arguments: object) -> Source:
         calls.append("read")
-        end = time.monotonic() + PATIENCE
-        while library._turns[ID].wanted < 6:  # until all others wait for this one
-            assert time.monotonic() < end
-            time.sleep(0.005)
+        wait_for(lambda: library._turns[ID].wanted == 6, "the other readers")
         return real(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(library, "read_source", counted)

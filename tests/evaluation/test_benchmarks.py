@@ -77,6 +77,9 @@ from core.store.ledger import LedgerRow
 from core.store.review_queue import build_queue_rules
 from tests.evaluation.tiny_sets import FACTS
 from tests.fakes import make_case
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.timing
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 NO_KEYS = Keys({})
@@ -206,6 +209,7 @@ def test_a_failed_row_says_why_and_is_tried_again(
     assert (ended.message, len(again)) == ("", 1)
 
 
+@pytest.mark.slow
 def test_a_benchmark_killed_three_times_has_the_result_of_one_that_was_not(
     opened: Store, home: Path
 ) -> None:
@@ -242,12 +246,8 @@ def test_a_benchmark_killed_three_times_has_the_result_of_one_that_was_not(
 
 
 def wait_for_results(store: Store, benchmark_id: str, wanted: int) -> int:
-    end = time.monotonic() + 90
-    while time.monotonic() < end:
-        if (done := len(store.benchmarks.answered(benchmark_id))) >= wanted:
-            return done
-        time.sleep(0.02)
-    raise AssertionError("no rows were done in time")
+    wait_for(lambda: len(store.benchmarks.answered(benchmark_id)) >= wanted, "rows")
+    return len(store.benchmarks.answered(benchmark_id))
 
 
 def test_a_benchmark_is_run_again_and_compared_on_the_same_rows(opened: Store, home: Path) -> None:

@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,9 @@ from core.schema.records import Case
 from tests.evaluation.tiny_sets import FACTS, write_lines
 from tests.llm.cast import Cast
 from tests.llm.loopback import Reply, loopback
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.timing
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FIGURE = {"value", "low", "high"}
@@ -200,6 +202,7 @@ def ended_by(process: subprocess.Popen[str], sign: signal.Signals, home: Path) -
     return done, err
 
 
+@pytest.mark.slow
 def test_a_killed_evaluation_goes_on_where_it_was(
     capsys: pytest.CaptureFixture[str], data: Path, home: Path, tmp_path: Path
 ) -> None:
@@ -217,6 +220,7 @@ def test_a_killed_evaluation_goes_on_where_it_was(
     assert resumed["trivial"] == whole["trivial"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
 def test_a_stop_from_outside_leaves_what_is_done_and_says_so(
     sign: signal.Signals, data: Path, home: Path
@@ -231,14 +235,12 @@ def test_a_stop_from_outside_leaves_what_is_done_and_says_so(
 
 
 def _wait_for_rows(home: Path, wanted: int) -> int:
-    end = time.monotonic() + 90
-    while time.monotonic() < end:
+    def count_rows() -> int:
         files = list((home / "evaluations").glob("*.jsonl")) if home.is_dir() else []
         done = sum(path.read_text().count("\n") for path in files)
-        if done >= wanted:
-            return done
-        time.sleep(0.01)
-    raise AssertionError("no rows were done in time")
+        return done if done >= wanted else 0
+
+    return wait_for(count_rows, "rows")
 
 
 def at(base: str, *more: str) -> tuple[str, ...]:

@@ -30,6 +30,8 @@ from tests.evaluation.test_benchmarks import facts
 from tests.llm.cast import Cast, judged, role_of
 from tests.llm.loopback import Asked, Fault, Reply, loopback
 
+pytestmark = pytest.mark.timing
+
 KEYS = Keys({"COUNTERPOINT_API_KEY": "test-key-0123456789"})
 RATE = 50
 FAULTS: tuple[Fault, ...] = ("hang_up", "cut_off", "malformed", "no_finish", "empty_body")
@@ -74,6 +76,7 @@ def create_grid(store: Store, home: Path, base: str, ways: Sequence[str], count:
     return create_benchmark(store, project.id, spec, facts(count), name="Grid", author="Ida")
 
 
+@pytest.mark.slow
 def test_every_row_ends_and_the_rate_is_kept(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[float] = []
     add = rate_limit.RateWindow.add

@@ -253,6 +253,7 @@ def test_a_reader_that_goes_away_is_no_bad_input(file: Path, tmp_path: Path) -> 
     assert (done.returncode, b"cannot be written" in done.stderr) == (1, True)
 
 
+@pytest.mark.slow
 def test_a_process_of_its_own_reads_and_writes(file: Path, tmp_path: Path) -> None:
     def command(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(

@@ -67,6 +67,7 @@ def test_mushroom_rows_go_out_to_the_letter(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_large_set_comes_in_within_seconds() -> None:
     path = file("xsum")
     read = FORMATS["xsum"].read(path.name, path.read_bytes())

@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.golden.traces import KEPT, traces_of
+
+pytestmark = pytest.mark.slow
 
 
 def test_every_event_of_the_prepared_cases_is_as_it_was(tmp_path: Path) -> None:

@@ -177,6 +177,7 @@ def debates(n: int = 240, seed: int = 0) -> RewardedDebates:
     )
 
 
+@pytest.mark.slow
 def test_the_policy_nears_the_best_weights_there_are_and_is_the_same_again() -> None:
     """The best there is has w in proportion to exp(r / entropy): PPO must come near to it."""
     need(has_policy_package(), NO_EXTRA)
@@ -332,6 +333,7 @@ def test_too_few_debates_are_said_and_nothing_is_weighed(store: Store) -> None:
     assert "expected 40 decided cases" in learn_answer_weights(few, with_policy=False)["lacking"]
 
 
+@pytest.mark.slow
 def test_a_policy_is_trained_kept_and_goes_on_with_newer_answers(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,6 +33,9 @@ from core.store import Store, open_store
 from core.store.versions import SEED_VERSION, ClassifierVersion, TrainingJob
 from core.verdict.classifier import get_version_folder, load_classifier
 from tests.fakes import get_last_person
+from tests.waiting import wait_for
+
+pytestmark = [pytest.mark.timing, pytest.mark.slow]
 
 WIDTH, INNER, POSITIONS, BUCKETS, HEADS = 32, 64, 514, 32, 2
 SPECIAL = ["<s>", "<pad>", "</s>", "<mask>", "[UNK]"]
@@ -157,14 +160,14 @@ def led(store: Store) -> str:
 
 def wait_for_training(home: Path) -> str:
     """The training's status once it has ended."""
-    end = time.monotonic() + PATIENCE
     with open_store(home) as store:
-        while True:
+
+        def find_end() -> str:
             newest = store.versions.trainings(time.time(), TRAINING_LEASE_SECONDS)[0]
-            if newest.status != "running":
-                return f"{newest.status} {newest.message}".strip()
-            assert time.monotonic() < end, newest.progress
-            time.sleep(0.2)
+            is_running = newest.status == "running"
+            return "" if is_running else f"{newest.status} {newest.message}".strip()
+
+        return wait_for(find_end, "the training's end")
 
 
 @pytest.mark.slow
@@ -214,15 +217,11 @@ def test_a_cancelled_training_leaves_no_version_and_no_files(corrected: Path) ->
     with open_store(corrected) as store:
         led(store)
         training = start_training(store, corrected, "Mira")
-        end = time.monotonic() + PATIENCE
-        while not store.versions.trainings(time.time(), TRAINING_LEASE_SECONDS)[0].progress:
-            assert time.monotonic() < end
-            time.sleep(0.1)
+        wait_for(lambda: store.versions.trainings(time.time(), TRAINING_LEASE_SECONDS)[0].progress)
         cancel_training(store, training, "Mira")
         assert wait_for_training(corrected) == "cancelled Cancelled by Mira."
-        while any(path.is_dir() for path in (corrected / "models").iterdir()):
-            assert time.monotonic() < end, "the process did not clear up"
-            time.sleep(0.2)
+        models = corrected / "models"
+        wait_for(lambda: not any(path.is_dir() for path in models.iterdir()), "the clearing up")
         assert store.versions.all() == []
 
 

@@ -30,6 +30,7 @@ from core.store import Store, open_store
 from core.store.versions import SEED_VERSION
 from core.verdict.classifier import get_version_folder, load_classifier, load_head
 from tests.learning.test_training_set import LABELS, add_corrected
+from tests.waiting import wait_for
 
 
 def test_a_head_trusts_the_judges_p_and_still_reads_texts_that_come_without() -> None:
@@ -222,10 +223,10 @@ def test_a_training_that_is_killed_leaves_no_version_and_the_next_one_can_start(
         command = [sys.executable, "-m", "core.learning.train", "--home", str(home), training_id]
         with (tmp_path / "log").open("wb") as log:
             process = subprocess.Popen(command, cwd=PROJECT_ROOT, stderr=log)
-        end = time.monotonic() + 100
-        while not store.versions.trainings(time.time(), RETRAIN_LEASE_SECONDS)[0].progress:
-            assert time.monotonic() < end, (tmp_path / "log").read_text()
-            time.sleep(0.02)
+        wait_for(
+            lambda: store.versions.trainings(time.time(), RETRAIN_LEASE_SECONDS)[0].progress,
+            "the training's first report",
+        )
         (home / "models").mkdir(exist_ok=True)
         (home / "models" / f"v20260101-000000-{training_id[:6]}.part").mkdir()
         process.send_signal(signal.SIGKILL)

@@ -32,6 +32,8 @@ from core.verdict.classifier import Classifier, ClassifierHead, get_version_fold
 from tests.fakes import FakeEmbedder
 from tests.learning.test_training_set import LABELS, add_corrected
 
+pytestmark = pytest.mark.timing
+
 # By what each version multiplies the judge's log odds: right, wrong, always hallucinated.
 WEIGHTS = {SEED_VERSION: 0.5, "right": 1.0, "wrong": -1.0, "same": 1.0}
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-import time
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,6 +12,9 @@ import pytest
 from core.llm import metering as books
 from core.llm.metering import Act, LedgerWriter
 from core.store import Store, open_store
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.timing
 
 MANY = 12
 NORMAL, FULL = 1, 2  # as SQLite has it
@@ -63,16 +64,9 @@ def together(home: Path, acts: list[Act[int]]) -> list[Future[int]]:
         pool.submit(ledger.write, first)
         assert begun.wait(20)
         asked = [pool.submit(ledger.write, act) for act in acts]
-        wait_until(lambda: len(ledger._waiting) == len(acts))
+        wait_for(lambda: len(ledger._waiting) == len(acts), "all acts")
         goes_on.set()
     return asked
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.002)
 
 
 def test_what_waits_together_is_written_in_one_transaction(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
@@ -16,6 +15,9 @@ from core.llm import local_server
 from core.llm.local_server import MODEL, WINDOW, LocalServer, find_weights
 from core.llm.servers import ServedModel, find_servers
 from core.runtime.errors import ModelError
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.timing
 
 needs_model = pytest.mark.skipif(find_weights() is None, reason="`make local-model` was not run")
 
@@ -64,10 +66,7 @@ def test_it_ends_with_a_program_that_is_killed() -> None:
         address = program.stdout.readline().decode().strip()
         assert answers(address)
         program.send_signal(signal.SIGKILL)
-    until = time.monotonic() + 10
-    while answers(address) and time.monotonic() < until:
-        time.sleep(0.1)
-    assert not answers(address)
+    wait_for(lambda: not answers(address), "the server's end")
 
 
 def test_without_its_packages_it_says_how_to_get_them(

@@ -38,6 +38,8 @@ from core.store import open_store
 from core.store.database import DATABASE_FILE
 from core.store.ledger import DAY_SECONDS, LedgerRow
 
+pytestmark = pytest.mark.timing
+
 NOON = 20_000 * DAY_SECONDS + DAY_SECONDS / 2
 PRICED = AgentConfig(model="openai/priced", price_in=1.0, price_out=100.0, max_tokens=100)
 UNPRICED = AgentConfig(model="openai/never-listed-anywhere", api_base="http://127.0.0.1:1/v1")

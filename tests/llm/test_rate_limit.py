@@ -34,6 +34,8 @@ from core.runtime.errors import InputError, Stopped
 from core.schema.rosters import AgentConfig
 from tests.llm.loopback import Reply, loopback
 
+pytestmark = pytest.mark.timing
+
 
 @dataclass
 class Clock:

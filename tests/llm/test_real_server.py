@@ -35,8 +35,13 @@ from core.schema.records import Case, EvidenceContext, Passage, Plan
 from core.schema.roles import CaseView, Evidence, JudgeView
 from core.schema.rosters import AgentConfig
 from core.store import open_store
+from tests.waiting import wait_for
 
-pytestmark = pytest.mark.skipif(find_weights() is None, reason="`make local-model` was not run")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timing,
+    pytest.mark.skipif(find_weights() is None, reason="`make local-model` was not run"),
+]
 SEAT = AgentConfig(f"{PROVIDER}/{MODEL}", max_tokens=24, window=8192, seconds=60)
 HELLO = (Message("user", "Say hello to Ada in one sentence."),)
 
@@ -172,12 +177,10 @@ def test_a_run_that_was_stopped_resumes_and_asks_for_nothing_twice(home: Path) -
     plan = Plan("ensemble", "local", sheet=SHIPPED_ROSTERS["local"])
     jobs = JobRunner(home, keys=Keys({}))
     run = jobs.start(case, plan, by="Mira")
-    until = time.monotonic() + 120  # one reply of a real model, on a busy machine
-    while time.monotonic() < until:
-        with open_store(home) as store:
-            if any(row.status == "done" for row in store.ledger.of_run(run)):
-                break
-        time.sleep(0.05)
+    with open_store(home) as store:
+        wait_for(
+            lambda: any(row.status == "done" for row in store.ledger.of_run(run)), "a first reply"
+        )
     jobs.stop(run, "Mira")
     jobs.wait(run)
     with open_store(home) as store:

@@ -26,6 +26,8 @@ from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ModelError, Stopped
 from core.schema.rosters import AgentConfig
 
+pytestmark = pytest.mark.timing
+
 # As the servers answer; shortened to what is read.
 VLLM = {"data": [{"id": "Qwen/Qwen2.5-7B-Instruct", "max_model_len": 32768}]}
 LLAMA_CPP = {"data": [{"id": "gemma.gguf", "meta": {"n_ctx": 4096, "n_ctx_train": 8192}}]}

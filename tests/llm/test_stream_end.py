@@ -17,6 +17,8 @@ from core.runtime.concurrency import StopSignal
 from core.schema.rosters import AgentConfig
 from tests.llm.loopback import Reply, loopback
 
+pytestmark = pytest.mark.timing
+
 
 def answered(
     monkeypatch: pytest.MonkeyPatch,

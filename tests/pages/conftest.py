@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -11,8 +12,10 @@ from typing import Any
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
+from streamlit.util import calc_hash
 
 from components.app import state
+from components.app.frame import URL_PATHS
 from core.documents.library import store_file
 from core.pipeline.single_check import CaseDraft, store_case
 from core.review.people import ensure_project
@@ -41,6 +44,20 @@ def _without_weights(without_weights: None) -> None:
     """Which words a page shows does not depend on what the shipped reader has learned."""
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _frozen_modules() -> None:
+    """Streamlit collects garbage after each script run: it need not look through all modules."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def _no_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that is drawn does not load the engine beside the test."""
+    monkeypatch.setattr(state, "_warm_up", lambda: None)
+    monkeypatch.setattr(state, "_freeze", lambda stage: None)
+
+
 @pytest.fixture(autouse=True)
 def _fresh_caches() -> Iterator[None]:
     """Streamlit's caches belong to the process and would leak between tests."""
@@ -67,10 +84,10 @@ def app() -> Callable[..., AppTest]:
     """Opens the app, on a page if one is named, with query parameters."""
 
     def open_app(page: str = "", /, **query: str) -> AppTest:
-        at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=TIMEOUT).run()
-        assert not at.exception
-        if page:
-            at.switch_page(page)
+        at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=TIMEOUT)
+        if page:  # opened at its own address, as from a bookmark: one script run instead of two
+            assert (ROOT / page).is_file(), page
+            at._page_hash = calc_hash(URL_PATHS.get(page, Path(page).stem))
         for name, value in query.items():
             at.query_params[name] = value
         at.run()

@@ -29,6 +29,9 @@ from tests.evaluation.test_grids import result
 from tests.evaluation.tiny_sets import FACTS, write_sets
 from tests.fakes import make_case
 from tests.pages.conftest import OpenApp, finish, query, said
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.timing
 
 LIST, ONE = "pages/measure/benchmarks.py", "pages/measure/benchmark.py"
 ODD = "Antwort;Beleg;Urteil;Art\n" + "".join(
@@ -83,11 +86,8 @@ def load(home: Path, benchmark_id: str) -> Benchmark:
 
 
 def wait(home: Path, benchmark_id: str, status: BenchmarkStatus) -> Benchmark:
-    for _ in range(300):
-        if (found := load(home, benchmark_id)).status == status:
-            return found
-        time.sleep(0.1)
-    raise AssertionError(f"the benchmark stayed {found.status}: {found.message}")
+    wait_for(lambda: load(home, benchmark_id).status == status, f"status {status}")
+    return load(home, benchmark_id)
 
 
 def texts(at: AppTest) -> str:
@@ -417,10 +417,7 @@ def test_a_papers_table_stands_beside_ours(
     at.text_input(key="grid.folder").set_value(str(tmp_path)).run()
     at.number_input(key="grid.limit").set_value(4).run()
     at.button(key="grid.start").click().run()
-    for _ in range(300):
-        if (home / "evaluations" / "grid-ceda-2.json").exists():
-            break
-        time.sleep(0.1)
+    wait_for((home / "evaluations" / "grid-ceda-2.json").exists, "the table")
     at.run()
     assert "not run yet" not in texts(at)
 
@@ -455,11 +452,7 @@ def test_a_kept_table_is_escaped_outlives_failures_and_may_be_broken(
         with monkeypatch.context() as patched:
             patched.setattr("core.evaluation.grid_commands.evaluate_engine", outcome)
             at.button(key="grid.start").click().run()
-            for _ in range(300):
-                if not said(at.run().info, "Measuring"):
-                    return
-                time.sleep(0.1)
-        raise AssertionError("the table was not measured")
+            wait_for(lambda: not said(at.run().info, "Measuring"), "the table")
 
     measure(Mock(return_value=result(cell, accuracy=0.5, f1=0.5)))
     measured = kept.read_bytes()

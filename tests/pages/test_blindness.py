@@ -333,6 +333,7 @@ def test_no_page_or_file_tells_an_annotator_what_to_answer(
     assert not found, f"{title} tells: " + "\n".join(found[:12])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
     [

@@ -22,7 +22,6 @@ from core.schema.records import Member, Plan, Project, Run
 from core.schema.reviews import Correction
 from core.store import Store, open_store
 from core.store.cases import Batch, BatchRow
-from tests.fakes import until
 from tests.pages.conftest import (
     CATS,
     RUN,
@@ -39,6 +38,7 @@ from tests.pages.conftest import (
     typed,
 )
 from tests.pages.driving import press
+from tests.waiting import wait_for
 
 
 def judged(app: OpenApp, run_id: str, label: str) -> tuple[AppTest, str]:
@@ -108,7 +108,7 @@ def test_a_source_in_another_language_is_warned_of(app: OpenApp) -> None:
     at = typed(app(), WRONG, ("mao.txt", chinese.encode())).run()
     (source_id,) = at.session_state["new.upload.held"]
     with open_store(state.home_folder()) as store:
-        until(lambda: store.readings.get(source_id, "") is not None)
+        wait_for(lambda: store.readings.get(source_id, "") is not None)
     at.run()
     assert said(at.warning, "The text is in English, “mao.txt” in Chinese.")
     check(at)

@@ -26,7 +26,6 @@ from core.schema.events import (
 from core.schema.records import Case, Judgement, Plan, Quote, Run, new_id
 from core.schema.rosters import DebateOptions
 from core.store import Store, open_store
-from tests.fakes import until
 from tests.learning.recorded_runs import Told, events_of, tell
 from tests.llm.cast import Cast, Part, as_json, judged
 from tests.llm.loopback import loopback
@@ -34,6 +33,7 @@ from tests.pages.conftest import CATS, RUN, WRONG, OpenApp, drawn, kept, ours, s
 from tests.pages.test_protocol_pages import by_models
 from tests.test_jobs import Listening, remarks
 from tests.test_with_models import sheet_at
+from tests.waiting import wait_for
 
 WRONG_OFTEN = Told(
     (("Ada", "supported"), ("Ben", "hallucinated")), "hallucinated", "hallucinated",
@@ -231,13 +231,13 @@ def test_who_writes_is_there_before_anybody_debates(app: OpenApp, home: Path) ->
         run_id = jobs.start(case, Plan(roster="slow", sheet=sheet, max_turns=1))
         live = jobs.live(run_id)
         assert live
-        until(lambda: any(len(call.pieces) > 2 for call in list(live.under_way)))
+        wait_for(lambda: any(len(call.pieces) > 2 for call in list(live.under_way)))
         at = app(RUN, run=run_id)
         assert "Context writer (loopback) is writing: about " in drawn(at)
         assert "facts" not in drawn(at), "JSON is nothing to read"
         assert said(at.markdown, "Sharing out the evidence")
         assert not said(at.markdown, "Searching for evidence")
-        until(lambda: any("decides" in "".join(call.pieces) for call in list(live.under_way)))
+        wait_for(lambda: any("decides" in "".join(call.pieces) for call in list(live.under_way)))
         at = app(RUN, run=run_id)
         assert "Judge (loopback) is writing: about " in drawn(at)
         assert "The evidence decides" in drawn(at)
@@ -260,7 +260,7 @@ class Debate:
         agents = self.listening.agents
         self.run_id = self.listening.jobs.start(self.case, Plan(protocol))
         self.box = f"run.{self.run_id}.say"
-        until(lambda: bool(agents) and (protocol != "ceda" or agents[0].speaking.is_set()))
+        wait_for(lambda: bool(agents) and (protocol != "ceda" or agents[0].speaking.is_set()))
         return self.page()
 
     def page(self) -> AppTest:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import time
 import zipfile
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from core.store import open_store
 from tests.formats.recorded_debates import archive, debate
 from tests.pages.conftest import OpenApp
 from tests.pages.driving import Site, member, press, put, told
+from tests.waiting import wait_for
 
 PAGE = "pages/setup/exchange.py"
 SPAN = {"start": 4, "end": 9, "text": "tower", "category": "reasoning"}
@@ -35,10 +35,7 @@ def given(at: AppTest, name: str, data: bytes) -> AppTest:
 
 def imported(at: AppTest, key: str = "exchange.import") -> AppTest:
     at.button(key=key).click().run()
-    end = time.monotonic() + 30
-    while not at.session_state[RUNNING].is_over:
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    wait_for(lambda: at.session_state[RUNNING].is_over, "the import")
     at.run()
     assert not at.exception, at.exception[0].message
     return at

@@ -211,6 +211,7 @@ def test_a_link_to_a_run_carries_its_project(app: OpenApp, home: Path, run_id: s
 # Roles
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("person", [GUEST, "Otto", "Nora", "Lena", "Mira"])
 def test_nothing_that_a_person_is_offered_ends_in_a_refusal(

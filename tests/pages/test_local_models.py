@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +16,9 @@ from core.store import open_store
 from tests.llm.loopback import Asked, Loopback, Reply, loopback
 from tests.pages.conftest import OpenApp
 from tests.pages.driving import press, put
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.timing
 
 PAGE = "pages/setup/settings.py"
 NAME = "tiny (llama.cpp)"
@@ -44,11 +46,7 @@ def obliging(asked: Asked) -> Reply:
 
 
 def until_tested(at: AppTest) -> AppTest:
-    end = time.monotonic() + 30
-    while not any("Tested" in caption.value for caption in at.caption):
-        assert time.monotonic() < end, "the test does not end"
-        time.sleep(0.1)
-        at.run()
+    wait_for(lambda: any("Tested" in c.value for c in at.run().caption), "the model's test")
     return at.run()  # it may have ended after the page had drawn how the model stands
 
 

@@ -205,6 +205,7 @@ def test_weights_of_answers_stand_beside_and_a_missing_extra_is_named(
     assert next(iter(table_with(at, "Debater")["Debater"])) == "Reader Ada"
 
 
+@pytest.mark.slow
 def test_a_policy_is_trained_from_the_page_and_its_course_is_drawn(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

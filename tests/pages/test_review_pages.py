@@ -35,6 +35,7 @@ from core.store.sqlite import to_plain
 from tests.fakes import FakeEmbedder
 from tests.pages.conftest import CATS, RUN, WRONG, OpenApp, checked, query, stored_case
 from tests.pages.driving import Site, case_of, keys, press, project_of, put, run_of, told
+from tests.waiting import wait_for
 
 
 class Form:
@@ -563,11 +564,8 @@ def test_an_unread_document_is_read_when_its_item_is_opened(site: Site) -> None:
         assert case is not None
         (source_id,) = case.documents
     assert "cats.txt" in told(form.at), "a line says that it is being read"
-    for _ in range(200):
-        with open_store(site.home) as store:
-            if store.readings.get(source_id, "") is not None:
-                break
-        time.sleep(0.1)
+    with open_store(site.home) as store:
+        wait_for(lambda: store.readings.get(source_id, ""), "the reading")
     form.at.run()
     assert "cats.txt" not in told(form.at)
     (pane,) = [load_case_sources(case)]

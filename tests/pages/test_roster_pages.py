@@ -25,6 +25,7 @@ from core.store.projects import SavedRoster
 from tests.llm.loopback import Asked, Reply, loopback
 from tests.pages.conftest import ROOT, OpenApp
 from tests.pages.driving import Site, member, press, put
+from tests.waiting import wait_for
 
 PAGE = "pages/setup/settings.py"
 SECRET = "sk-typed-5e7c1f-never-shown"
@@ -443,12 +444,8 @@ def test_what_is_exported_can_be_read_again(page: AppTest) -> None:
 # The test of every role
 
 
-def until_tested(at: AppTest, seconds: float = 60.0) -> AppTest:
-    end = time.monotonic() + seconds
-    while any(button.key == "rosters.untest" for button in at.button):
-        assert time.monotonic() < end
-        time.sleep(0.1)
-        at = at.run()
+def until_tested(at: AppTest) -> AppTest:
+    wait_for(lambda: "rosters.untest" not in {button.key for button in at.run().button}, "the test")
     return at
 
 
@@ -523,10 +520,7 @@ def test_a_test_can_be_stopped(page: AppTest, home: Path) -> None:
     with loopback(Reply(fault="hang_before")) as server:
         keep(home, replace(make_single_model_roster("tiny", server.base), name="Here"))
         at = press(choose(page.run(), "Here"), "rosters.test")
-        end = time.monotonic() + 30
-        while not server.asked:
-            assert time.monotonic() < end
-            time.sleep(0.05)
+        wait_for(lambda: server.asked, "the first call")
         asked = time.monotonic()
         at = until_tested(press(at, "rosters.untest"))
         assert time.monotonic() - asked < 5

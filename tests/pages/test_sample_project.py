@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -17,6 +16,9 @@ from core.runtime.config import SAMPLE_FOLDER
 from core.store import open_store
 from tests.pages.conftest import ROOT, RUN, TIMEOUT, WRONG, OpenApp, drawn, query, said
 from tests.pages.driving import keys, press
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.timing
 
 PAGES = (
     "pages/review/pending.py",
@@ -45,10 +47,7 @@ def counts(home: Path) -> dict[str, int]:
 def until_built(home: Path) -> Path:
     folder = home / SAMPLE_FOLDER
     builder = sample._get_builder(str(folder))
-    end = time.monotonic() + 120
-    while builder.is_building:
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    wait_for(lambda: not builder.is_building, "the sample project")
     assert builder.problem == ""
     return folder
 
@@ -57,15 +56,13 @@ def bar(at: AppTest) -> str:
     return "\n".join(item.value for item in at.markdown)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_the_whole_sample_can_be_learned_from(home: Path) -> None:
     folder = home / SAMPLE_FOLDER
     builder = sample_project.SampleBuilder(state.make_jobs(str(folder)))
     builder.start("Mira")
-    end = time.monotonic() + 240
-    while builder.is_building:
-        assert time.monotonic() < end
-        time.sleep(0.1)
+    wait_for(lambda: not builder.is_building, "the sample project")
     assert builder.problem == ""
     assert builder.answered == 40
     with open_store(folder) as store:
@@ -83,8 +80,7 @@ def test_the_whole_sample_can_be_learned_from(home: Path) -> None:
         runs = [store.runs.of_case(case, 0.0, 0.0) for case in answers]
         assert all(len(own) == 1 and own[0].origin == "here" for own in runs)
     builder.start("Mira")
-    while builder.is_building:
-        time.sleep(0.05)
+    wait_for(lambda: not builder.is_building, "the sample project")
     with open_store(folder) as store:
         assert len(store.cases.all(project.id)) == 49, "what is there is not made again"
 

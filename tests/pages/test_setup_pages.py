@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,16 +18,15 @@ from core.schema.rosters import RosterConfig
 from core.store import open_store
 from tests.pages.conftest import OpenApp
 from tests.pages.driving import Site, member, press, project_of, put, told
+from tests.waiting import wait_for
 
 
 def until_read(home: Path, project_id: str) -> None:
-    end = time.monotonic() + 60
-    while True:
-        with open_store(home) as store:
-            if all(e.status in ("ready", "refused") for e in store.library.all(project_id)):
-                return
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    with open_store(home) as store:
+        wait_for(
+            lambda: all(e.status in ("ready", "refused") for e in store.library.all(project_id)),
+            "all files",
+        )
 
 
 @pytest.fixture

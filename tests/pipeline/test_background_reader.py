@@ -18,9 +18,9 @@ from core.runtime.config import Settings
 from core.runtime.errors import ConfigError
 from core.schema.records import Source
 from core.store import open_store
-from tests.fakes import until
+from tests.waiting import wait_for
 
-pytestmark = pytest.mark.usefixtures("without_weights")
+pytestmark = [pytest.mark.timing, pytest.mark.usefixtures("without_weights")]
 
 PATIENCE = 30.0
 
@@ -63,7 +63,7 @@ def test_a_file_is_read_and_indexed(home: Path, reader: Reader) -> None:
     source = stored(home, "a.txt", b"Cats sleep.")
     prereading = BackgroundReader(home)
     prereading.submit(source, "a.txt")
-    until(lambda: prereading.note(source) == "")
+    wait_for(lambda: prereading.note(source) == "")
     assert is_ready(home, source)
     assert reader.count == 1
 
@@ -74,11 +74,11 @@ def test_it_says_what_it_does_meanwhile(home: Path, reader: Reader) -> None:
     reader.gate.clear()
     prereading.submit(first, "a.txt")
     prereading.submit(second, "b.txt")
-    until(lambda: prereading.note(first) == "reading")
+    wait_for(lambda: prereading.note(first) == "reading")
     assert prereading.note(second) == "waiting"
     assert prereading.note("c") == ""
     reader.gate.set()
-    until(lambda: is_ready(home, second))
+    wait_for(lambda: is_ready(home, second))
 
 
 def test_a_file_that_is_under_way_is_not_read_twice(home: Path, reader: Reader) -> None:
@@ -87,10 +87,10 @@ def test_a_file_that_is_under_way_is_not_read_twice(home: Path, reader: Reader) 
     prereading = BackgroundReader(home)
     reader.gate.clear()
     prereading.submit(source, "a.txt")
-    until(lambda: reader.count == 1)
+    wait_for(lambda: reader.count == 1)
     prereading.submit(source, "a.txt")
     reader.gate.set()
-    until(lambda: prereading.note(source) == "")
+    wait_for(lambda: prereading.note(source) == "")
     assert reader.count == 1
 
 
@@ -99,12 +99,12 @@ def test_read_again_during_a_read_is_not_swallowed(home: Path, reader: Reader) -
     prereading = BackgroundReader(home)
     reader.gate.clear()
     prereading.submit(source, "a.txt")
-    until(lambda: reader.count == 1)
+    wait_for(lambda: reader.count == 1)
     with open_store(home) as store:
         discard_reading(store, source)
     prereading.submit(source, "a.txt", anew=True)
     reader.gate.set()
-    until(lambda: prereading.note(source) == "")
+    wait_for(lambda: prereading.note(source) == "")
     assert reader.count == 2
     assert is_ready(home, source)
 
@@ -114,7 +114,7 @@ def test_read_again_reads_what_is_ready_anew(home: Path, reader: Reader) -> None
     prereading = BackgroundReader(home)
     for count in (1, 2):
         prereading.submit(source, "a.txt", anew=True)
-        until(lambda: prereading.note(source) == "")
+        wait_for(lambda: prereading.note(source) == "")
         assert reader.count == count
     assert is_ready(home, source)
 
@@ -126,7 +126,7 @@ def test_a_refused_file_costs_no_worker(home: Path, caplog: pytest.LogCaptureFix
     with caplog.at_level(logging.INFO):
         prereading.submit(bad, "bad.pdf")
         prereading.submit(good, "a.txt")
-        until(lambda: is_ready(home, good))
+        wait_for(lambda: is_ready(home, good))
     assert "bad.pdf was refused" in caplog.text
     with open_store(home) as store:
         entries = {entry.id: entry for entry in store.library.all(store.projects.all()[0].id)}
@@ -145,7 +145,7 @@ def test_what_fails_before_it_is_read_is_refused_and_not_tried_for_ever(
     source = stored(home, "a.txt", b"Cats sleep.")
     prereading = BackgroundReader(home)
     prereading.submit(source, "a.txt")
-    until(lambda: prereading.note(source) == "")
+    wait_for(lambda: prereading.note(source) == "")
     with open_store(home) as store:
         entry = store.library.all(store.projects.all()[0].id)[0]
     assert entry.status == "refused"
@@ -162,6 +162,6 @@ def test_a_file_that_was_read_stays_ready_though_its_index_failed(
     source = stored(home, "a.txt", b"Cats sleep.")
     prereading = BackgroundReader(home)
     prereading.submit(source, "a.txt")
-    until(lambda: prereading.note(source) == "")
+    wait_for(lambda: prereading.note(source) == "")
     with open_store(home) as store:
         assert store.library.all(store.projects.all()[0].id)[0].status == "ready"

@@ -21,6 +21,8 @@ from core.store.projects import Projects
 from core.store.sqlite import Database
 from tests.fakes import make_case
 
+pytestmark = pytest.mark.timing
+
 OPEN = """
 import sys; from pathlib import Path
 from core.store import open_store
@@ -35,6 +37,7 @@ def test_a_new_home_is_made_and_opens_again(home: Path) -> None:
         assert store.projects.get("p") == Project("p", "Ours", 1.0)
 
 
+@pytest.mark.slow
 def test_many_processes_may_open_a_new_home_at_once(home: Path) -> None:
     processes = [
         subprocess.Popen([sys.executable, "-c", OPEN, str(home)], stderr=subprocess.PIPE)

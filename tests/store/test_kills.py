@@ -30,6 +30,8 @@ from tests.fakes import make_case
 from tests.soak import often
 from tests.store.saving import THREADS
 
+pytestmark = [pytest.mark.timing, pytest.mark.slow]
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROJECT = "p" * 32
 PROCESSES = ("A", "B")

@@ -29,6 +29,8 @@ from core.store.review_queue import NO_ITEM_FILTER, ItemFilter, QueueRules
 from tests.fakes import make_case
 from tests.soak import often
 
+pytestmark = pytest.mark.timing
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROJECT = "p" * 32
 TWO = QueueRules(people=2, seconds=60.0)

@@ -26,6 +26,8 @@ from core.store.runs import RunFilter, RunRow
 from core.store.sqlite import event_from_json, to_json
 from tests.fakes import make_case
 
+pytestmark = pytest.mark.timing
+
 LEASE = 6.0
 
 

@@ -21,6 +21,8 @@ from core.tools.sandbox import explain_unavailable, run_python
 from tests.needs import need
 from tests.tools.corpus import table
 
+pytestmark = pytest.mark.timing
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -97,7 +97,7 @@ def test_what_a_repository_holds_is_written_with_its_commit(
     assert (told["rows"], len(told["commit"])) == (2, 40)
 
 
-pytestmark = pytest.mark.usefixtures("without_weights")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("without_weights")]
 
 
 @pytest.fixture(autouse=True)

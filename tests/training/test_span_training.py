@@ -25,6 +25,8 @@ from training.train_panel import (
 )
 from training.train_span_reader import count_common_terms, iterate_marked_rows, sample_words
 
+pytestmark = pytest.mark.slow
+
 CITIES = "Oslo Lima Cairo Quito Hanoi Delhi Accra Sofia Tunis Dakar Minsk Seoul".split()
 LISTS = {"en": {"the": 0.05, "is": 0.03, "of": 0.04}, "sv": {"är": 0.04}}
 

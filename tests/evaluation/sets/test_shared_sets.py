@@ -16,6 +16,8 @@ from core.evaluation.datasets import DATASET_NAMES, TASK_RULES, list_tasks, load
 from core.schema.records import Label
 from tests.needs import need
 
+pytestmark = pytest.mark.slow
+
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 NOT_SHARED = ("fakeddit",)
 LABELS: tuple[Label, ...] = ("supported", "hallucinated", "unclear")
