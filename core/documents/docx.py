@@ -315,7 +315,8 @@ class _Walk:
 
         A cell that spans columns repeats its text in each.
         """
-        cells: list[str] = []
+        skipped = find_attribute(find_child(find_child(row, "trPr"), "gridBefore"), "val")
+        cells = [""] * _parse_span(skipped or "0")
         for cell in _find_children(row, "tc"):
             properties = find_child(cell, "tcPr")
             merge = find_child(properties, "vMerge")
@@ -327,8 +328,7 @@ class _Walk:
                 text = above[len(cells)]
             else:
                 text = " ".join(self._cell(cell, nested))
-            span = find_attribute(find_child(properties, "gridSpan"), "val") or "1"
-            across = min(int(span), MAX_SPANNED_COLUMNS) if span.isascii() and span.isdigit() else 1
+            across = _parse_span(find_attribute(find_child(properties, "gridSpan"), "val") or "1")
             cells.extend([text] * max(1, min(across, MAX_SPANNED_COLUMNS - len(cells))))
         return cells
 
@@ -338,6 +338,11 @@ class _Walk:
                 nested.append(item)
             else:
                 yield from (block.text for block in self.blocks(item))
+
+
+def _parse_span(columns: str) -> int:
+    is_number = columns.isascii() and columns.isdigit()
+    return min(int(columns), MAX_SPANNED_COLUMNS) if is_number else 0
 
 
 def _is_hidden(run: Element) -> bool:

@@ -259,13 +259,12 @@ class _Table:
         self.rows, self.header, self.boxes = rows, header, boxes
         self.names = [self._name(n) for n in range(len(rows[0]) if rows else 0)]
         self.own_units = [_has_unit(_join_text(name)) for name in self.names]
+        named_units = (
+            n for n, name in enumerate(self.names) if n and UNIT_COLUMN.fullmatch(_join_text(name))
+        )
+        body = rows[header.stop :]
         self.unit_column = next(
-            (
-                n
-                for n, name in enumerate(self.names)
-                if n and UNIT_COLUMN.fullmatch(_join_text(name))
-            ),
-            0,
+            (n for n in named_units if not any(_is_count(row[n]) for row in body)), 0
         )
         self.group: list[TextPiece] = []
         self.label: list[TextPiece] = []
@@ -328,18 +327,20 @@ class _Table:
         cells = self.rows[row]
         filled = [n for n, cell in enumerate(cells) if cell]
         values = [n for n in filled if n and n != self.unit_column]
+        own_unit = cells[self.unit_column] if self.unit_column else ""
+        if own_unit and not any(self._takes_unit(row, n) for n in values if is_number(cells[n])):
+            own_unit, values = "", [n for n in filled if n]  # a unit of a company, say
         has_names = any(self.names[n] for n in values)
         goes_on = values and not is_number(cells[values[0]]) and self.label
         if 0 in filled or not goes_on:
             self.label = [self.cell(row, 0)] if cells[0] else []
-        unit = cells[self.unit_column] if self.unit_column else ""
-        unit = unit or ("" if _has_unit(_join_text(self.label)) else self.unit)
+        unit = own_unit or ("" if _has_unit(_join_text(self.label)) else self.unit)
         pairs = [self._pair(row, n, unit) for n in values]
         label_name = _join_text(self.label_name).strip().casefold()
         is_named = bool(self.label) and not _join_text(self.label).casefold().startswith(label_name)
         parts = [*(self.label_name if is_named else []), *self.label]
         parts = [*self.group, *parts] if parts else self.group[:-1]
-        if unit and all(self._takes_unit(row, n) for n in values) and parts:
+        if unit and values and all(self._takes_unit(row, n) for n in values) and parts:
             parts += [TextPiece(f" ({unit})")]
             pairs = [self._pair(row, n, "") for n in values]
         if not pairs:
@@ -364,6 +365,11 @@ class _Table:
 def _has_unit(name: str) -> bool:
     """Return True for a name that says its unit: “Export (t)”, “change in %”."""
     return "%" in name or any(map(is_unit, (*PARENTHESIZED.findall(name), name.split(" in ")[-1])))
+
+
+def _is_count(cell: str) -> bool:
+    """Return True for a number of things (“7”, “12 pcs”), False for a unit such as “1000 t”."""
+    return is_number(cell) and not is_unit(cell) and not is_unit(cell.lstrip("10 ,"))
 
 
 def _join_text(cells: Iterable[TextPiece]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from typing import Any
 from xml.etree.ElementTree import fromstring
@@ -79,11 +80,17 @@ def test_tables_in_tables_follow_the_row_they_stand_in() -> None:
 
 def test_merged_cells_say_their_text_in_each_row() -> None:
     def build(document: Any) -> None:
-        table = document.add_table(3, 2)
-        fill(table, [["Region", "Visitors"], ["North", "1"], ["", "2"]])
+        table = document.add_table(3, 3)
+        fill(table, [["Depot", "Part", "Units"], ["North", "Drum", "1"], ["", "Motor", "2"]])
         table.cell(1, 0).merge(table.cell(2, 0))
 
-    assert read_word(word(build)).text == "Region North, Visitors: 1\nRegion North, Visitors: 2"
+    data = word(build)
+    rows = "Depot North, Part: Drum; Units: 1\nDepot North, Part: Motor; Units: 2"
+    assert read_word(data).text == rows
+    is_left_out = '<w:tr><w:trPr><w:gridBefore w:val="1"/></w:trPr>'
+    merged = re.compile(r"<w:tr><w:tc>(?:(?!</w:tc>).)*<w:vMerge/>.*?</w:tc>", re.S)
+    without_cell = edited(data, {BODY: lambda xml: merged.sub(is_left_out, xml)})
+    assert read_word(without_cell).text == rows
 
 
 def test_tables_that_lay_out_the_page_are_blocks() -> None:

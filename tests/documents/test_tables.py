@@ -190,6 +190,26 @@ def test_headers(grid: list[list[str]], headers: int) -> None:
             ["Item Emissions (t), 2024: 120", "Item Water (m³), 2024: 20"],
         ),
         (
+            [["Depot", "Part", "Units"], ["North", "Drum", "12"], ["South", "Motor", "1000"]],
+            "",
+            ["Depot North, Part: Drum; Units: 12", "Depot South, Part: Motor; Units: 1000"],
+        ),
+        (
+            [["Product", "Units", "Price"], ["Drum", "12 pcs", "400"], ["Motor", "n/a", "260"]],
+            "",
+            ["Product Drum, Units: 12 pcs; Price: 400", "Product Motor, Units: n/a; Price: 260"],
+        ),
+        (
+            [["Crop", "Unit", "2024"], ["Rice", "1000 t", "412"], ["Eggs", "%", "9"]],
+            "",
+            ["Crop Rice (1000 t), 2024: 412", "Crop Eggs (%), 2024: 9"],
+        ),
+        (
+            [["Name", "Unit", "Head"], ["Ann", "Sales", "Bo"], ["Cy", "Stores", ""]],
+            "",
+            ["Name Ann, Unit: Sales; Head: Bo", "Name Cy, Unit: Stores"],
+        ),
+        (
             [["", "2024", "2024"], ["", "million EUR", "%"], ["Sales", "5", "12"]],
             "",
             ["Sales, 2024 (million EUR): 5; 2024 (%): 12"],
