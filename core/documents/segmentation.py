@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 
 import regex
 
+from core.documents.abbreviations import ends_sentence
+
 UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 WORD_TOKEN = regex.compile(
     rf"\p{{N}}+(?:[.,]\p{{N}}+)*|[{UNSPACED}\p{{M}}]+|(?:[\p{{L}}--[{UNSPACED}]]\p{{M}}*)+"
@@ -102,6 +104,7 @@ MIN_LOWERCASE_SHARE = 0.35
 MIN_PROSE_LINES = 4
 MIN_FULL_LINE_SHARE = 0.6
 MAX_NARROW_LINE = 40
+STOP_BEFORE_CAPITAL = regex.compile(r"\.\s+(?=\p{Lu})")
 FINAL_PUNCTUATION = regex.compile(r"""[.!?。！？।؟…:][)"'”’\]]*\s*$""")
 LABELLED_ROW = regex.compile(r"\s*[^:\n]{1,60}: \S")
 LIST_ITEM_START = regex.compile(r"\s*(?:[-–—•*◦▪·]|\(?\d{1,3}[.)]|\(?[a-z][.)]|#{1,6})\s+")
@@ -369,10 +372,15 @@ def _split_unit(text: str, start: int, end: int, language: str) -> Iterator[tupl
 def _segment_window(text: str, start: int, end: int, language: str) -> Iterator[tuple[int, int]]:
     import sentencex  # here, because readers in the child process do not need it
 
-    position = start
-    for piece in sentencex.segment("en" if language == "und" else language, text[start:end]):
-        yield from _trim_and_cut(text, position, position + len(piece))
-        position += len(piece)
+    pieces = sentencex.segment("en" if language == "und" else language, text[start:end])
+    ends = set(itertools.accumulate(map(len, pieces), initial=start)) - {start, end}
+    possible_ends = {stop.end() for stop in STOP_BEFORE_CAPITAL.finditer(text, start, end)}
+    for place in sorted(ends | possible_ends):
+        is_end = ends_sentence(text[start:place], text[place : min(end, place + 80)], language)
+        if is_end or (place in ends and (is_end is None or place - start > MAX_SENTENCE_LENGTH)):
+            yield from _trim_and_cut(text, start, place)
+            start = place
+    yield from _trim_and_cut(text, start, end)
 
 
 def _trim_and_cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 import msgspec
+import regex
 from rapidfuzz import fuzz
 
 from core.agents.agent_runner import RunContext, drain_calls, play_role
@@ -62,6 +63,7 @@ OTHER_TEXT_PREFIX = "It was asked about other words than the statement's, so not
 NO_FINDING_TEXT = "No tool says anything about it."
 NOT_CHECKABLE_TEXT = "It says nothing that could be true or false."
 CONTESTED_HEADING = "In question are only these statements of a longer response:"
+UNFINISHED_WORD = regex.compile(r"(?:[\p{Lu}\p{Ll}]\p{M}*)+$")
 CUT_OFF_MESSAGE = (
     "Standard input ended in the middle of a character: its last bytes ({lost}) are left out, and "
     "all that came before is checked."
@@ -316,15 +318,15 @@ def split_labels(judgement: Judgement, indices: Sequence[int]) -> dict[int, Labe
 def accumulate_statements(pieces: Iterable[str], language: str) -> Iterator[str]:
     """Yield the text up to its last complete statement, each time that another is complete.
 
-    A statement is complete when the next one begins. The last text is everything, unchanged.
+    A statement is complete when the next one begins, which its first whole word shows. The last
+    text is everything, unchanged.
     """
     text, complete = "", 0
     for piece in pieces:
         text += piece
-        spans = list(
-            split_outside_code(text[complete:], language)
-        )  # complete statements stay as they are
-        if len(spans) > 1:
+        whole_words = UNFINISHED_WORD.sub("", text[complete:])
+        spans = list(split_outside_code(whole_words, language))
+        if len(spans) > 1:  # complete statements stay as they are
             complete += spans[-2][1]
             yield text[:complete]
     yield text

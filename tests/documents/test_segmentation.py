@@ -22,6 +22,7 @@ from core.documents.segmentation import (
     join_lines,
     split_sentences,
 )
+from core.pipeline.audit_steps import accumulate_statements
 
 
 def cut(text: str, language: str = "en") -> list[str]:
@@ -45,6 +46,60 @@ def cut(text: str, language: str = "en") -> list[str]:
 )
 def test_sentences_of_many_languages(text: str, language: str, expected: list[str]) -> None:
     assert cut(text, language) == expected
+
+
+ABBREVIATIONS = [
+    ("en", "It carries approx. 40 cars, incl. Vans. | Capt. J. R. Holt commands it."),
+    ("en", "See Figs. 3 and 4, ed. by Dr. Kim. | Dogs, cats, etc. | The park is open."),
+    ("en", "Take vitamin C. | It costs 5 km. | I am 30. | So?"),
+    ("und", "Built in yard No. 7. | Carries approx. 40 cars."),
+    ("de", "Sie gehört dem 1. FC Hafen. | Der 2. Weltkrieg endete. | Im 3. Jh. kam er."),
+    (
+        "de",
+        "Er wurde 65. | Seine Frau kam. | Es gab Brot usw. | Der Bau kostete 5 Mrd. | Die Stadt.",
+    ),
+    (
+        "de",
+        "Er baute ca. 30 Häuser, insb. Hallen. | Sie ist Nr. 5. | Karl spielt beim FC. | Er auch.",
+    ),
+    (
+        "fr",
+        "M. le maire et Mme. Dupont vont à St. Loup. | La ligne no. 4. | M. Le Pen.",
+    ),
+    ("fr", "Il mesure 30 m. | Paul a dit non. | Pain, lait, etc. | Le parc est ouvert."),
+    ("es", "Pagaron aprox. 30 mill. de euros. | La Sra. Díaz. | Leche, etc. | La tienda cerró."),
+    ("it", "La chiesa di S. Maria ha ca. 400 posti. | Il n. 5 costa 30 mln. di euro. | Mele."),
+    ("pt", "O n.º 5 da Av. Paulista. | A Dra. Lima mora na R. Augusta, pág. 5. | Um dia."),
+    (
+        "nl",
+        "Mevr. De Vries betaalt ca. 30 mln. euro. | Het park is open. | Appels enz. | De markt.",
+    ),
+    ("sv", "Den kostar 30 milj. kronor. | Den 3. maj. | Han fyllde 30. | Hon fyllde 40."),
+    ("da", "Sct. Olai ligger i nr. 5. | Den 1. FC vandt. | Den 3. maj. | Den er åben."),
+    ("fi", "Ks. s. 12 ja nro 5. | Puisto on auki. | Pyh. Olavi."),
+    ("pl", "Ok. 30 tys. zł. | Św. Jan i im. Mickiewicza. | W 2019 r. było inaczej."),
+    ("cs", "Je mu 30. | Anně 40. | Krk. | Petr odešel. | Porazil je 1. FC Brno."),
+    ("hu", "Szt. István, Bp. Fő u. 5. sz. 3. emelet. | A park nyitva van."),
+    ("ro", "Dl. Popescu, str. Lungă nr. 5, pag. 3. | Parcul e deschis."),
+    ("tr", "Dr. Yılmaz yakl. 30 mil. lira ödedi. | Park açık. | Sn. Kaya geldi."),
+    ("ru", "Было 30 млн. рублей, т. е. около 5. | Это рис. 3, табл. 4. | Ему 30. | Ей 40."),
+    ("el", "Ο κ. Παπάς πλήρωσε 30 εκ. ευρώ. | Το πάρκο είναι ανοιχτό. | Αγ. Ιωάννης."),
+    ("hi", "डॉ. शर्मा आए। | वह गए।"),
+]
+
+
+@pytest.mark.parametrize(("language", "marked"), ABBREVIATIONS)
+def test_full_stop_of_abbreviation_or_ordinal_ends_no_sentence(language: str, marked: str) -> None:
+    assert cut(marked.replace(" | ", " "), language) == marked.split(" | ")
+
+
+@pytest.mark.parametrize(("language", "marked"), ABBREVIATIONS)
+def test_streamed_text_has_the_same_sentences(language: str, marked: str) -> None:
+    text, found, start = marked.replace(" | ", " "), [], 0
+    for complete in accumulate_statements(text, language):
+        found += cut(complete[start:], language)
+        start = len(complete)
+    assert found == marked.split(" | ")
 
 
 def test_line_ends_inside_wrapped_prose_are_no_sentence_ends() -> None:
