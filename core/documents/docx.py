@@ -16,7 +16,13 @@ from dataclasses import dataclass, field
 from xml.etree.ElementTree import Element, ParseError, fromstring, iterparse
 from xml.parsers import expat
 
-from core.documents.source_builder import BlockContent, ReadRequest, SourceBuilder, text_block
+from core.documents.source_builder import (
+    STRUCK_TEXT_NOTE,
+    BlockContent,
+    ReadRequest,
+    SourceBuilder,
+    text_block,
+)
 from core.documents.tables import build_table_blocks
 from core.runtime.config import MEGABYTE
 from core.runtime.errors import InputError
@@ -41,9 +47,11 @@ SKIPPED_TAGS = frozenset(
 )
 CHARACTER_TAGS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "\u2011", "ptab": "\t"}
 FALSE_VALUES = frozenset({"0", "false", "off"})
+RUN_PROPERTIES = frozenset({"strike", "dstrike", "vanish"})
 MAX_CELL_LENGTH = 400
 MAX_SPANNED_COLUMNS = 200  # columns that cells may span; Word's own tables have at most 63
 HEADING_STYLE = re.compile(r"heading (\d)")
+TELLING_STYLE = re.compile(r"heading \d|title|toc|caption|list")
 MAX_HEADING_LEVEL = 6
 MAX_BASE_STYLES = 12  # length of a chain of base styles
 
@@ -108,6 +116,8 @@ def _read_parts(request: ReadRequest, archive: zipfile.ZipFile, draft: SourceBui
             for item in fromstring(_read_part(archive, part)):  # noqa: S314 - DTDs are refused
                 footnotes = [block for block in walk.blocks(item) if TWO_LETTERS.search(block.text)]
                 draft.add_blocks(BlockContent("footnote", note.pieces) for note in footnotes)
+    if walk.has_struck_text:
+        draft.note(STRUCK_TEXT_NOTE)
     if walk.pictures:
         count = (
             "A picture or chart" if walk.pictures == 1 else f"{walk.pictures} pictures or charts"
@@ -115,34 +125,53 @@ def _read_parts(request: ReadRequest, archive: zipfile.ZipFile, draft: SourceBui
         draft.note(f"{count} in this document: text and values in them cannot be read here.")
 
 
-def _load_styles(archive: zipfile.ZipFile, part: str) -> dict[str, str]:
+@dataclass(frozen=True)
+class _Style:
+    """A style's name in lower case, the style it is based on, and its run properties."""
+
+    name: str = ""
+    base: str = ""
+    run: dict[str, str] = field(default_factory=dict)
+
+
+def _load_styles(archive: zipfile.ZipFile, part: str) -> dict[str, _Style]:
     if part not in archive.namelist():
         return {}
-    names: dict[str, str] = {}
-    bases: dict[str, str] = {}
+    styles: dict[str, _Style] = {}
     for style in fromstring(_read_part(archive, part)):  # noqa: S314 - DTDs are refused
         if strip_namespace(style) == "style":
-            style_id = find_attribute(style, "styleId") or ""
-            names[style_id] = (find_attribute(find_child(style, "name"), "val") or "").lower()
-            bases[style_id] = find_attribute(find_child(style, "basedOn"), "val") or ""
+            name = (find_attribute(find_child(style, "name"), "val") or "").lower()
+            base = find_attribute(find_child(style, "basedOn"), "val") or ""
             level = find_child(find_child(style, "pPr"), "outlineLvl")
             if level is not None:
-                names[style_id] = _outline_style(find_attribute(level, "val"))
-    return {style_id: _resolve_style(style_id, names, bases) for style_id in names}
+                name = _outline_style(find_attribute(level, "val"))
+            run = _read_run_properties(style)
+            styles[find_attribute(style, "styleId") or ""] = _Style(name, base, run)
+    return {style_id: _resolve_style(style_id, styles) for style_id in styles}
 
 
 def _outline_style(level: str | None) -> str:
     return f"heading {int(level) + 1}" if level and level.isascii() and level.isdigit() else ""
 
 
-def _resolve_style(style_id: str, names: dict[str, str], bases: dict[str, str]) -> str:
-    style = style_id
-    for _ in range(MAX_BASE_STYLES):
-        name = names.get(style, "")
-        if HEADING_STYLE.match(name) or name.startswith(("title", "toc", "caption", "list")):
-            return name
-        style = bases.get(style, "")
-    return names[style_id]
+def _read_run_properties(parent: Element) -> dict[str, str]:
+    """Return the values of the properties in `RUN_PROPERTIES` that a run or style sets."""
+    properties = find_child(parent, "rPr")
+    return {
+        strip_namespace(item): find_attribute(item, "val") or ""
+        for item in (properties if properties is not None else ())
+        if strip_namespace(item) in RUN_PROPERTIES
+    }
+
+
+def _resolve_style(style_id: str, styles: dict[str, _Style]) -> _Style:
+    """Return the style with the properties, and any telling name, of the styles it is based on."""
+    chain = [styles[style_id]]
+    while len(chain) < MAX_BASE_STYLES and chain[-1].base in styles:
+        chain.append(styles[chain[-1].base])
+    name = next((style.name for style in chain if TELLING_STYLE.match(style.name)), chain[0].name)
+    run = {key: value for style in reversed(chain) for key, value in style.run.items()}
+    return _Style(name, run=run)
 
 
 def _find_main_part(archive: zipfile.ZipFile) -> str:
@@ -232,8 +261,9 @@ def find_child(element: Element | None, name: str) -> Element | None:
 class _Walk:
     """Walks the body and yields its blocks; counts pictures and remembers the last caption."""
 
-    styles: dict[str, str]
+    styles: dict[str, _Style]
     pictures: int = 0
+    has_struck_text: bool = False
     caption: str = field(default="", init=False)  # a caption right before the next table
 
     def blocks(self, element: Element) -> Iterator[BlockContent]:
@@ -248,17 +278,21 @@ class _Walk:
 
     def _paragraph(self, paragraph: Element) -> Iterator[BlockContent]:
         boxes: list[Element] = []
-        text = "".join(self._pieces(paragraph, boxes)).strip("\n")
+        style = self._style(find_child(paragraph, "pPr"), "pStyle")
+        text = "".join(self._pieces(paragraph, boxes, style)).strip("\n")
         if text.strip():
-            block = self._block(paragraph, text)
+            block = self._block(paragraph, text, style.name)
             self.caption = text if block.kind == "caption" else ""
             yield block
         for box in boxes:
             yield from self.blocks(box)
 
-    def _block(self, paragraph: Element, text: str) -> BlockContent:
+    def _style(self, properties: Element | None, name: str) -> _Style:
+        style_id = find_attribute(find_child(properties, name), "val") or ""
+        return self.styles.get(style_id, _Style())
+
+    def _block(self, paragraph: Element, text: str, style: str) -> BlockContent:
         properties = find_child(paragraph, "pPr")
-        style = self.styles.get(find_attribute(find_child(properties, "pStyle"), "val") or "", "")
         outline = find_attribute(find_child(properties, "outlineLvl"), "val")
         heading = HEADING_STYLE.match(style if outline is None else _outline_style(outline))
         if style.startswith("toc"):
@@ -272,7 +306,7 @@ class _Walk:
         is_item = style.startswith("list") or find_child(properties, "numPr") is not None
         return text_block("list item" if is_item else "paragraph", text)
 
-    def _pieces(self, element: Element, boxes: list[Element]) -> Iterator[str]:
+    def _pieces(self, element: Element, boxes: list[Element], style: _Style) -> Iterator[str]:
         for item in element:
             name = strip_namespace(item)
             if name == "t":
@@ -281,11 +315,22 @@ class _Walk:
                 boxes.append(item)
             elif name in CHARACTER_TAGS:
                 yield CHARACTER_TAGS[name]
-            elif name == "r" and _is_hidden(item):
+            elif name == "r" and self._is_left_out(item, style):
                 continue
             elif name not in SKIPPED_TAGS:
                 self.pictures += name in ("blip", "chart", "imagedata")
-                yield from self._pieces(item, boxes)
+                yield from self._pieces(item, boxes, style)
+
+    def _is_left_out(self, run: Element, style: _Style) -> bool:
+        """Return True if the run is hidden or struck through, by itself or by its styles."""
+        own = _read_run_properties(run)
+        properties = style.run | self._style(find_child(run, "rPr"), "rStyle").run | own
+        shown = {name for name, value in properties.items() if value not in FALSE_VALUES}
+        is_struck = bool(shown & {"strike", "dstrike"})
+        self.has_struck_text |= is_struck and any(
+            (item.text or "").strip() for item in run.iter() if strip_namespace(item) == "t"
+        )
+        return is_struck or "vanish" in shown
 
     def _table(self, table: Element) -> Iterator[BlockContent]:
         caption, self.caption = self.caption, ""
@@ -343,11 +388,6 @@ class _Walk:
 def _parse_span(columns: str) -> int:
     is_number = columns.isascii() and columns.isdigit()
     return min(int(columns), MAX_SPANNED_COLUMNS) if is_number else 0
-
-
-def _is_hidden(run: Element) -> bool:
-    vanish = find_child(find_child(run, "rPr"), "vanish")
-    return vanish is not None and (find_attribute(vanish, "val") or "") not in FALSE_VALUES
 
 
 def _find_children(element: Element, name: str) -> Iterator[Element]:

@@ -6,14 +6,21 @@ Tags beyond the bound are dropped and their text stays; elements like <span> are
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import Counter
 from dataclasses import dataclass, field
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from core.documents.readers import decode_page, decode_text
-from core.documents.source_builder import BlockContent, ReadRequest, SourceBuilder, text_block
+from core.documents.source_builder import (
+    STRUCK_TEXT_NOTE,
+    BlockContent,
+    ReadRequest,
+    SourceBuilder,
+    text_block,
+)
 from core.documents.tables import build_table_blocks, clean_cell
 from core.schema.records import BlockKind, Source
 
@@ -29,6 +36,9 @@ BLOCK_TAGS = frozenset(
     "summary table tbody td tfoot th thead tr ul caption".split()
 )
 HIDDEN_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
+STRUCK_TAGS = frozenset({"s", "strike", "del"})
+STRUCK_STYLE = re.compile(r"text-decoration[a-z-]*\s*:[^;]*\bline-through\b", re.I)
+MAX_STRUCK_RULES = 50
 WHITESPACE = re.compile(r"[ \t\r\n\f]+")
 # Control characters, which no page shows, stand in for blanks that must not be joined.
 PLACEHOLDERS = re.compile("[\x1c-\x1f]")
@@ -110,17 +120,38 @@ def _build_source(draft: SourceBuilder, root: LexborNode | None, title: str, emp
     The title comes first unless one of the first five blocks contains it.
     """
     walk = _Walk(menus=False)
+    struck = _select_struck(root) if root is not None else frozenset()
     for menus in (False, True):
         if root is not None and not walk.blocks:
-            walk = _walk_tree(root, menus=menus)
+            walk = _walk_tree(root, _Walk(menus, struck))
     has_title = any(title in block.text for block in walk.blocks[:5])
     draft.add_blocks([text_block("heading", "" if has_title else title), *walk.blocks])
     if walk.charts:
         subject = "A picture seems" if walk.charts == 1 else f"{walk.charts} pictures seem"
         draft.note(f"{subject} to be a chart: its values cannot be read here.")
+    if walk.has_struck_text:
+        draft.note(STRUCK_TEXT_NOTE)
     if not walk.blocks:
         draft.note(empty)
     return draft.finish()
+
+
+def _select_struck(root: LexborNode) -> frozenset[int]:
+    """Return the ids of elements that a style sheet strikes through.
+
+    Rules inside @media and the like are skipped: they may not apply on the screen.
+    """
+    struck: set[int] = set()
+    rules, depth = 0, 0
+    for rule in "".join(node.text() or "" for node in root.css("style")).split("}"):
+        selector, _, declarations = rule.rpartition("{")
+        depth += rule.count("{")
+        if depth == 1 and rules < MAX_STRUCK_RULES and STRUCK_STYLE.search(declarations):
+            rules += 1
+            with contextlib.suppress(SelectolaxError):  # a selector that the parser does not know
+                struck.update(node.mem_id for node in root.css(selector.rpartition("*/")[2]))
+        depth = max(0, depth - 1)
+    return frozenset(struck)
 
 
 @dataclass
@@ -128,6 +159,8 @@ class _Walk:
     """The blocks collected so far, and the line and elements that are open."""
 
     menus: bool
+    struck: frozenset[int] = frozenset()  # elements that a style sheet strikes through
+    has_struck_text: bool = False
     blocks: list[BlockContent] = field(default_factory=list)
     line: list[str] = field(default_factory=list)
     within: list[str] = field(default_factory=list)  # open block elements, outermost first
@@ -172,9 +205,8 @@ class _Walk:
         return text_block("paragraph", text)
 
 
-def _walk_tree(root: LexborNode, *, menus: bool) -> _Walk:
+def _walk_tree(root: LexborNode, walk: _Walk) -> _Walk:
     """Visit the tree without recursion, as a page may nest deeper than Python's stack."""
-    walk = _Walk(menus)
     node: LexborNode | None = root
     while node is not None:
         if _visit_node(node, walk) and node.child is not None:
@@ -216,6 +248,8 @@ def _visit_node(node: LexborNode, walk: _Walk) -> bool:
         walk.charts += is_drawing or bool(CHART_WORD.search(re.sub("[-_]", " ", attributes)))
     if tag in INVISIBLE_TAGS or _is_hidden(node) or (not walk.menus and _is_menu(node)):
         return False
+    if _is_struck(node, walk):
+        return False
     if tag in BLOCK_TAGS:
         walk.close()
     rows = _read_table(node, walk) if tag == "table" else None
@@ -230,6 +264,17 @@ def _parent_is(node: LexborNode, tag: str) -> bool:
 def _is_hidden(node: LexborNode) -> bool:
     attributes = node.attributes
     return "hidden" in attributes or bool(HIDDEN_STYLE.search(attributes.get("style") or ""))
+
+
+def _is_struck(node: LexborNode, walk: _Walk) -> bool:
+    """Return True if the element is struck through; the walk remembers that it had text."""
+    is_struck = (
+        node.tag in STRUCK_TAGS
+        or node.mem_id in walk.struck
+        or STRUCK_STYLE.search(node.attributes.get("style") or "") is not None
+    )
+    walk.has_struck_text |= is_struck and bool((node.text() or "").strip())
+    return is_struck
 
 
 def _is_menu(node: LexborNode) -> bool:
@@ -249,14 +294,16 @@ def _read_table(table: LexborNode, walk: _Walk) -> list[BlockContent] | None:
         return None
 
     def text_in(node: LexborNode) -> str:
-        return " ".join(block.text for block in _walk_tree(node, menus=walk.menus).blocks)
+        cell = _walk_tree(node, _Walk(walk.menus, walk.struck))
+        walk.has_struck_text |= cell.has_struck_text
+        return " ".join(block.text for block in cell.blocks)
 
     caption = " ".join(text_in(node) for node in table.css("caption"))
     grid: list[list[str]] = []
     names: list[bool] = []
     spans = _Spans(walk.repeats)
     for row in table.css("tr"):
-        if _is_hidden(row):
+        if _is_hidden(row) or _is_struck(row, walk):
             continue
         cells = row.css("td, th")
         texts = [clean_cell(text_in(cell)) for cell in cells]

@@ -31,6 +31,7 @@ MAX_NAME_LENGTH = 120
 # SQLite ends text at NUL in length() and substr(), and UTF-8 has no place for half a surrogate
 # pair; damaged PDFs yield both.
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+STRUCK_TEXT_NOTE = "Struck-through text was left out; it supports nothing."
 ROW_KINDS = frozenset({"table row", "chart label"})
 
 ProgressCallback = Callable[[int, int, str], None]

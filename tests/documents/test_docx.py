@@ -14,10 +14,12 @@ from PIL import Image
 from core.documents import docx as reader
 from core.documents.docx import read_docx
 from core.documents.readers import read_file
+from core.documents.source_builder import STRUCK_TEXT_NOTE
 from core.runtime.errors import InputError
 from core.schema.records import Source
 from tests.documents.builders import blocks_of, check_offsets, edited, png, request, word, zipped
 
+WHOLE_TEXT = "Dogs are allowed. Cats are."
 BODY = "word/document.xml"
 RELATIONS = (
     b'<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
@@ -137,6 +139,41 @@ def test_tracked_changes_are_read_as_accepted() -> None:
 )
 def test_runs(xml: str, text: str) -> None:
     assert read_word(changed("<w:r><w:t>Words.</w:t></w:r>", xml)).text == text
+
+
+STRUCK_STYLES = (
+    "<w:style w:type='paragraph' w:styleId='Gone'><w:rPr><w:strike/></w:rPr></w:style>"
+    "<w:style w:type='character' w:styleId='Old'><w:rPr><w:dstrike/></w:rPr></w:style>"
+    "<w:style w:type='character' w:styleId='Older'><w:basedOn w:val='Old'/></w:style></w:styles>"
+)
+
+
+@pytest.mark.parametrize(
+    ("paragraph_style", "properties", "is_struck"),
+    [
+        ("", "<w:strike/>", True),
+        ("", "<w:dstrike w:val='1'/>", True),
+        ("", "<w:strike w:val='false'/>", False),
+        ("", "<w:rStyle w:val='Older'/>", True),
+        ("Gone", "", True),
+        ("Gone", "<w:strike w:val='0'/>", False),
+    ],
+)
+def test_struck_text_is_left_out_and_noted(
+    paragraph_style: str, properties: str, is_struck: bool
+) -> None:
+    paragraph = (
+        f"<w:pPr><w:pStyle w:val='{paragraph_style}'/></w:pPr>"
+        f"<w:r><w:rPr>{properties}</w:rPr><w:t>Dogs are allowed. </w:t></w:r>"
+        "<w:r><w:rPr><w:strike w:val='0'/></w:rPr><w:t>Cats are.</w:t></w:r>"
+    )
+    data = edited(
+        changed("<w:r><w:t>Words.</w:t></w:r>", paragraph),
+        {"word/styles.xml": lambda xml: xml.replace("</w:styles>", STRUCK_STYLES)},
+    )
+    source = read_word(data)
+    text, notes = ("Cats are.", (STRUCK_TEXT_NOTE,)) if is_struck else (WHOLE_TEXT, ())
+    assert (source.text.strip(), source.notes) == (text, notes)
 
 
 def test_headers_and_footers_are_not_read() -> None:

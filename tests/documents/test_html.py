@@ -16,6 +16,7 @@ from core.documents.html import (
     read_html,
 )
 from core.documents.readers import decode_page
+from core.documents.source_builder import STRUCK_TEXT_NOTE
 from core.schema.records import Source
 from tests.documents.builders import blocks_of, check_offsets, request
 
@@ -86,6 +87,38 @@ MARKS = "10\u00a0%\u00a0of cafe\u0301 \U0001f600"
 )
 def test_a_page_is_read_as_it_is_shown(page: str, text: str) -> None:
     assert read(page).text == text
+
+
+STRUCK_STYLE = """<style>
+/* prices */ .old, .gone > b { color: red; text-decoration: line-through }
+a:hover { text-decoration: line-through }
+@media print { p { text-decoration: line-through } td { text-decoration: line-through } }
+b { font-weight: bold } .broken( { text-decoration: line-through }
+</style>"""
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<p>It costs <del>120</del> <ins>90</ins> euros.", "It costs 90 euros."),
+        ("<p><s>Dogs are allowed.</s><p>Cats are.", "Cats are."),
+        ("<p><strike>Dogs</strike> Cats are allowed.", "Cats are allowed."),
+        ("<p style='text-decoration:red line-through'>Dogs.</p><p>Cats.", "Cats."),
+        ("<p>Now <span style='text-decoration-line: line-through'>5</span> 7.", "Now 7."),
+        (f"{STRUCK_STYLE}<p class=old>Dogs.</p><p class=gone><b>No.</b> Cats.", "Cats."),
+        ("<del><table><tr><td>a<td>b</table></del>Cats.", "Cats."),
+        ("<table><tr><td>a<td><s>5</s> 7<tr style='text-decoration:line-through'><td>b", "a: 7"),
+    ],
+)
+def test_struck_text_is_left_out_and_noted(page: str, text: str) -> None:
+    source = read(page)
+    assert (source.text, source.notes) == (text, (STRUCK_TEXT_NOTE,))
+
+
+@pytest.mark.parametrize("page", [f"{STRUCK_STYLE}<p><a>Cats.</a>", "<p><del> </del>Cats."])
+def test_no_note_where_no_text_is_struck(page: str) -> None:
+    source = read(page)
+    assert (source.text, source.notes) == ("Cats.", ())
 
 
 def test_elements_say_what_their_text_is() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from core.documents.html import read_markdown
 from core.documents.readers import read_file
+from core.documents.source_builder import STRUCK_TEXT_NOTE
 from core.runtime.errors import InputError
 from tests.documents.builders import request
 
@@ -39,7 +40,7 @@ def test_what_a_reader_sees_is_read() -> None:
     lines = [line for line in text_of(REPORT).splitlines() if line]
     assert lines == [
         "Coffee cooperative",
-        "The cooperative has 240 members and two one office; see the report.",
+        "The cooperative has 240 members and one office; see the report.",
         "Year 2021, Members: 180; Export (t): 40",
         "Year 2022, Members: 240; Export (t): 55",
         "Its director since 2015 is Lucia Fernandes.",
@@ -47,6 +48,11 @@ def test_what_a_reader_sees_is_read() -> None:
         "Raw HTML is seen as it is shown.",
         'x = "a | b"',
     ]
+
+
+def test_struck_text_is_left_out_and_noted() -> None:
+    source = read_markdown(request("a.md", b"~~Dogs are allowed.~~\n\nCats are.", "markdown"))
+    assert (source.text, source.notes) == ("Cats are.", (STRUCK_TEXT_NOTE,))
 
 
 def test_plain_sentences_stay_as_they_are() -> None:
