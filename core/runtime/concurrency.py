@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import functools
 import gc
@@ -10,7 +11,6 @@ import queue
 import sys
 import threading
 from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -133,30 +133,45 @@ def _run_call(
     arrivals.put(end)
 
 
+def _report_items(stream: Callable[[], Iterator[Item]], report: ItemReporter[Item]) -> None:
+    for item in stream():
+        report(item)
+
+
 def merge_streams(
     streams: Sequence[Callable[[], Iterator[Item]]], *, workers: int = 4
 ) -> Iterator[Item]:
     """Run the streams on threads and yield their items as they arrive.
 
-    The first error is raised after all streams have ended, so that none is left running.
+    The first error is raised after all streams have ended, so that none is left running. The
+    threads do not keep the process from ending, as those of a pool would.
     """
     if len(streams) == 1:
         yield from streams[0]()
         return
 
-    def report_all(stream: Callable[[], Iterator[Item]], report: ItemReporter[Item]) -> None:
-        for item in stream():
-            report(item)
-
+    waiting = collections.deque(streams)
     arrivals: queue.SimpleQueue[Item | _StreamEnd] = queue.SimpleQueue()
     failure: BaseException | None = None
-    with ThreadPoolExecutor(max_workers=max(1, min(workers, len(streams)))) as pool:
-        for stream in streams:
-            pool.submit(_run_call, functools.partial(report_all, stream), arrivals)
+
+    def work() -> None:
+        with contextlib.suppress(IndexError):  # none waits any more
+            while True:
+                _run_call(functools.partial(_report_items, waiting.popleft()), arrivals)
+
+    count = max(1, min(workers, len(streams)))
+    threads = [threading.Thread(target=work, daemon=True, name="stream") for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    try:
         for _ in range(len(streams)):
             while not isinstance(item := arrivals.get(), _StreamEnd):
                 yield item
             failure = failure or item.error
+    finally:
+        waiting.clear()
+        for thread in threads:
+            thread.join()
     if failure is not None:
         raise failure
 
