@@ -14,6 +14,7 @@ from streamlit.components.v2 import manifest_scanner
 
 from core.agents.rosters import make_built_in_roster
 from core.baseline.encoder import load_multilingual_encoder
+from core.pipeline.jobs import JobRunner
 from core.pipeline.review import ReviewResources
 from core.runtime.config import HOME_VARIABLE, Settings
 from core.schema.roles import Roster
@@ -71,6 +72,22 @@ def _no_component_scan() -> Iterator[None]:
 def _own_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Nobody writes into the home of whoever runs the tests."""
     monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "home"))
+
+
+@pytest.fixture(autouse=True)
+def _no_runs_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """End what a test left running: its threads would take time from later tests."""
+    made: list[JobRunner] = []
+    init = JobRunner.__init__
+
+    def record(self: JobRunner, *args: Any, **options: Any) -> None:
+        init(self, *args, **options)
+        made.append(self)
+
+    monkeypatch.setattr(JobRunner, "__init__", record)
+    yield
+    for jobs in made:
+        jobs.close()
 
 
 @pytest.fixture

@@ -200,6 +200,58 @@ def test_a_run_that_waits_can_be_stopped(home: Path, case: Case) -> None:
     assert look(home, second).status == "stopped"
 
 
+def count_threads(*names: str) -> int:
+    return sum(thread.name in names for thread in threading.enumerate())
+
+
+def test_no_thread_is_left_once_the_runs_have_ended(home: Path, case: Case) -> None:
+    jobs = JobRunner(home)
+    assert jobs.wait(jobs.start(case, Plan()), PATIENCE)
+    wait_for(
+        lambda: count_threads("run worker", "heartbeat") == 0, "the end of worker and heartbeat"
+    )
+    assert jobs.wait(jobs.start(case, Plan()), PATIENCE), "the next run starts them again"
+
+
+def test_close_stops_all_runs_and_ends_their_threads(home: Path, case: Case) -> None:
+    with open_store(home) as store:
+        store.projects.save_setting("workers", 1)
+    debaters: list[Slow] = []
+    jobs = JobRunner(home, slow_roster(debaters))
+    run_ids = [jobs.start(case, Plan()) for _ in range(2)]
+    wait_for(lambda: bool(debaters) and debaters[0].speaking.is_set())
+    assert jobs.close()
+    assert [look(home, run_id).status for run_id in run_ids] == ["stopped", "stopped"]
+    assert "passages_found" not in kinds(home, run_ids[1]), "a waiting run began its work"
+    assert count_threads("run worker", "heartbeat") == 0
+
+
+def test_a_lowered_limit_of_runs_at_once_holds_for_runs_that_wait(home: Path, case: Case) -> None:
+    with open_store(home) as store:
+        store.projects.save_setting("workers", 2)
+    debaters: list[Slow] = []
+    jobs = JobRunner(home, slow_roster(debaters, pause=PATIENCE))
+    run_ids = [jobs.start(case, Plan()) for _ in range(3)]
+    wait_for(lambda: sum(debater.speaking.is_set() for debater in debaters) == 2, "two runs")
+    with open_store(home) as store:
+        store.projects.save_setting("workers", 1)
+    JobRunner(home).stop(run_ids[0], "Karl")
+    wait_for(lambda: count_threads("run worker") == 1, "the end of one worker")
+    assert [look(home, run_id).status for run_id in run_ids] == ["stopped", "running", "queued"]
+
+
+def test_a_raised_limit_of_runs_at_once_holds_for_runs_that_wait(home: Path, case: Case) -> None:
+    with open_store(home) as store:
+        store.projects.save_setting("workers", 1)
+    jobs = JobRunner(home, slow_roster([], pause=PATIENCE))
+    run_ids = [jobs.start(case, Plan()) for _ in range(3)]
+    with open_store(home) as store:
+        store.projects.save_setting("workers", 3)
+    wait_for(
+        lambda: all(look(home, run_id).status == "running" for run_id in run_ids), "all three runs"
+    )
+
+
 def test_a_run_of_a_living_process_cannot_be_taken(home: Path, case: Case) -> None:
     debaters: list[Slow] = []
     jobs = JobRunner(home, slow_roster(debaters))

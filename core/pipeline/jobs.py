@@ -15,6 +15,7 @@ import queue
 import sqlite3
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -68,6 +69,7 @@ WARM_UP_SENTENCE = (
     "The tower is 412 m tall and was opened on 14 May 1932 by about two hundred people."
 )
 HEARTBEAT_SECONDS = 0.25
+CLOSING_SECONDS = 10.0
 NO_TYPED_KEYS: Mapping[str, str] = {}
 
 
@@ -262,11 +264,12 @@ class JobRunner:
         self.keys = keys or Keys({})
         self.owner = f"{os.getpid()}-{new_id()[:8]}"
         self._make_roster = make_roster
-        self._waiting: queue.SimpleQueue[ActiveRun] = queue.SimpleQueue()
+        self._changed = threading.Condition()  # guards the fields below
+        self._waiting: deque[ActiveRun] = deque()
         self._active: dict[str, ActiveRun] = {}
-        self._lock = threading.Lock()
-        self._workers: list[threading.Thread] = []
-        self._heart: threading.Thread | None = None
+        self._workers: set[threading.Thread] = set()
+        self._max_workers = 0
+        self._has_heartbeat = False
 
     def start(
         self,
@@ -404,37 +407,52 @@ class JobRunner:
         return active.live if active else None
 
     def _find_active(self, run_id: str) -> ActiveRun | None:
-        with self._lock:
+        with self._changed:
             return self._active.get(run_id)
 
     def wait(self, run_id: str, seconds: float | None = None) -> bool:
         """Wait until a run of this process has ended; return False on timeout."""
-        end = None if seconds is None else time.monotonic() + seconds
-        while self.live(run_id) is not None:
-            if end is not None and time.monotonic() > end:
-                return False
-            time.sleep(0.01)
-        return True
+        with self._changed:
+            return self._changed.wait_for(lambda: run_id not in self._active, seconds)
+
+    def close(self) -> bool:
+        """Stop all runs and end the threads; return False if some are still busy after a while."""
+        with self._changed:
+            runs = list(self._active.values())
+        for active in runs:
+            active.stop.set()
+        with self._changed:
+            return self._changed.wait_for(
+                lambda: not (self._workers or self._has_heartbeat), CLOSING_SECONDS
+            )
 
     def _submit(self, run_id: str, payer: RunPayer, workers: int) -> None:
         active = ActiveRun(run_id, payer)
-        with self._lock:
+        with self._changed:
             self._active[run_id] = active
-            if self._heart is None:
-                self._heart = threading.Thread(
-                    target=self._renew_leases, daemon=True, name="heartbeat"
-                )
-                self._heart.start()
-            self._workers = [worker for worker in self._workers if worker.is_alive()]
-            if len(self._workers) < workers:
-                worker = threading.Thread(target=self._run_jobs, daemon=True, name="run worker")
-                self._workers.append(worker)
-                worker.start()
-        self._waiting.put(active)
+            self._waiting.append(active)
+            self._start_workers(workers)
+            if not self._has_heartbeat:
+                self._has_heartbeat = True
+                threading.Thread(target=self._renew_leases, daemon=True, name="heartbeat").start()
+
+    def _start_workers(self, limit: int) -> None:
+        """Start workers for the runs that wait, up to the limit; call it with the lock held."""
+        self._max_workers = limit
+        for _ in range(min(len(self._waiting), limit - len(self._workers))):
+            worker = threading.Thread(target=self._run_jobs, daemon=True, name="run worker")
+            self._workers.add(worker)
+            worker.start()
 
     def _run_jobs(self) -> None:
+        """Carry out what waits; the thread ends when nothing does or the limit was lowered."""
         while True:
-            active = self._waiting.get()
+            with self._changed:
+                if not self._waiting or len(self._workers) > self._max_workers:
+                    self._workers.discard(threading.current_thread())
+                    self._changed.notify_all()
+                    return
+                active = self._waiting.popleft()
             try:
                 self._carry_out(active)
             except ConflictError:
@@ -446,15 +464,22 @@ class JobRunner:
             except Exception:
                 LOGGER.exception("run %s failed in an unexpected way", active.run_id)
                 self._fail_run(active, UNEXPECTED_ERROR_MESSAGE)
+            except BaseException:  # the process ends, and this thread with it
+                with self._changed:
+                    self._workers.discard(threading.current_thread())
+                raise
             finally:
-                with self._lock:
+                with self._changed:
                     if self._active.get(active.run_id) is active:
                         del self._active[active.run_id]
+                    self._changed.notify_all()
 
     def _carry_out(self, active: ActiveRun) -> None:
         with open_store(self.home) as store:
             with store.writing():
-                began = store.runs.begin(active.run_id, self.owner, time.time())
+                began = not active.stop.is_set and store.runs.begin(
+                    active.run_id, self.owner, time.time()
+                )
             if not began:
                 self._append(store, active, RunStopped(time.time(), active.stopped_by))
                 return
@@ -507,19 +532,23 @@ class JobRunner:
             LOGGER.error("run %s could not even be marked as failed: %r", active.run_id, error)
 
     def _renew_leases(self) -> None:
-        """Keep this process's leases fresh and pass on stop requests from other processes."""
+        """Keep leases fresh, pass on other processes' stops, and follow the setting of workers."""
         while True:
-            time.sleep(HEARTBEAT_SECONDS)
-            with self._lock:
+            with self._changed:
+                if self._changed.wait_for(lambda: not self._active, HEARTBEAT_SECONDS):
+                    self._has_heartbeat = False
+                    self._changed.notify_all()
+                    return
                 active = dict(self._active)
-            if not active:
-                continue
             try:
                 with open_store(self.home) as store, store.noting():
                     stops = store.runs.beat(self.owner, list(active), time.time())
+                    workers = store.projects.settings().workers
             except Exception as error:  # noqa: BLE001 - the heartbeat must go on
                 LOGGER.error("the heartbeat missed a beat: %r", error)
                 continue
+            with self._changed:
+                self._start_workers(workers)
             for run_id, by in stops.items():
                 active[run_id].stopped_by = active[run_id].stopped_by or by
                 active[run_id].stop.set()
