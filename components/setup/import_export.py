@@ -385,7 +385,9 @@ def _draw_rows(read: ParsedFile, project: Project, seen: tuple[object, ...]) -> 
         more = f" and {len(people) - MOST_NAMED} more" if len(people) > MOST_NAMED else ""
         words = f"Answers of {', '.join(list(people)[:MOST_NAMED])}{more}"
         st.caption(escape_markdown(f"{words}: each keeps the name, with “(imported)” after it."))
-    _draw_problems([*read.problems, *problems], read.unit)
+    noticed = [RowProblem(row.place, notice) for row in read.rows for notice in row.notices]
+    _draw_problems(noticed, read.unit, "read with a change or doubt")
+    _draw_problems([*read.problems, *problems], read.unit, "left out, with the reasons")
 
 
 @st.cache_resource(max_entries=MOST_CACHED, show_spinner=False)
@@ -439,10 +441,10 @@ def _cells(row: ExchangeRow) -> dict[str, Any]:
     }
 
 
-def _draw_problems(problems: list[RowProblem], unit: str) -> None:
+def _draw_problems(problems: list[RowProblem], unit: str, title: str) -> None:
     if not problems:
         return
-    with st.expander(f"{len(problems)} left out, with the reasons", expanded=True):
+    with st.expander(f"{len(problems)} {title}", expanded=True):
         first = sorted(problems, key=lambda one: one.place)[:MOST_PROBLEMS]
         draw_table([{unit.capitalize(): one.place, "Why": one.reason} for one in first])
         if len(problems) > MOST_PROBLEMS:

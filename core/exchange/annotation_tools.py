@@ -1,10 +1,11 @@
 """Read and write tasks of Label Studio and records of Argilla 2.
 
 Label Studio: `data` holds id and text, annotations are by people, predictions by models. Offsets
-count code points, as its editor writes them since 1.5. Older files count UTF-16 units, which the
-quoted texts of the annotation reveal, or else those of the rest of the file. For texts shown as
-HTML, `globalOffsets` are used. An only annotation, or one marked as `ground_truth`, is the gold.
-In a file of ours one marked so may also be what people agree on, and is then no gold of its own.
+count code points, as its editor writes them since 1.5. Older files count UTF-16 units, and browsers
+count CRLF once. The quoted texts of the annotation reveal it, or else those of the rest of the
+file. If neither does, marks that may be shifted get a notice. For texts shown as HTML,
+`globalOffsets` are used. An only annotation, or one marked as `ground_truth`, is the gold. In a
+file of ours one marked so may also be what people agree on, and is then no gold of its own.
 
 Argilla, as `records.to_json` writes it: the questions are `label`, `spans`, `reason` and
 `corrected_answer`. People are UUIDs whose names are in the metadata as `user.UUID`; its `gold`
@@ -47,6 +48,7 @@ from core.exchange.fields import (
 )
 from core.exchange.file_decoding import decode_file_text, iter_json_items
 from core.exchange.rows import (
+    OFFSET_UNITS,
     UNKNOWN_LANGUAGES,
     UNSPECIFIED_CATEGORY,
     ExchangeDocument,
@@ -58,7 +60,7 @@ from core.exchange.rows import (
     RowProblem,
     build_correction,
     build_gold,
-    detect_offset_unit,
+    find_offset_units,
     locate_span,
 )
 from core.schema.records import Label, Span
@@ -313,14 +315,14 @@ def build_labeling_config(categories: Sequence[str]) -> str:
 def read_label_studio(name: str, data: bytes) -> ParsedFile:
     """Read a file of Label Studio tasks. Raises InputError if nothing in it can be read."""
     items = list(iter_json_items(decode_file_text(name, data)))
-    return parse_items(items, partial(_parse_task, _detect_file_unit(items)), "row")
+    return parse_items(items, partial(_parse_task, _find_file_units(items)), "row")
 
 
-def _detect_file_unit(items: Iterable[tuple[int, object] | RowProblem]) -> OffsetUnit | None:
-    """Return the unit for annotations that do not reveal theirs: the one all others agree on."""
+def _find_file_units(items: Iterable[tuple[int, object] | RowProblem]) -> set[OffsetUnit]:
+    """Return the units in which the quotes of all annotations are found; skip wrong quotes."""
     tasks = (item[1] for item in items if not isinstance(item, RowProblem))
-    units = {detect_offset_unit(*answer) for task in tasks for answer in _iter_raw_spans(task)}
-    return "utf-16" if units - {None} == {"utf-16"} else None
+    fitting = (find_offset_units(*answer) for task in tasks for answer in _iter_raw_spans(task))
+    return set(OFFSET_UNITS).intersection(*filter(None, fitting))
 
 
 def _iter_raw_spans(task: object) -> Iterator[tuple[str, list[RawSpan]]]:
@@ -350,11 +352,11 @@ def _get_raw_span(value: dict[str, Any]) -> RawSpan:
     return offsets.get("start"), offsets.get("end"), value.get("text")
 
 
-def _parse_task(unit: OffsetUnit | None, record: FileRecord) -> ExchangeRow:
+def _parse_task(units: set[OffsetUnit], record: FileRecord) -> ExchangeRow:
     task_data = record.inner("data")
     response = task_data.text(*RESPONSE_FIELDS)
     own_id = task_data.fields.get("id")
-    golds, corrections = _parse_people(record, response, unit, task_data.fields.get(BASIS_KEY))
+    golds, corrections = _parse_people(record, response, units, task_data.fields.get(BASIS_KEY))
     soft = parse_soft_labels(response, task_data.fields.get(SOFT_LABELS_KEY))
     golds = tuple(replace(gold, soft=soft) for gold in golds)
     golds = restore_golds(golds, task_data, GOLDS_KEY)
@@ -367,7 +369,7 @@ def _parse_task(unit: OffsetUnit | None, record: FileRecord) -> ExchangeRow:
         golds=golds,
         corrections=corrections,
         suggestions=tuple(
-            _parse_suggestion(response, p, unit) for p in _get_records(record, "predictions")
+            _parse_suggestion(response, p, units) for p in _get_records(record, "predictions")
         ),
         others=collect_extra_columns(task_data.fields, KNOWN_TASK_FIELDS),
         place=record.line,
@@ -389,7 +391,7 @@ def _get_records(record: FileRecord, name: str) -> list[FileRecord]:
 
 
 def _parse_people(
-    record: FileRecord, response: str, unit: OffsetUnit | None, basis: object
+    record: FileRecord, response: str, units: set[OffsetUnit], basis: object
 ) -> tuple[tuple[GoldAnswer, ...], tuple[Correction, ...]]:
     listed = _get_records(record, "annotations")
     annotations = [one for one in listed if not one.fields.get("was_cancelled")]
@@ -398,7 +400,7 @@ def _parse_people(
         truths = annotations
     golds, answers = [], []
     for annotation in annotations:
-        label, spans, texts = _parse_result(response, annotation, unit)
+        label, spans, texts = _parse_result(response, annotation, units)
         if annotation in truths:
             golds.append(replace(build_gold(label, spans, author=_get_person(annotation)), **texts))
         else:
@@ -418,29 +420,30 @@ def _get_person(annotation: FileRecord) -> str:
     return "" if person is None or isinstance(person, bool) else str(person)[:60]
 
 
-def _parse_suggestion(response: str, prediction: FileRecord, unit: OffsetUnit | None) -> Suggestion:
-    label, spans, _ = _parse_result(response, prediction, unit)
+def _parse_suggestion(response: str, prediction: FileRecord, units: set[OffsetUnit]) -> Suggestion:
+    label, spans, _ = _parse_result(response, prediction, units)
     agent = get_text(prediction, "model_version") or UNKNOWN_PERSON
     p = parse_probability(prediction.fields.get("score"))
     return Suggestion("", "", agent, 0.0, label, p, spans)
 
 
 def _parse_result(
-    response: str, annotation: FileRecord, unit: OffsetUnit | None
+    response: str, annotation: FileRecord, file_units: set[OffsetUnit]
 ) -> tuple[Label, tuple[Span, ...], dict[str, Any]]:
     """Return label, spans and texts of an annotation; without a choice any mark is hallucinated."""
     label: Label | None = None
     spans: list[Span] = []
     texts: dict[str, Any] = {}
     items = _get_records(annotation, "result")
-    unit = detect_offset_unit(response, _get_raw_spans([item.fields for item in items])) or unit
+    own = find_offset_units(response, _get_raw_spans([item.fields for item in items]))
+    units = [unit for unit in own if unit in file_units] or own
     for item in items:
         value = item.fields.get("value")
         kind, name = item.fields.get("type"), item.fields.get("from_name")
         if not isinstance(value, dict):
             continue
         if kind in LABEL_RESULT_TYPES:
-            spans.append(_parse_span(response, item, value, unit))
+            spans.append(_parse_span(response, item, value, units))
         elif kind == "choices":
             label = _parse_choice(value, name) or label
         elif kind == "textarea" and name in TEXT_QUESTIONS:
@@ -460,9 +463,9 @@ def _parse_choice(value: dict[str, Any], name: object) -> Label | None:
 
 
 def _parse_span(
-    response: str, item: FileRecord, value: dict[str, Any], unit: OffsetUnit | None
+    response: str, item: FileRecord, value: dict[str, Any], units: Sequence[OffsetUnit]
 ) -> Span:
-    start, end = locate_span(response, *_get_raw_span(value), unit)
+    start, end = locate_span(response, *_get_raw_span(value), units, item.notices)
     names: list[Any] = next(
         (value[kind] for kind in LABEL_RESULT_TYPES if isinstance(value.get(kind), list)), []
     )

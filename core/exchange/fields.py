@@ -24,7 +24,7 @@ from core.exchange.rows import (
     RawSpan,
     RowProblem,
     build_gold,
-    detect_offset_unit,
+    find_offset_units,
     locate_span,
 )
 from core.runtime.errors import InputError, make_printable
@@ -82,8 +82,13 @@ def parse_items(
     row_of: Callable[[FileRecord], ExchangeRow | None],
     unit: str = "line",
 ) -> ParsedFile:
-    """Parse the items of a file and return its rows and problems."""
-    rows, problems = parse_rows(items, row_of)
+    """Parse the items of a file and return its rows with their notices, and its problems."""
+
+    def parse(record: FileRecord) -> ExchangeRow | None:
+        row = row_of(record)
+        return row and replace(row, notices=tuple(dict.fromkeys(record.notices)))
+
+    rows, problems = parse_rows(items, parse)
     return ParsedFile(tuple(rows), tuple(problems), unit)
 
 
@@ -148,22 +153,22 @@ def parse_spans(response: str, items: object, source: str = "") -> tuple[Span, .
         return ()
     if not isinstance(items, list):
         raise InputError("expected a list of spans, found another kind of value; write a list.")
-    unit = detect_offset_unit(
-        response, (_get_raw_span(item) for item in items if isinstance(item, dict))
+    units = find_offset_units(
+        response, [_get_raw_span(item) for item in items if isinstance(item, dict)]
     )
-    return tuple(_parse_span(response, item, source, unit) for item in items)
+    return tuple(_parse_span(response, item, source, units) for item in items)
 
 
 def _get_raw_span(item: dict[str, Any]) -> RawSpan:
     return item.get("start"), item.get("end"), item.get("text")
 
 
-def _parse_span(response: str, item: object, source: str, unit: OffsetUnit | None) -> Span:
+def _parse_span(response: str, item: object, source: str, units: Sequence[OffsetUnit]) -> Span:
     if isinstance(item, list) and len(item) == 2:
         item = {"start": item[0], "end": item[1]}
     if not isinstance(item, dict):
         raise InputError("expected a span with start and end, found another kind of value.")
-    start, end = locate_span(response, *_get_raw_span(item), unit)
+    start, end = locate_span(response, *_get_raw_span(item), units)
     names = ("category", "label", "label_type", "type")
     categories = (
         item[name] for name in names if isinstance(item.get(name), str) and item[name].strip()

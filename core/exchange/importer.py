@@ -64,7 +64,8 @@ DEFAULT_FILE_NAME = "source.txt"
 class ImportOutcome:
     """The result of an import. `known` cases existed before; `problems` are rows left out.
 
-    `notices` name the rows that give one case different labels, and the one that counts.
+    `notices` name the rows that give one case different labels and the one that counts, and what
+    was changed while reading a row.
     """
 
     unit: str = "line"
@@ -532,6 +533,7 @@ def _import_row(
         reason = "expected records of this case alone, found ids of another case’s; remove them."
         outcome.problems.append(RowProblem(row.place, reason))
     else:
+        outcome.notices += (f"{outcome.unit} {row.place}: {notice}" for notice in row.notices)
         outcome.new += is_new
         outcome.known += not is_new
         outcome.golds += len(new_records.golds)

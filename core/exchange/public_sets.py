@@ -63,8 +63,8 @@ from core.exchange.rows import (
     build_correction,
     build_gold,
     compute_marked_shares,
-    detect_offset_unit,
     find_nearest_offset,
+    find_offset_units,
     locate_span,
     normalize_word,
     select_majority_spans,
@@ -364,8 +364,8 @@ def parse_faithbench_row(record: FileRecord) -> ExchangeRow:
     """
     summary = record.text("summary")
     annotations = record.records("annotations")
-    unit = detect_offset_unit(summary, map(_get_raw_span, annotations))
-    all_marks = [_parse_mark(summary, one, unit) for one in annotations]
+    units = find_offset_units(summary, map(_get_raw_span, annotations))
+    all_marks = [_parse_mark(summary, one, units) for one in annotations]
     marks = [mark for mark in all_marks if mark[1]]  # without a grade a mark says nothing
     annotators = dict.fromkeys(annotator for annotator, *_ in marks)
     marks_by_annotator = (
@@ -399,7 +399,7 @@ def _get_raw_span(record: FileRecord) -> RawSpan:
     return start, end, quote
 
 
-def _parse_mark(summary: str, record: FileRecord, unit: OffsetUnit | None) -> AnnotatorMark:
+def _parse_mark(summary: str, record: FileRecord, units: Sequence[OffsetUnit]) -> AnnotatorMark:
     labels = record.texts("label")
     grade = next(
         (known for known in MARK_GRADES if any(w.split(".")[0] == known for w in labels)), ""
@@ -409,7 +409,7 @@ def _parse_mark(summary: str, record: FileRecord, unit: OffsetUnit | None) -> An
             f"expected a mark of {', '.join(MARK_GRADES)}, found “{', '.join(labels)[:60]}”; "
             f"correct it."
         )
-    start, end = locate_span(summary, *_get_raw_span(record), unit)
+    start, end = locate_span(summary, *_get_raw_span(record), units, record.notices)
     person = get_text(record, "annotator_name", "annotator_id") or "annotator"
     span = Span(start, end, summary[start:end], 1.0, max(labels, key=len, default=""), "")
     return person, grade, span, get_text(record, "note").strip()

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import Literal, TypeVar, cast
+from typing import Literal, TypeVar, cast, get_args
 
 from core.runtime.errors import InputError, make_printable
 from core.schema.events import Event
@@ -35,7 +35,8 @@ from core.store.ground_truth import (
     select_standing_golds,
 )
 
-OffsetUnit = Literal["code points", "utf-16"]
+OffsetUnit = Literal["code points", "utf-16", "code points, CRLF once", "utf-16, CRLF once"]
+OFFSET_UNITS: tuple[OffsetUnit, ...] = get_args(OffsetUnit)  # the likeliest first
 RawSpan = tuple[object, object, object]  # start, end and quoted text as in the file
 MAX_VALUE_CHARS = 60  # characters of a found value in a message
 MAX_NAMES_CHARS = 200  # characters of the names of the fields that are there
@@ -52,25 +53,29 @@ JSON_COLUMN_SUFFIX = "#json"  # suffix of the name of an extra column whose valu
 ExtraColumns = tuple[tuple[str, str], ...]
 
 
-def detect_offset_unit(response: str, places: Iterable[RawSpan]) -> OffsetUnit | None:
-    """Return the unit in which the spans of one answer count, or None if quotes do not reveal it.
-
-    A unit is detected if all quotes are found with it, but not all with the other.
-    """
-    if max(response, default="") <= "\uffff":
-        return None  # every character is one unit
-    quoted = [(start, end, quote) for start, end, quote in places if isinstance(quote, str)]
-    found_in_points = [_match_code_points(response, *place) is not None for place in quoted]
-    found_in_units = [_match_utf16(response, *place) is not None for place in quoted]
-    if found_in_points == found_in_units:
-        return None
-    return "utf-16" if all(found_in_units) else "code points" if all(found_in_points) else None
+def find_offset_units(response: str, places: Iterable[RawSpan]) -> tuple[OffsetUnit, ...]:
+    """Return the units in which all quotes of one answer are found, the likeliest first."""
+    quoted = [place for place in places if isinstance(place[2], str)]
+    return tuple(
+        unit
+        for unit in OFFSET_UNITS
+        if all(_match_span(response, *place, unit) is not None for place in quoted)
+    )
 
 
 def locate_span(
-    response: str, start: object, end: object, quote: object = None, unit: OffsetUnit | None = None
+    response: str,
+    start: object,
+    end: object,
+    quote: object = None,
+    units: Sequence[OffsetUnit] = (),
+    notices: list[str] | None = None,
 ) -> tuple[int, int]:
-    """Return the span's (start, end) in code points; without a unit the quoted text decides.
+    """Return the span's (start, end) in code points, read in the first of `units`.
+
+    A quoted text decides where they are wrong. With a list of `notices`, a span that ends beyond
+    the response is cut back if its quoted text ends the response. The list then gets a notice of
+    it, and of a span without quoted text that other units would place elsewhere.
 
     Raises InputError if it lies outside the response, or the quoted text is not found there.
     """
@@ -79,11 +84,21 @@ def locate_span(
             f"expected whole numbers as a span’s start and end, found {start!r:.40} and "
             f"{end!r:.40}; correct them."
         )
-    span = _match_utf16(response, start, end, quote) if unit == "utf-16" else None
-    span = span or _match_code_points(response, start, end, quote)
-    if span is None and isinstance(quote, str):
-        span = _match_utf16(response, start, end, quote)
-    if span is not None:
+    tried = (units[:1] or OFFSET_UNITS[:1]) if quote is None else (*units, *OFFSET_UNITS)
+    for unit in tried:
+        if span := _match_span(response, start, end, quote, unit):
+            others = {_match_span(response, start, end, quote, other) for other in units}
+            if notices is not None and quote is None and others - {span, None}:
+                notices.append(
+                    "marks without quoted text may be shifted, because a line end or emoji may "
+                    "count once or twice; compare the marked words"
+                )
+            return span
+    if notices is not None and (span := _cut_span(response, start, end, quote)):
+        notices.append(
+            f"a mark from {start} to {end} ended beyond the response and was cut back to "
+            f"“{response[slice(*span)][-40:]}”"
+        )
         return span
     if 0 <= start < end <= len(response):
         raise InputError(
@@ -97,47 +112,70 @@ def locate_span(
     )
 
 
-def convert_utf16_offsets(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """Convert UTF-16 offsets to code points; None if they split a character or lie outside."""
-    units = text.encode("utf-16-le")
-    try:
-        code_point_start = len(units[: 2 * start].decode("utf-16-le"))
-        length = len(units[2 * start : 2 * end].decode("utf-16-le"))
-    except UnicodeDecodeError:
+def convert_offsets(text: str, start: int, end: int, unit: OffsetUnit) -> tuple[int, int] | None:
+    """Convert a span to code points; None if it is empty, splits a character or lies outside."""
+    if not 0 <= start < end:
         return None
-    return (code_point_start, code_point_start + length) if 2 * end <= len(units) else None
+    places = _map_offsets(text, unit)
+    try:
+        return places[start], places[end]
+    except LookupError:
+        return None
 
 
-def _match_code_points(
-    response: str, start: object, end: object, quote: object
+@lru_cache(maxsize=len(OFFSET_UNITS))
+def _map_offsets(text: str, unit: OffsetUnit) -> Mapping[int, int] | Sequence[int]:
+    """Return the code point at which each offset of this unit lies."""
+    is_utf16 = unit.startswith("utf-16") and max(text, default="") > "\uffff"
+    counts_crlf_once = unit.endswith("CRLF once") and "\r\n" in text
+    if not is_utf16 and not counts_crlf_once:
+        return range(len(text) + 1)
+    places: dict[int, int] = {}
+    offset = 0
+    for place, character in enumerate(text):
+        places.setdefault(offset, place)
+        if not (counts_crlf_once and text.startswith("\r\n", place)):
+            offset += 2 if is_utf16 and character > "\uffff" else 1
+    return {**places, offset: len(text)}
+
+
+def _match_span(
+    response: str, start: object, end: object, quote: object, unit: OffsetUnit
 ) -> tuple[int, int] | None:
     if not isinstance(start, int) or not isinstance(end, int):
         return None
-    is_found = 0 <= start < end <= len(response) and (quote is None or response[start:end] == quote)
-    return (start, end) if is_found else None
+    span = convert_offsets(response, start, end, unit)
+    is_found = span and (quote is None or _is_same_text(response[slice(*span)], quote))
+    return span if is_found else None
 
 
-def _match_utf16(
-    response: str, start: object, end: object, quote: object
-) -> tuple[int, int] | None:
-    if not isinstance(start, int) or not isinstance(end, int) or not 0 <= start < end:
-        return None
-    span = convert_utf16_offsets(response, start, end)
-    if span is None or (quote is not None and response[span[0] : span[1]] != quote):
-        return None
-    return span
+def _cut_span(response: str, start: int, end: int, quote: object) -> tuple[int, int] | None:
+    """Return the span up to the end of the response, if it goes beyond and its quote fits."""
+    for unit in OFFSET_UNITS if isinstance(quote, str) else ():
+        last = max(_map_offsets(response, unit))
+        for words in (quote, str(quote).rstrip()) if last < end else ():
+            if span := _match_span(response, start, last, words, unit):
+                return span
+    return None
+
+
+def _is_same_text(words: str, quote: object) -> bool:
+    """Return True if a quote repeats the words; browsers write each line end as one character."""
+    return isinstance(quote, str) and words.replace("\r\n", "\n") == quote.replace("\r\n", "\n")
 
 
 @dataclass(frozen=True)
 class FileRecord:
     """One object or table line of a file: its fields and its place. `line` counts from 1.
 
-    Methods that take several names read the first field that the record has.
+    Methods that take several names read the first field that the record has. `notices` collects
+    what was changed while reading it, with the objects inside it.
     """
 
     fields: Mapping[str, object]
     file: str
     line: int
+    notices: list[str] = field(default_factory=list, compare=False)
 
     @property
     def place(self) -> str:
@@ -192,11 +230,11 @@ class FileRecord:
         items = self.items(*names)
         if not all(isinstance(item, dict) for item in items):
             raise self.broken(f"a list of objects called {' or '.join(names)}")
-        return [FileRecord(item, self.file, self.line) for item in items if isinstance(item, dict)]
+        return [replace(self, fields=item) for item in items if isinstance(item, dict)]
 
     def inner(self, *names: str) -> FileRecord:
         """Return a nested object as a record at the same place."""
-        return FileRecord(self._get_typed(dict, "an object", names), self.file, self.line)
+        return replace(self, fields=self._get_typed(dict, "an object", names))
 
     def chosen(self, meanings: Mapping[str, T], *names: str) -> T:
         """Return the meaning of the field's word in any case; raise InputError for other words."""
@@ -359,6 +397,8 @@ class RecordedRun:
 class ExchangeRow:
     """A case with all its answers. `place` is its line or number in the file.
 
+    `notices` say what was changed while reading it, or may be wrong.
+
     `wanted` and `truth_rule` are those of its project; in a file any one answer may count.
 
     Spans are code points in `response`. `id` is empty if the file gives none, `language` if it is
@@ -383,6 +423,7 @@ class ExchangeRow:
     run: RecordedRun | None = None
     wanted: int = 1
     truth_rule: TruthRule = "majority"
+    notices: tuple[str, ...] = ()
 
     @cached_property
     def truth(self) -> GroundTruth:

@@ -9,6 +9,8 @@ import pytest
 
 from core.exchange.registry import FORMATS
 from core.exchange.rows import ExchangeRow, ParsedFile
+from core.store import open_store
+from tests.exchange.stores import imported
 
 TEXT = "😀aaaa 😀b"
 
@@ -18,8 +20,10 @@ def mark(start: int, end: int, text: str | None, **more: Any) -> dict[str, Any]:
     return {"type": "labels", "from_name": "wrong", "value": value}
 
 
-def task(number: int, *marks: dict[str, Any], name: str = "annotations") -> dict[str, Any]:
-    return {"id": number, "data": {"text": TEXT}, name: [{"result": list(marks)}]}
+def task(
+    number: int, *marks: dict[str, Any], name: str = "annotations", text: str = TEXT
+) -> dict[str, Any]:
+    return {"id": number, "data": {"text": text}, name: [{"result": list(marks)}]}
 
 
 def read(*tasks: dict[str, Any]) -> ParsedFile:
@@ -81,3 +85,61 @@ def test_marks_in_html_stand_at_their_global_offsets() -> None:
     assert not found.problems
     assert places(found.rows[0]) == [(7, 8)]
     assert found.rows[0].golds[0].spans[0].category == "wrong"
+
+
+LOG = "Log.\r\nIt took 40 minutes.\r\nThe fare was 9 euros."
+TOOK, FARE = mark(13, 23, "40 minutes"), mark(38, 45, "9 euros")
+
+
+def words(row: ExchangeRow) -> list[str]:
+    return [span.text for one in row.golds for span in one.spans]
+
+
+@pytest.mark.parametrize(
+    ("marks", "text", "expected"),
+    [
+        ([TOOK, FARE], LOG, ["40 minutes", "9 euros"]),
+        ([mark(13, 37, "40 minutes.\nThe fare was")], LOG, ["40 minutes.\r\nThe fare was"]),
+        ([mark(14, 24, "40 minutes"), mark(40, 47, "9 euros")], LOG, ["40 minutes", "9 euros"]),
+        ([mark(8, 9, "b")], "😀\r\n😀 a b", ["b"]),  # UTF-16 units, and CRLF once
+    ],
+)
+def test_quotes_reveal_offsets_that_count_crlf_once(
+    marks: list[dict[str, Any]], text: str, expected: list[str]
+) -> None:
+    found = read(task(1, *marks, text=text))
+    assert [words(row) for row in found.rows] == [expected]
+    assert [row.notices for row in found.rows] == [()]
+
+
+def test_quotes_of_other_tasks_place_marks_without_quotes() -> None:
+    unquoted = task(1, mark(38, 45, None), text=LOG)
+    found = read(unquoted, task(2, TOOK, text=LOG))
+    assert [words(row) for row in found.rows] == [["9 euros"], ["40 minutes"]]
+    assert [row.notices for row in found.rows] == [(), ()]
+    alone = read(unquoted).rows[0]
+    assert words(alone) == ["s 9 eur"]
+    assert "may be shifted" in alone.notices[0]
+    assert read(task(1, mark(0, 4, None), text=LOG)).rows[0].notices == ()  # before any line end
+
+
+@pytest.mark.parametrize("quote", ["market.", "market.\n"])
+def test_mark_that_ends_beyond_the_text_is_cut_back_where_its_quote_fits(quote: str) -> None:
+    row = read(task(1, mark(8, 16, quote), text="The old market.")).rows[0]
+    assert words(row) == ["market."]
+    assert "cut back" in row.notices[0]
+
+
+@pytest.mark.parametrize("quote", ["market", "tram", None, ""])
+def test_mark_that_ends_beyond_the_text_is_refused_without_a_fitting_quote(
+    quote: str | None,
+) -> None:
+    found = read(task(1, mark(8, 16, quote), text="The old market."))
+    assert (found.rows, len(found.problems)) == ((), 1)
+
+
+def test_import_reports_notices_with_their_row() -> None:
+    with open_store(None) as store:
+        read_file = read(task(1, mark(38, 45, None), text=LOG), task(2, mark(2, 3, "a")))
+        (notice,) = imported(store, read_file).notices
+        assert notice.startswith("row 1: marks without quoted text may be shifted")
