@@ -8,9 +8,9 @@ confirm the corrected claim.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import regex
 
@@ -21,7 +21,12 @@ from core.baseline.evidence_model import (
     load_evidence_model,
     measure_statement,
 )
-from core.baseline.evidence_windows import EvidenceWindow, read_statement
+from core.baseline.evidence_windows import (
+    EvidenceWindow,
+    build_claim,
+    build_windows,
+    read_statement,
+)
 from core.baseline.value_comparison import ValueFinding
 from core.baseline.wording import cite_passage, join_quoted, quote_passage
 from core.documents.segmentation import IS_UNSPACED, WORD_TOKEN, extract_query_terms
@@ -75,24 +80,13 @@ class Assessment:
         return self.measured.statement
 
 
-@dataclass(frozen=True)
-class _MeasureRequest:
-    """Cache key of a measurement: everything that the features depend on."""
-
-    case: Case
-    statement: Statement
-    passages: tuple[Passage, ...]
-    texts: tuple[tuple[str, str], ...]
-    stop: StopSignal = field(compare=False)
-
-
 class Assessor:
     """Assesses statements with one reader and one evidence model, and caches their features."""
 
     def __init__(self, reader: EntailmentReader, model: EvidenceModel | None = None) -> None:
         self.reader = reader
         self._model = model
-        self._cached = lru_cache(MEASUREMENT_CACHE_SIZE)(self._measure)
+        self._features: OrderedDict[Hashable, StatementFeatures] = OrderedDict()
 
     @property
     def model(self) -> EvidenceModel:
@@ -129,18 +123,20 @@ class Assessor:
         stop: StopSignal | None = None,
     ) -> StatementFeatures:
         """Return the features of one statement over these passages, best first."""
-        used = {passage.source_id for passage in passages}
-        texts = tuple((i, text) for i, text in view.sources.items() if i in used)
-        return self._cached(
-            _MeasureRequest(view.case, statement, tuple(passages), texts, stop or StopSignal())
-        )
-
-    def _measure(self, request: _MeasureRequest) -> StatementFeatures:
-        sources: Mapping[str, str] = dict(request.texts)
-        reading = read_statement(
-            request.case, request.statement, request.passages, sources, self.reader, request.stop
-        )
-        return measure_statement(request.case, request.statement, request.passages, reading)
+        # The key holds windows, not sources: it would keep whole documents alive after their run.
+        windows = tuple(build_windows(passages, view.sources))
+        claim, language = build_claim(view.case, statement), view.case.language
+        key = (statement, tuple(passages), windows, claim, language)
+        features = self._features.get(key)
+        if features is None:
+            reading = read_statement(
+                view.case, statement, passages, view.sources, self.reader, stop
+            )
+            features = measure_statement(view.case, statement, passages, reading)
+            self._features[key] = features
+            if len(self._features) > MEASUREMENT_CACHE_SIZE:
+                self._features.popitem(last=False)
+        return features
 
     def _label(self, measured: StatementFeatures) -> Assessment:
         p = self.model.probability(measured)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.baseline import assessment
 from core.baseline.assessment import (
     Assessment,
     explain_assessment,
@@ -18,6 +20,7 @@ from core.baseline.assessment import (
     locate_in_response,
 )
 from core.baseline.entailment import EntailmentReader, EntailmentReading, EvidenceClaimPair
+from core.baseline.evidence_model import StatementFeatures
 from core.baseline.evidence_windows import (
     MAX_WINDOW_CHARS,
     MAX_WINDOWS,
@@ -189,6 +192,48 @@ def explained(
     item = assessed(claim, reader, *texts)
     points = explain_assessment(item, reader, StopSignal())
     return points, explain_label(item, points)
+
+
+class DocumentText(str):
+    """A source's text that a weak reference can follow."""
+
+
+def test_cached_features_keep_neither_sources_nor_stop_signal_alive() -> None:
+    assessor = assessor_with(WordReader())
+    text, stop = DocumentText(TEXT), StopSignal()
+    references = weakref.ref(text), weakref.ref(stop)
+    view = replace(make_view(make_case(SENTENCES[2]), [passage(2)]), sources={"facts.txt": text})
+    first = assessor.measure(view, view.statements[0], [passage(2)], stop)
+    again = replace(view, sources={"facts.txt": TEXT})
+    del view, text, stop
+    assert [reference() for reference in references] == [None, None]
+    assert assessor.measure(again, again.statements[0], [passage(2)]) is first
+
+
+def test_cached_features_are_those_of_the_same_source_text_and_question() -> None:
+    assessor = assessor_with(WordReader())
+    view = make_view(make_case("It is 412 m tall."), [passage(2)])
+    views = [
+        replace(view, sources={"facts.txt": TEXT}),
+        replace(view, sources={"facts.txt": TEXT.replace("She built", "He built")}),
+        replace(view, case=replace(view.case, question="How tall is it?")),
+    ]
+    found = [assessor.measure(one, one.statements[0], [passage(2)]) for one in views]
+    assert len({features.reading for features in found}) == 3
+
+
+def test_oldest_features_leave_a_full_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assessment, "MEASUREMENT_CACHE_SIZE", 1)
+    assessor = assessor_with(WordReader())
+    view = make_view(make_case(SENTENCES[2]), [passage(2)])
+
+    def measure(number: int) -> StatementFeatures:
+        return assessor.measure(view, view.statements[0], [passage(number)])
+
+    first = measure(1)
+    assert measure(1) is first
+    measure(2)
+    assert measure(1) is not first
 
 
 @pytest.mark.parametrize(*table("explanation: corrected claims that are borne out"))
