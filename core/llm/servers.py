@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
@@ -93,8 +93,7 @@ def _window(row: Any, path: tuple[str, ...]) -> int:
 
 OLLAMA_SLOTS = 1  # prompts that Ollama answers at once unless OLLAMA_NUM_PARALLEL is set
 SLOTS_KEPT = 300.0  # seconds; a server that was restarted may have others
-_known_slots: dict[tuple[str, int], _KnownSlots] = {}  # by address and what a person stated
-_slots_lock = threading.Lock()
+_slots_by_address: dict[str, _ServerSlots] = {}
 
 
 def find_slots(address: str) -> int:
@@ -129,27 +128,13 @@ def find_window(address: str, model: str) -> int:
 
 
 @dataclass
-class _KnownSlots:
-    """A server's slots as it last told; `asked_at` is a monotonic time."""
+class _ServerSlots:
+    """A server's slots as it last reported them, and the calls under way there."""
 
-    count: int
-    asked_at: float
-    free: threading.Semaphore
-
-
-def _slots_at(address: str, usual: int, stated: int) -> threading.Semaphore:
-    now, key = time.monotonic(), (address, stated)
-    known = _known_slots.get(key)
-    if known is not None and (stated or now - known.asked_at < SLOTS_KEPT):
-        return known.free
-    slots = stated or find_slots(address)  # outside the lock: a slow server keeps nobody else
-    with _slots_lock:
-        known = _known_slots.get(key)
-        count = slots or (known.count if known else usual)  # a busy server may not answer in time
-        if known is None or known.count != count:
-            known = _known_slots[key] = _KnownSlots(count, now, threading.Semaphore(count))
-        known.asked_at = now
-        return known.free
+    count: int = 0
+    asked_at: float = -math.inf  # monotonic
+    calls: int = 0
+    changed: threading.Condition = field(default_factory=threading.Condition)
 
 
 @contextmanager
@@ -159,16 +144,24 @@ def turn_at(
     """Hold one of the server's slots, so that no call queues there and seems stuck.
 
     `usual` is how many it has where it does not tell; `stated`, unless 0, is what a person says.
+    Both may change while slots are held: all calls to an address are counted together.
     Raises Stopped: `stop` was set while all were taken.
     """
-    free = _slots_at(address, usual, stated)
-    while not free.acquire(timeout=0.1):
-        stop.check()
+    slots = _slots_by_address.setdefault(address, _ServerSlots())
+    if not stated and time.monotonic() - slots.asked_at >= SLOTS_KEPT:
+        slots.count = find_slots(address) or slots.count or usual  # a busy server may not answer
+        slots.asked_at = time.monotonic()
+    with slots.changed:
+        while slots.calls >= (stated or slots.count):
+            slots.changed.wait(0.1)
+            stop.check()
+        slots.calls += 1
     try:
         yield
     except ModelError:  # it may be another server that answers the next call
-        if known := _known_slots.get((address, stated)):
-            known.asked_at = -math.inf
+        slots.asked_at = -math.inf
         raise
     finally:
-        free.release()
+        with slots.changed:
+            slots.calls -= 1
+            slots.changed.notify_all()

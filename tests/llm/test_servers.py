@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
@@ -24,7 +24,7 @@ from core.llm.servers import (
 )
 from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ModelError, Stopped
-from core.schema.rosters import AgentConfig
+from core.schema.rosters import MAX_CONCURRENCY, AgentConfig
 
 pytestmark = pytest.mark.timing
 
@@ -151,6 +151,46 @@ def test_a_person_says_how_many_calls_a_server_answers_at_once(
             pass
     with turn_at("http://told/v1", StopSignal()), turn_at("http://told/v1", StopSignal()):
         pass
+
+
+def count_free_slots(address: str, stated: int = 0) -> int:
+    """Return how many more calls the server takes now."""
+    stop = StopSignal()
+    stop.set()
+    with ExitStack() as held:
+        for free in range(MAX_CONCURRENCY):
+            try:
+                held.enter_context(turn_at(address, stop, stated=stated))
+            except Stopped:
+                return free
+    raise AssertionError("every call found a slot")
+
+
+@pytest.mark.parametrize(("later", "free"), [(6, 3), (4, 1), (2, 0)])
+def test_changed_slot_count_includes_calls_under_way(
+    monkeypatch: pytest.MonkeyPatch, later: int, free: int
+) -> None:
+    address = f"http://changing-to-{later}/v1"
+    counts = iter([4, later])
+    monkeypatch.setattr(servers, "find_slots", lambda _: next(counts))
+    with ExitStack() as held:
+        for _ in range(3):
+            held.enter_context(turn_at(address, StopSignal()))
+        with pytest.raises(ModelError), turn_at(address, StopSignal()):
+            raise ModelError("restarted")
+        assert count_free_slots(address) == free
+    assert count_free_slots(address) == later
+
+
+def test_stated_slot_count_includes_calls_under_another_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    address = "http://stated-twice/v1"
+    monkeypatch.setattr(servers, "find_slots", lambda _: 3)
+    with turn_at(address, StopSignal(), stated=4), turn_at(address, StopSignal()):
+        assert count_free_slots(address, stated=4) == 2
+        assert count_free_slots(address, stated=1) == 0
+        assert count_free_slots(address) == 1
 
 
 @pytest.mark.parametrize(
