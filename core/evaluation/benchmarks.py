@@ -392,16 +392,16 @@ class _BenchmarkLease:
     wish: str = ""
 
     def renew(self) -> None:
-        """Renew it once; a lost lease counts as a wish to cancel."""
+        """Renew it once. Raises ConflictError: it is lost, which counts as a wish to cancel."""
         try:
             with open_store(self.home) as store, store.noting():
                 self.wish = store.benchmarks.beat(self.benchmark_id, self.owner, time.time())
         except ConflictError:
             self.wish = "cancel"
-        except Exception as error:  # noqa: BLE001 - the heartbeat must go on
-            LOGGER.error("the heartbeat of a benchmark missed a beat: %r", error)
-        if self.wish == "cancel":
-            self.stop.set()
+            raise
+        finally:
+            if self.wish == "cancel":
+                self.stop.set()
 
 
 def run_benchmark(

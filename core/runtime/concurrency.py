@@ -6,6 +6,7 @@ import collections
 import contextlib
 import functools
 import gc
+import logging
 import os
 import queue
 import sys
@@ -14,12 +15,13 @@ from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-from core.runtime.errors import Stopped
+from core.runtime.errors import ConflictError, Stopped
 
 Loaded = TypeVar("Loaded")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 ItemReporter = Callable[[Item], None]
+LOGGER = logging.getLogger(__name__)
 
 
 @contextlib.contextmanager
@@ -194,12 +196,22 @@ def stream_call(call: Callable[[ItemReporter[Item]], Result]) -> Generator[Item,
 
 @contextlib.contextmanager
 def repeat_meanwhile(call: Callable[[], None], seconds: float) -> Iterator[None]:
-    """Make the call every so many seconds, on a thread, until the block ends."""
+    """Make the call every so many seconds, on a thread, until the block ends.
+
+    A call that fails is logged and made again: one busy moment of the database must not end a
+    lease. ConflictError ends the calls: the lease is lost.
+    """
     ended = threading.Event()
 
     def repeat() -> None:
         while not ended.wait(seconds):
-            call()
+            try:
+                call()
+            except ConflictError as error:
+                LOGGER.warning("the heartbeat ended: %s", error)
+                return
+            except Exception as error:  # noqa: BLE001 - the next call may succeed
+                LOGGER.error("the heartbeat missed a beat: %r", error)
 
     thread = threading.Thread(target=repeat, daemon=True, name="heartbeat")
     thread.start()

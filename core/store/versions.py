@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
-from core.runtime.errors import ConfigError, InputError
+from core.runtime.errors import ConfigError, ConflictError, InputError
 from core.store.sqlite import Repository, fetch_first_row, get_columns, insert_row
 
 ParsedBody = TypeVar("ParsedBody")
@@ -261,11 +261,13 @@ class ClassifierVersions(Repository):
         return str(row["status"])
 
     def beat_training(self, training_id: str, now: float) -> None:
-        """Renew a running training's lease."""
-        self._db.execute(
+        """Renew a running training's lease. Raises ConflictError: it no longer runs."""
+        cursor = self._db.execute(
             "UPDATE trainings SET heartbeat_at = ? WHERE id = ? AND status = 'running'",
             [now, training_id],
         )
+        if not cursor.rowcount:
+            raise ConflictError("The training is no longer running.")
 
     def end_training(
         self,

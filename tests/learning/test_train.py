@@ -7,6 +7,7 @@ import errno
 import json
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -16,10 +17,16 @@ from typing import Any
 
 import pytest
 
+from core.learning import retrain
 from core.learning import train as training
 from core.learning.head_fit import encode_rows, fit_head
 from core.learning.options import TrainingOptions
-from core.learning.retrain import RETRAIN_LEASE_SECONDS, begin_training, cancel_training
+from core.learning.retrain import (
+    RETRAIN_LEASE_SECONDS,
+    begin_training,
+    cancel_training,
+    renew_lease,
+)
 from core.learning.train import TrainingReporter
 from core.learning.training_set import LabelledText
 from core.llm.encoder import load_encoder
@@ -27,7 +34,7 @@ from core.runtime.config import ENCODER_DIR, PROJECT_ROOT
 from core.runtime.errors import ConfigError, ConflictError, Stopped
 from core.schema.records import Member, Project
 from core.store import Store, open_store
-from core.store.versions import SEED_VERSION
+from core.store.versions import SEED_VERSION, ClassifierVersions
 from core.verdict.classifier import get_version_folder, load_classifier, load_head
 from tests.learning.test_training_set import LABELS, add_corrected
 from tests.waiting import wait_for
@@ -209,6 +216,46 @@ def test_a_training_that_woke_up_too_late_stops_and_what_it_left_is_cleared(
     assert ready.versions.all() == []
     statuses = [t.status for t in ready.versions.trainings(time.time(), RETRAIN_LEASE_SECONDS)]
     assert sorted(statuses) == ["interrupted", "running"]
+
+
+def renew(
+    ready: Store, home: Path, training_id: str, monkeypatch: pytest.MonkeyPatch
+) -> contextlib.AbstractContextManager[None]:
+    """Renew a training's lease without pauses, from a heartbeat at 1 s on."""
+    ready.db.execute("UPDATE trainings SET heartbeat_at = 1.0")
+    monkeypatch.setattr(retrain, "RENEWAL_SECONDS", 0.0)
+    return renew_lease(home, training_id)
+
+
+@pytest.mark.timing
+def test_lease_is_renewed_after_a_failed_beat(
+    ready: Store, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training_id = begun(ready, home)
+    failures = iter([sqlite3.OperationalError("database is locked")])
+    real = ClassifierVersions.beat_training
+
+    def beat(versions: ClassifierVersions, *values: Any) -> None:
+        if error := next(failures, None):
+            raise error
+        real(versions, *values)
+
+    monkeypatch.setattr(ClassifierVersions, "beat_training", beat)
+    with renew(ready, home, training_id, monkeypatch):
+        wait_for(
+            lambda: (
+                ready.versions.trainings(time.time(), RETRAIN_LEASE_SECONDS)[0].status == "running"
+            ),
+            "the second beat",
+        )
+
+
+def test_lost_lease_cannot_be_renewed(ready: Store, home: Path) -> None:
+    first = begun(ready, home)
+    ready.db.execute("UPDATE trainings SET heartbeat_at = 1.0")
+    begun(ready, home)
+    with pytest.raises(ConflictError):
+        ready.versions.beat_training(first, time.time())
 
 
 def test_a_training_that_is_killed_leaves_no_version_and_the_next_one_can_start(

@@ -1,0 +1,43 @@
+"""Heartbeats survive a failed beat and end with a lost lease."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+
+import pytest
+
+from core.runtime.concurrency import repeat_meanwhile
+from core.runtime.errors import ConflictError
+
+pytestmark = pytest.mark.timing
+NO_PAUSE = 0.0  # seconds
+
+
+def test_failed_beat_is_logged_and_repeated(caplog: pytest.LogCaptureFixture) -> None:
+    beats: list[int] = []
+    has_recovered = threading.Event()
+
+    def beat() -> None:
+        beats.append(len(beats))
+        if len(beats) == 1:
+            raise sqlite3.OperationalError("database is locked")
+        has_recovered.set()
+
+    with repeat_meanwhile(beat, NO_PAUSE):
+        assert has_recovered.wait(10)
+    assert "database is locked" in caplog.text
+
+
+def test_lost_lease_ends_the_beats() -> None:
+    beats: list[int] = []
+
+    def beat() -> None:
+        beats.append(len(beats))
+        raise ConflictError("the lease is lost")
+
+    with repeat_meanwhile(beat, NO_PAUSE):
+        (thread,) = [one for one in threading.enumerate() if one.name == "heartbeat"]
+        thread.join(10)
+        assert not thread.is_alive()
+    assert beats == [0]
