@@ -22,6 +22,7 @@ from core.baseline.evidence_model import (
     measure_statement,
 )
 from core.baseline.evidence_windows import (
+    UNREAD_WINDOW,
     EvidenceWindow,
     build_claim,
     build_windows,
@@ -44,6 +45,8 @@ MAX_ABSTENTION_CHARS = 80
 DISAGREEMENT_FROM = 0.8
 """Probability of support and of contradiction from which two sources count as disagreeing."""
 DOUBTED_FROM = 0.5
+P_IF_VALUES_AGREE, P_IF_VALUE_DIFFERS = 0.1, 0.9
+"""Bounds of the probability where a range, bound or labelled row decides about a value."""
 SUPPORTED_FROM = 0.6
 """Probability of support for the corrected claim from which a replacement is offered."""
 MAX_REPLACEMENTS = 12
@@ -112,7 +115,7 @@ class Assessor:
             stop.check()
             if has_checkable_content(statement, view.case):
                 passages = view.evidence.of(statement.index, allowed)
-                assessments.append(self._label(self.measure(view, statement, passages, stop)))
+                assessments.append(self._label(self.measure(view, statement, passages, stop), stop))
         return assessments
 
     def measure(
@@ -138,7 +141,33 @@ class Assessor:
                 self._features.popitem(last=False)
         return features
 
-    def _label(self, measured: StatementFeatures) -> Assessment:
+    def _apply_decided_values(
+        self, measured: StatementFeatures, p: float, stop: StopSignal
+    ) -> float:
+        """Return p, bounded where ranges, bounds or labelled rows decide about the values.
+
+        They do if the reader supports the statement with their values in place of its own.
+        """
+        values, claim = measured.values, measured.reading.claim
+        decided = [value for value in values if value.decided_by]
+        is_wrong = any(value.status == "different" for value in decided)
+        is_settled = is_wrong or all(value.status in ("same", "derived") for value in values)
+        if not decided or not is_settled or not measured.reading.is_known:
+            return p
+        for value in reversed(decided):
+            claim = claim[: value.phrase_start] + value.decided_by + claim[value.end :]
+        texts = [
+            window.text
+            for window in measured.reading.windows
+            if all(value.decided_by in window.text for value in decided)
+        ]
+        readings = self.reader.read([(text, claim) for text in texts], stop)
+        best = max(readings, key=lambda reading: reading.supported, default=UNREAD_WINDOW)
+        if best.supported <= best.contradicted:
+            return p
+        return max(p, P_IF_VALUE_DIFFERS) if is_wrong else min(p, P_IF_VALUES_AGREE)
+
+    def _label(self, measured: StatementFeatures, stop: StopSignal) -> Assessment:
         p = self.model.probability(measured)
         is_known = measured.reading.is_known
         if not measured.passages or (is_known and not self.model.is_addressed(measured)):
@@ -152,6 +181,7 @@ class Assessor:
         conflict = next((pair for pair in pairs if pair[0].source_id != pair[1].source_id), None)
         if conflict:
             return Assessment(measured, p, "unclear", "sources_disagree", conflict)
+        p = self._apply_decided_values(measured, p, stop)
         if not is_known and not any(value.status == "different" for value in measured.values):
             return Assessment(measured, p, "unclear", "language_not_known")
         label = self.model.label(p)

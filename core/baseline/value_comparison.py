@@ -2,7 +2,8 @@
 
 Each value is the same as one in the evidence, derived from some of them, different from those it
 can be compared with, or unmatched. In a table row (“Revenue, 2024: 131.5; 2023: 120.1”) a value
-belongs to its labels: the same figure under other labels is a different value.
+belongs to its labels: the same figure under other labels is a different value. A value inside a
+range or bound of the evidence is the same, outside it is different.
 """
 
 from __future__ import annotations
@@ -11,15 +12,22 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import regex
 
 from core.documents.segmentation import extract_query_terms, extract_terms
 from core.tools.date_values import DateValue, compare_dates
 from core.tools.dates import find_dates
-from core.tools.quantities import Agreement, Quantity, find_quantities, match_quantities
+from core.tools.quantities import (
+    Agreement,
+    Quantity,
+    find_quantities,
+    is_inside_range,
+    match_claimed_quantity,
+)
 from core.tools.units import MIN_TOTAL_PARTS, FigureDerivation, derive_value
+from core.tools.vocabulary import load_vocabulary, match_any
 
 ValueStatus = Literal["same", "derived", "different", "unmatched"]
 ComparableValue = Quantity | DateValue
@@ -31,7 +39,9 @@ CELL_PATTERN = regex.compile(
     r"(?P<label>[^;；\n]*?)(?:: |： ?)(?P<value>[^;；:：\n]+)(?=[;；\n]|$)"
 )
 HEADER_UNIT = regex.compile(r"[(（](?P<unit>[^()（）]{1,30})[)）]")
-CLAUSE_END = regex.compile(r"[.,!?:] |[。！？；，、;\n]")
+CLAUSE_END = regex.compile(r"[.,!?] | [-–—*•▪·] |[。！？；，、;\n]")
+LABEL_END = regex.compile(r": |：")
+CLAUSE_LABEL = regex.compile(r"[^:：]{1,40}(?=: |：)")
 ROW_NAMING_PATTERN = regex.compile(r"\p{L}{3}|^(?:1[5-9]|20)\p{Nd}{2}$")
 MAX_CELL_CHARS = 60
 
@@ -54,17 +64,23 @@ class ValueFinding:
     """True if `instead` comes from a table cell, or from all cells of a column."""
     is_worked: bool = False
     """True if `instead` is a calculation of a total from the evidence's figures: “1 + 2 = 3”."""
+    decided_by: str = ""
+    """The evidence's range or bound, or value under the label that the statement names."""
+    phrase_start: int = 0
+    """Start of the value with the words of its bound: “at least 12”."""
 
 
 @dataclass(frozen=True)
 class _Cell:
-    """A value of a table row: `[start, end)` in the text, its column's label, labels and unit."""
+    """A value of a table row: `[start, end)` in the text, its column's label, label and unit."""
 
     start: int
     end: int
     column: str
+    label: str
+    """The row's and the column's labels, and the values in other columns that name the row."""
     labels: frozenset[str]
-    """The terms of the row's and the column's labels."""
+    """The label's terms."""
     unit: str
 
 
@@ -76,6 +92,28 @@ class _SourceValue:
     cell: _Cell | None
     around: frozenset[str]
     """The terms of the cell's labels, or of the clause around the value."""
+    label: str
+    """The label of the cell's row and column, or of the clause; empty in prose."""
+    clause: str
+    text: str
+    """The whole window."""
+
+    @property
+    def is_bounded(self) -> bool:
+        """True for a range or bound."""
+        value = self.value
+        return isinstance(value, Quantity) and (
+            value.low < value.high or value.bound not in ("exact", "about")
+        )
+
+    def is_range_for(self, own: ComparableValue) -> bool:
+        """Return True if the value is a range or bound of which `own` is a part."""
+        value = self.value
+        return (
+            isinstance(own, Quantity)
+            and isinstance(value, Quantity)
+            and is_inside_range(own, value)
+        )
 
 
 def is_table_row(text: str) -> bool:
@@ -83,19 +121,39 @@ def is_table_row(text: str) -> bool:
     return ROW_PATTERN.search(text) is not None
 
 
+@dataclass(frozen=True)
+class _Claim:
+    """The claim with its terms and values."""
+
+    text: str
+    language: str
+    terms: frozenset[str]
+    values: tuple[ComparableValue, ...]
+
+    @property
+    def subject_terms(self) -> frozenset[str]:
+        """The terms beside all quantities and the words of their bounds."""
+        text = self.text
+        for value in self.values:
+            if isinstance(value, Quantity):
+                text = text[: value.start] + " " * (value.end - value.start) + text[value.end :]
+        return frozenset(extract_query_terms(_drop_bounds(text, self.language), self.language))
+
+
 def compare_values(
     claim: str, own_start: int, evidence: Sequence[str], language: str
 ) -> tuple[ValueFinding, ...]:
     """Return a finding for each value from `own_start` on; `evidence` is windows, best first."""
     quantities, dates = _find_values(claim, language)
-    claim_terms = frozenset(extract_query_terms(claim, language))
+    terms = frozenset(extract_query_terms(claim, language))
+    stated = _Claim(claim, language, terms, (*quantities, *dates))
     sources = [source for text in evidence for source in _source_values(text, language)]
     held_dates = [source for source in sources if isinstance(source.value, DateValue)]
     held_quantities = [source for source in sources if isinstance(source.value, Quantity)]
     own = (value for value in quantities if value.start >= own_start)
-    findings = [_compare_quantity(value, held_quantities, claim_terms) for value in own]
+    findings = [_compare_quantity(value, held_quantities, stated) for value in own]
     findings += [
-        _compare_value(date, held_dates, claim_terms) for date in dates if date.start >= own_start
+        _compare_value(date, held_dates, stated) for date in dates if date.start >= own_start
     ]
     return tuple(sorted(findings, key=lambda finding: finding.start))
 
@@ -123,11 +181,14 @@ def _source_values(text: str, language: str) -> tuple[_SourceValue, ...]:
         start = max((m.end() for m in CLAUSE_END.finditer(text, 0, value.start)), default=0)
         after = CLAUSE_END.search(text, value.end)
         clause = text[start : after.start() if after else len(text)]
+        named = CLAUSE_LABEL.match(clause)
+        label = cell.label if cell else named.group() if named else ""
         around = cell.labels if cell else frozenset(extract_terms(clause, language))
-        values.append(_SourceValue(value, cell, around))
+        source = _SourceValue(value, cell, around, label, clause, text)
+        values.append(source)
         if cell and cell.unit and isinstance(value, Quantity) and not value.unit:
             values += [
-                _SourceValue(quantity, cell, around)
+                replace(source, value=quantity)
                 for quantity in _apply_unit(value, cell.unit, language)
             ]
     return tuple(values)
@@ -154,11 +215,14 @@ def _parse_cells(text: str, language: str) -> Iterator[_Cell]:
                 column = label
             if len(match["value"]) <= MAX_CELL_CHARS:
                 column_unit = HEADER_UNIT.search(column)
+                # a heading may precede the list's own label: “Fees: - Students”
+                label, whole = LABEL_END.split(column)[-1], f"{row} {column} {naming}"
                 yield _Cell(
                     start=line_start + match.start("value"),
                     end=line_start + match.end("value"),
                     column=column,
-                    labels=frozenset(extract_terms(f"{row} {column} {naming}", language)),
+                    label=f"{row} {label} {naming}",
+                    labels=frozenset(extract_terms(whole, language)),
                     unit=column_unit["unit"] if column_unit else unit,
                 )
         line_start += len(line) + 1
@@ -175,15 +239,15 @@ def _apply_unit(value: Quantity, unit: str, language: str) -> Iterator[Quantity]
 
 
 def _compare_quantity(
-    own: Quantity, sources: Sequence[_SourceValue], claim_terms: frozenset[str]
+    own: Quantity, sources: Sequence[_SourceValue], claim: _Claim
 ) -> ValueFinding:
-    finding = _compare_value(own, sources, claim_terms)
-    if finding.status == "same":
+    finding = _compare_value(own, sources, claim)
+    if finding.status == "same" or finding.decided_by:
         return finding
     every = [source.value for source in sources if isinstance(source.value, Quantity)]
     if derived := derive_value(own, every):
         return _make_finding(own, "derived", derived[0].words)
-    if total := _column_total(own, sources, claim_terms):
+    if total := _column_total(own, sources, claim.terms):
         if own.low <= total.value <= own.high:
             return _make_finding(own, "derived", total.words)
         words = total.words
@@ -194,27 +258,30 @@ def _compare_quantity(
 
 
 def _compare_value(
-    own: ComparableValue, sources: Sequence[_SourceValue], claim_terms: frozenset[str]
+    own: ComparableValue, sources: Sequence[_SourceValue], claim: _Claim
 ) -> ValueFinding:
-    """Compare with the values of the same kind; those whose labels or clause fit best decide."""
-    same: list[int] = []
+    """Compare with the values of the same kind; those whose label or clause fits best decide.
+
+    A figure of a table or list belongs to its label, and any range may contain a value by chance.
+    """
+    terms = claim.terms - set(extract_terms(own.text, claim.language))
+    same: list[tuple[int, _SourceValue]] = []
     different: list[tuple[int, _SourceValue]] = []
     for source in sources:
         match: Agreement = "incomparable"
         if isinstance(own, DateValue) and isinstance(source.value, DateValue):
             match = compare_dates(own, source.value)
         elif isinstance(own, Quantity) and isinstance(source.value, Quantity):
-            match = match_quantities(own, source.value)
-        fit = len(claim_terms & source.around)
-        if match == "same" and source.cell is None:
-            return _make_finding(own, "same")
+            match = match_claimed_quantity(own, source.value)
+        fit = len(terms & source.around)
         if match == "same":
-            same.append(fit)
+            same.append((fit, source))
         elif match == "different" and _is_same_kind(own, source):
             different.append((fit, source))
-    in_cells = max((fit for fit, source in different if source.cell), default=0)
-    if same and in_cells <= max(same):
-        return _make_finding(own, "same")
+    stated = [s for _, s in same if not s.label and not s.is_range_for(own)]
+    rivals = (fit for fit, s in different if s.label or s.is_bounded)
+    if stated or (same and max(rivals, default=0) <= max(fit for fit, _ in same)):
+        return _add_decision(_make_finding(own, "same"), own, same, claim)
     if not different:
         return _make_finding(own, "unmatched")
     fit, other = max(different, key=lambda pair: pair[0])
@@ -224,9 +291,57 @@ def _compare_value(
         is_bare = not any(char.isalpha() or char in "%€$£" for char in instead)
         instead += f" {other.cell.unit}" if is_bare and other.cell.unit else ""
     is_nearest = fit > 0 and len(nearest) == 1
-    return _make_finding(
+    finding = _make_finding(
         own, "different", instead, is_nearest=is_nearest, in_table=other.cell is not None
     )
+    return _add_decision(finding, own, different, claim)
+
+
+def _add_decision(
+    finding: ValueFinding,
+    own: ComparableValue,
+    sources: Sequence[tuple[int, _SourceValue]],
+    claim: _Claim,
+) -> ValueFinding:
+    """Add the value that decides, from the sources that fit best."""
+    best = max(fit for fit, _ in sources)
+    deciding = (s for fit, s in sources if fit == best and _decides(own, s, claim))
+    if (source := next(deciding, None)) is None:
+        return finding
+    bounds = _compile_bounds(claim.language).finditer(claim.text, 0, own.start)
+    starts = (m.start() for m in bounds if not claim.text[m.end() : own.start].strip())
+    start = min(starts, default=own.start)
+    return replace(finding, decided_by=source.value.text, phrase_start=start)
+
+
+def _decides(own: ComparableValue, source: _SourceValue, claim: _Claim) -> bool:
+    """Return True if a bound, range or label is involved, and of what the claim seems to be about.
+
+    The claim names the whole label; without one it shares words with the clause.
+    """
+    if not isinstance(own, Quantity) or not isinstance(source.value, Quantity):
+        return False
+    language, subject = claim.language, claim.subject_terms
+    known = frozenset(extract_terms(_drop_bounds(source.text, language), language))
+    if 2 * len(subject & known) < len(subject):
+        return False
+    if source.label:
+        return frozenset(extract_query_terms(source.label, language)) <= subject
+    near = frozenset(extract_terms(source.clause, language))
+    return bool(subject & near) and (own.bound != "exact" or source.is_bounded)
+
+
+@lru_cache(maxsize=64)
+def _compile_bounds(language: str) -> regex.Pattern[str]:
+    words = load_vocabulary(language)
+    ends = words.listed("from", "to", "between")
+    phrases = (*words.bounds_before.values, *words.bounds_after.values, *ends)
+    return regex.compile(rf"(?i)(?<!\w)(?:{match_any(phrases)})(?!\w)")
+
+
+def _drop_bounds(text: str, language: str) -> str:
+    """Return the text without the words of ranges and bounds."""
+    return _compile_bounds(language).sub(" ", text)
 
 
 def _is_same_kind(own: ComparableValue, other: _SourceValue) -> bool:
@@ -268,7 +383,7 @@ def _column_total(
 
 
 def _make_finding(
-    own: ComparableValue, status: ValueStatus, instead: str = "", **flags: bool
+    own: ComparableValue, status: ValueStatus, instead: str = "", **details: Any
 ) -> ValueFinding:
     is_date = isinstance(own, DateValue)
-    return ValueFinding(own.start, own.end, own.text, is_date, status, instead, **flags)
+    return ValueFinding(own.start, own.end, own.text, is_date, status, instead, **details)

@@ -474,6 +474,31 @@ def match_quantities(one: Quantity, other: Quantity) -> Agreement:
     return "same" if any(_is_compatible(a, b) for a, b in readings) else "different"
 
 
+def match_claimed_quantity(claimed: Quantity, source: Quantity) -> Agreement:
+    """Return whether a source's quantity makes a claimed one true; not symmetric.
+
+    As `match_quantities`, but a claimed bound must allow all that the source's range or bound
+    allows: "more than 500" differs from "more than 400". It is incomparable with a range that
+    reaches beyond it.
+    """
+    match = match_quantities(claimed, source)
+    if match != "same" or "about" in (claimed.bound, source.bound):
+        return match
+    (low, high), (least, most) = _allowed_interval(claimed), _allowed_interval(source)
+    is_open = math.inf in (high, -low)
+    if not is_open or least == most or (low <= least and most <= high):
+        return match
+    is_stronger = high == most == math.inf or low == least == -math.inf
+    return "different" if is_stronger else "incomparable"
+
+
+def is_inside_range(value: Quantity, source: Quantity) -> bool:
+    """Return True if the value is one of several that the source's range or bound allows."""
+    low, high = _allowed_interval(source)
+    is_equal = _is_close(value.low, source.low) and _is_close(value.high, source.high)
+    return low < high and source.bound != "about" and not (is_equal and value.bound == source.bound)
+
+
 def _is_money(unit: str) -> bool:
     return unit[:3].isupper() and len(unit.partition(" / ")[0]) == 3
 
@@ -508,8 +533,10 @@ def _is_compatible(one: Quantity, other: Quantity) -> bool:
     if one.bound == other.bound and is_alike:
         return True
     is_exact = one.bound == other.bound == "exact"
-    if is_exact and one.low == one.high and other.low == other.high:
-        slack = 0.0 if one.ordinal else max(one.step, other.step) / 2
+    is_limit = one.bound == other.bound and one.bound in ("at_least", "at_most")
+    if (is_exact or is_limit) and one.low == one.high and other.low == other.high:
+        step = min(one.step, other.step) if is_limit else max(one.step, other.step)
+        slack = 0.0 if one.ordinal else step / 2
         return abs(one.low - other.low) <= slack * (1 + RELATIVE_TOLERANCE)
     return _is_overlapping(one, other)
 

@@ -1,0 +1,100 @@
+"""Values against ranges, bounds and labelled rows, and what they decide."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.baseline.entailment import EntailmentReading
+from core.baseline.value_comparison import ValueFinding, compare_values
+from core.documents.segmentation import split_sentences
+from core.runtime.concurrency import StopSignal
+from core.tools.quantities import find_quantities, match_claimed_quantity
+from tests.fakes import make_case, make_passage, make_view
+from tests.readers import CONTRADICTS, NEUTRAL, SUPPORTS, ScriptedReader, assessor_with
+from tests.tools.corpus import Row, rows
+
+FLOOR = 0.85  # 73 of 83 rows
+
+
+def windows(row: Row) -> list[str]:
+    """The windows of the row's source: each list row under its heading, or prose and sentences."""
+    source, language = row["source"], row["language"]
+    heading, *items = source.split("\n")
+    sentences = [source[a:b] for a, b in split_sentences(source, language)]
+    return [f"{heading}: {item}" for item in items] or [source, *sentences]
+
+
+def compared(row: Row) -> tuple[ValueFinding, ...]:
+    return compare_values(row["claim"], 0, windows(row), row["language"])
+
+
+def test_values_against_ranges_bounds_and_rows_of_the_corpus() -> None:
+    corpus = rows("compare_ranges")
+    wrong = []
+    for row in corpus:
+        statuses = {value.status for value in compared(row)}
+        found = "different" if "different" in statuses else " ".join(sorted(statuses))
+        wrong += [row] if found != row["status"] else []
+    assert 1 - len(wrong) / len(corpus) >= FLOOR, wrong
+
+
+@pytest.mark.parametrize(
+    ("claimed", "source", "match"),
+    [
+        ("more than 500 people", "more than 400 people", "different"),
+        ("more than 300 people", "more than 400 people", "same"),
+        ("at least 12 km", "at least 16 km", "different"),
+        ("at least 18 km", "more than 16 km", "different"),
+        ("up to 2 hours", "up to 90 minutes", "different"),
+        ("at least 16 months", "14–18 months", "incomparable"),
+        ("less than 20 months", "14–18 months", "same"),
+    ],
+)
+def test_claimed_bound_must_allow_what_source_allows(claimed: str, source: str, match: str) -> None:
+    [one], [other] = find_quantities(claimed), find_quantities(source)
+    assert match_claimed_quantity(one, other) == match
+
+
+class SourceReader(ScriptedReader):
+    """Supports only claims in the source's own words, and contradicts all others."""
+
+    def _reading(self, evidence: str, claim: str) -> EntailmentReading:
+        is_copied = claim.rstrip(".") in evidence
+        return EntailmentReading(*(SUPPORTS if is_copied else CONTRADICTS))
+
+
+@pytest.mark.parametrize(
+    ("claim", "label"),
+    [
+        ("The sensor weighs 90 grams.", "supported"),
+        ("The sensor weighs 120 grams.", "hallucinated"),
+        ("The sensor weighs at least 85 grams.", "supported"),
+        ("The sensor weighs more than 120 grams.", "hallucinated"),
+        ("The sensor never weighs 90 grams.", "hallucinated"),
+        ("The antenna weighs 90 grams.", "hallucinated"),
+    ],
+)
+def test_range_decides_if_reader_supports_claim_with_range(claim: str, label: str) -> None:
+    view = make_view(make_case(claim), [make_passage("The sensor weighs 85 to 95 grams.")])
+    [item] = assessor_with(SourceReader()).assess(view, StopSignal())
+    assert item.label == label
+
+
+def test_range_of_something_else_decides_nothing() -> None:
+    view = make_view(
+        make_case("The antenna weighs 120 grams."),
+        [make_passage("The sensor weighs 85 to 95 grams.")],
+    )
+    [item] = assessor_with(ScriptedReader({"": NEUTRAL})).assess(view, StopSignal())
+    assert (item.label, [value.status for value in item.measured.values]) == (
+        "unclear",
+        ["different"],
+    )
+
+
+def test_row_that_claim_names_decides() -> None:
+    """Thursday's row allows 18 h, Friday's does not."""
+    hours = ("Hours: - Thursday: 10–18 h", "Hours: - Friday: 10–14 h")
+    [right] = [v for v in compare_values("On Friday until 12 h.", 0, hours, "en") if not v.is_date]
+    [wrong] = [v for v in compare_values("On Friday until 18 h.", 0, hours, "en") if not v.is_date]
+    assert (right.status, wrong.status, wrong.instead) == ("same", "different", "10–14 h")
