@@ -7,7 +7,6 @@ failed ends the run, which can be resumed: slots name calls and stay the same.
 from __future__ import annotations
 
 import hashlib
-import re
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -29,11 +28,12 @@ from core.llm.call import (
     RunClient,
     ask_structured,
     decodes_by_grammar,
+    extract_answer,
     ignore_piece,
 )
 from core.llm.limits import count_fitting, count_message_tokens, truncate_to_tokens, window_of
 from core.llm.prompting import LANGUAGES, Fence, Prompt, PromptBook, fill_prompt
-from core.llm.reply_forms import REPLY_FORMS, ProseStream
+from core.llm.reply_forms import REPLY_FORMS, ProseStream, ReplyForm
 from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ModelError, ReplyError
 from core.schema.events import (
@@ -57,8 +57,6 @@ if TYPE_CHECKING:
     from core.baseline.assessment import Assessor
 
 SPARE_SHARE = 0.05
-# Some models think aloud before they answer; only the answer counts.
-THOUGHT = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?</\1>\s*", re.DOTALL | re.IGNORECASE)
 
 
 class RunNotes:
@@ -164,6 +162,12 @@ class PromptCall:
     cut: str = ""
     preface: str = ""  # stands before the last message's words
 
+    @property
+    def form(self) -> ReplyForm | None:
+        """The fields that the server is asked for instead of prose, if any."""
+        is_prose = self.schema is None and decodes_by_grammar(self.agent)
+        return REPLY_FORMS.get(self.prompt.name) if is_prose else None
+
     def fenced(self, kind: str, text: str) -> str:
         """Return the text as fenced material."""
         return self.context.fence.around(kind, text)
@@ -244,10 +248,7 @@ class PromptCall:
             )
             kept = truncate_to_tokens(reply.text, min(room, self.agent.max_tokens))
             messages = (*before, replace(reply, text=kept or "…"), mend)
-        form = None
-        if self.schema is None and decodes_by_grammar(self.agent):
-            form = REPLY_FORMS.get(self.prompt.name)
-        schema = self.schema
+        form, schema = self.form, self.schema
         if form is not None:
             at = [message.role for message in messages].index("user")
             asked_so = replace(messages[at], text=messages[at].text + form.asked)
@@ -269,8 +270,11 @@ class PromptCall:
             )
         finally:
             self.context.under_way.remove(under_way)
-        text = THOUGHT.sub("", completion.text, count=1)
-        return replace(completion, text=form.prose(text) if form else text)
+        text = extract_answer(completion.text)
+        if form is not None:  # half an object is not repaired
+            is_cut = completion.finish == "length"
+            text = (form.beginning(text) or text) if is_cut else form.prose(text)
+        return replace(completion, text=text)
 
     def mend(self, error: str) -> Message:
         """Return the message that tells the model what was wrong with its reply."""

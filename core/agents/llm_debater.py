@@ -76,10 +76,11 @@ from core.schema.rosters import ANSWERING_MODES, SPAN_NAMING_MODES, AgentConfig,
 MAX_IMAGE_PIXELS = 1568  # pixels; Claude scales larger images down, others do so earlier
 MAX_IMAGE_BYTES = 3_500_000  # base64 makes 5 MB of these, the providers' limit
 # Matches up to the last closing mark, as the text itself may hold one.
-FINAL_TEXT_BLOCK = re.compile(
-    r"^[ \t]*<<<[ \t]*TEXT[ \t]*\n(?P<text>.*?)\n?[ \t]*TEXT[ \t]*>>>\s*\Z",
+LONGEST_TEXT_BLOCK = re.compile(
+    r"^[ \t]*<<<[ \t]*TEXT[ \t]*\n(?P<text>.*)\n[ \t]*TEXT[ \t]*>>>[ \t]*$",
     re.DOTALL | re.MULTILINE,
 )
+SENTENCE_MARK = re.compile(r"[.!?。！？।؟…]")
 EMPTY_CONTEXT = EvidenceContext((), (), "")
 PLACES_WINDOW_FRACTION = 8  # contested places may take one part in so many of a window
 
@@ -189,15 +190,14 @@ class LlmReviser(LlmAgent):
 def parse_revision(reply: Completion, response: str) -> str:
     """Return the text between the marks, unchanged.
 
-    Raises UnusableReply if there is none, if the reply was cut off within it, or if there are
-    several, such as a draft before the last one, unless the `response` itself holds such marks.
+    Raises UnusableReply if there is none, or if there are several, such as a draft before the last
+    one, unless the `response` itself holds such marks.
     """
-    match = FINAL_TEXT_BLOCK.search(reply.text)
+    match = LONGEST_TEXT_BLOCK.search(reply.text)
     if match is None or not match["text"].strip():
-        cut = " The reply was cut off at its token limit." if reply.finish == "length" else ""
         raise UnusableReply(
             "Expected a line “<<<TEXT”, the whole text, and a line “TEXT>>>” at the end; found "
-            f"none.{cut}"
+            "none."
         )
     if TEXT_BLOCK_MARK.search(match["text"]) and not TEXT_BLOCK_MARK.search(response):
         raise UnusableReply("Expected one text between “<<<TEXT” and “TEXT>>>”, found several.")
@@ -214,7 +214,8 @@ class LlmDebater(LlmAgent):
     def argue(self, view: DebateView, speak: SpeakCallback, stop: StopSignal) -> Turn:
         """Return one turn; the caller verifies its quotes.
 
-        Raises ReplyError if the turn does not begin as its manner requires.
+        A turn that was cut off keeps its whole sentences. Raises ReplyError if it has none, or does
+        not begin as its manner requires.
         """
         case, manner = view.case_view.case, view.manner
         role, slot = f"debater {view.debater}", f"turn {view.number}"
@@ -234,6 +235,8 @@ class LlmDebater(LlmAgent):
             return self._build_revision(view, text)
         reply, stance = _read_position(view, text)
         is_cut = completion.finish == "length"
+        if is_cut and not SENTENCE_MARK.search(text):
+            raise ReplyError("The turn was cut off within its first sentence.", reply=text)
         text = cut_to_sentences(text, case.language) if is_cut else text
         return Turn(
             debater=view.debater,

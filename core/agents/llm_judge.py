@@ -10,6 +10,7 @@ import contextlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from core.agents.agent_runner import AgentContext, LlmAgent, case_fields
 from core.agents.reply_parser import CONTESTED_LINE, split_last_line
@@ -24,6 +25,7 @@ from core.baseline.wording import SEED_VERDICTS, capitalise, frame_verdict, join
 from core.documents.quotes import locate_quote
 from core.llm.call import Completion, UnusableReply, ask_readable
 from core.llm.prompting import FIELDS
+from core.llm.reply_forms import ReplyForm
 from core.runtime.concurrency import StopSignal
 from core.runtime.errors import ModelError
 from core.schema.records import Case, DebatePoint, Judgement, Label, Statement, UnclearCause
@@ -186,8 +188,8 @@ class LlmJudge(LlmAgent):
         debate = build_judge_transcript(call, view) if "transcript" in FIELDS[prompt] else None
         lines = format_passages(evidence)
         call, messages = fit_debate(call, debate, fields, lines, "evidence")
-        read = parse_moderation if view.mode == "moderate" else parse_verdict
-        label, prose = ask_readable(call.say, messages, read, call.mend)
+        parse = parse_moderation if view.mode == "moderate" else parse_verdict
+        label, prose = ask_readable(call.say, messages, partial(parse, form=call.form), call.mend)
         if label == "unclear":
             return replace(self._unclear("not_settled", "the debate goes on"), prose=prose)
         text = frame_verdict(label, prose)
@@ -240,19 +242,20 @@ class LlmJudge(LlmAgent):
         return ask_readable(fitted_call.say, messages, read, fitted_call.mend)
 
 
-def parse_moderation(reply: Completion) -> tuple[Label, str]:
+def parse_moderation(reply: Completion, form: ReplyForm | None = None) -> tuple[Label, str]:
     """Return the same as `parse_verdict`, but `unclear` if the last line lets the debate go on.
 
     Raises UnusableReply if the line says neither.
     """
     prose, last = split_last_line(reply.text)
-    return ("unclear", prose) if CONTINUE_LINE.fullmatch(last) else parse_verdict(reply)
+    return ("unclear", prose) if CONTINUE_LINE.fullmatch(last) else parse_verdict(reply, form)
 
 
-def parse_verdict(reply: Completion) -> tuple[Label, str]:
+def parse_verdict(reply: Completion, form: ReplyForm | None = None) -> tuple[Label, str]:
     """Return the label in the last line that holds text, and the prose before it.
 
     Raises UnusableReply if that line is no verdict; a verdict in an earlier line does not count.
+    The error names the `form` that was asked for, if any.
     """
     prose, last = split_last_line(reply.text)
     match = VERDICT_LINE.fullmatch(last)
@@ -262,8 +265,9 @@ def parse_verdict(reply: Completion) -> tuple[Label, str]:
         and (match["word"].casefold() in CORRECT_WORDS) != (match["number"] == "1")
     )
     if match is None or contradicts:
+        line = "a last line that reads “Verdict: 1” or “Verdict: 0” and nothing after it"
         raise UnusableReply(
-            "Expected a last line that reads “Verdict: 1” or “Verdict: 0” and nothing after it, "
+            f"Expected {form.description if form else line}, "
             f"found “{' '.join(last.split())[-80:]}”."
         )
     return VERDICT_LABELS[match["number"]], prose

@@ -12,6 +12,7 @@ import unicodedata
 from dataclasses import dataclass
 
 from core.documents.segmentation import split_sentences
+from core.llm.call import UNFINISHED_THOUGHT
 from core.runtime.errors import ReplyError
 from core.schema.records import Quote, Stance, TurnReply
 
@@ -73,7 +74,6 @@ ECHOED_INSTRUCTION = re.compile(
     r"|(?:correct|正确)\s*[/|]\s*(?:wrong|错误)\W*",
     re.IGNORECASE,
 )
-UNFINISHED_THOUGHT = re.compile(r"\s*<(?:think|thinking|reasoning)>", re.IGNORECASE)
 # Bounded by Latin letters rather than \b, which “我AGREE” does not have.
 REPLY_PATTERN = re.compile(
     rf"(?P<neither>(?<![a-z])neither agree|{NEGATION_PATTERN} deny(?![a-z])|"

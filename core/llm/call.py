@@ -10,7 +10,7 @@ import hashlib
 import ipaddress
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.util import find_spec
@@ -277,6 +277,19 @@ MAX_REPLY_CHARS = 200_000
 MAX_REPLY_DEPTH = 100
 # Possessive: a fence that never ends is gone over once.
 FENCED = re.compile(r"```[a-zA-Z]*+\s*+(.*?)```", re.DOTALL)
+FURTHER_OBJECT = re.compile(r'\{\s*"')
+WHOLLY_FENCED = re.compile(r"\s*```[a-zA-Z]*+[ \t]*+\n(.*?)\n?```\s*", re.DOTALL)
+# Some models think aloud before they answer, and some servers leave out the opening tag.
+THOUGHT = re.compile(
+    r"\A(?:(?:\s*<(think|thinking|thought|reasoning)>.*?</\1>)+|.*?^[ \t]*</think>[ \t]*$)\s*",
+    re.DOTALL | re.IGNORECASE | re.MULTILINE,
+)
+UNFINISHED_THOUGHT = re.compile(r"\s*<(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
+COURTESY = re.compile(
+    r"\A\s*(?:sure|certainly|of course|okay|here(?: is|['’]s| are)|below is|当然|好的|以下)\b"
+    r"[^\n]{0,100}[:：!！][ \t]*\n\s*",
+    re.IGNORECASE,
+)
 MARK = re.compile(r"\\.|[\"{}\[\]]", re.DOTALL)
 MAX_ITEMS = 8  # of a list in a reply, and characters of a text, where a grammar bounds them
 MAX_TEXT_CHARS = 240
@@ -311,11 +324,14 @@ class ReplySchema(Generic[Kind]):
         self.json_schema: Mapping[str, Any] = close_schema(
             {**root, "$defs": rest} if rest else root
         )
+        self._names = [
+            name for part in (root, *rest.values()) for name in part.get("properties", ())
+        ]
 
     def read(self, completion: Completion) -> Kind:
         """Return the reply as a value.
 
-        Raises UnusableReply: it is cut off, holds no JSON object, or one of another form.
+        Raises UnusableReply: it holds no JSON object, or one of another form.
         """
         text = completion.text.strip()[:MAX_REPLY_CHARS]
         if _measure_depth(text) > MAX_REPLY_DEPTH and _measure_strict_depth(text) > MAX_REPLY_DEPTH:
@@ -327,13 +343,8 @@ class ReplySchema(Generic[Kind]):
             return self._decoder.decode(text)
         except (msgspec.MsgspecError, ValueError, RecursionError):
             pass
-        if completion.finish == "length":
-            # Repair would close what is open and pass half an answer off as the whole.
-            raise UnusableReply(
-                "The reply was cut off at its token limit; say the same in fewer words."
-            )
         try:
-            return self._decoder.decode(_repair_json(_extract_object(text)))
+            return self._decoder.decode(msgspec.json.encode(find_object(text, self._names)))
         except msgspec.ValidationError as error:
             raise UnusableReply(f"The JSON object has not the form asked for: {error}.") from error
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
@@ -368,21 +379,63 @@ def ask_readable(
 ) -> Kind:
     """Return what `read` makes of the reply, or of a second one after showing the error.
 
-    Raises ReplyError: `read` found both unusable.
+    A reply that was cut off is not read, even if its part looks whole: `Verdict: 1` may be a line
+    of its reasoning. Raises ReplyError: both replies were unusable.
     """
+
+    def read_whole(completion: Completion) -> Kind:
+        if completion.finish == "length":
+            raise UnusableReply(
+                "The reply was cut off at its token limit; say the same in fewer words."
+            )
+        if UNFINISHED_THOUGHT.match(completion.text):
+            raise UnusableReply("The reply holds only thoughts, and no answer after them.")
+        return read(completion)
+
     first = ask(messages, again=False)
     try:
-        return read(first)
+        return read_whole(first)
     except UnusableReply as error:
         wrong = str(error)
     second = ask((*messages, Message("assistant", first.text), mend(wrong)), again=True)
     try:
-        return read(second)
+        return read_whole(second)
     except UnusableReply as error:
-        message = (
-            f"Its reply could not be used, nor could the one after it was asked again: {error}"
-        )
+        is_cut = second.finish == "length"
+        why = "It was cut off at its token limit. Give the agent more tokens." if is_cut else error
+        message = f"Its reply could not be used, nor could the one after it was asked again: {why}"
         raise ReplyError(message, reply=second.text) from error
+
+
+def extract_answer(text: str) -> str:
+    """Return the reply without its thoughts, a courtesy before it, and a code fence around it."""
+    text = COURTESY.sub("", THOUGHT.sub("", text, count=1), count=1)
+    fenced = WHOLLY_FENCED.fullmatch(text)
+    return fenced[1] if fenced and "```" not in fenced[1] else text
+
+
+def find_object(text: str, names: Iterable[str]) -> dict[str, Any]:
+    """Return the JSON object in a reply, repaired, with its fields spelled as in `names`.
+
+    Raises UnusableReply: there is none, or several.
+    """
+    spellings = {_fold(name): name for name in names}
+
+    def spell(value: Any) -> Any:
+        if isinstance(value, list):
+            return [spell(part) for part in value]
+        if not isinstance(value, dict):
+            return value
+        other = {spellings.get(_fold(key), key): spell(part) for key, part in value.items()}
+        return other | {key: spell(part) for key, part in value.items() if key in other}
+
+    found: dict[str, Any] = spell(_repair_json(_extract_object(text)))
+    return found
+
+
+def _fold(name: str) -> str:
+    """Return the name without capitals and separators: `becauseOf` and `Because of` are equal."""
+    return re.sub(r"[\W_]", "", name).casefold()
 
 
 def _extract_object(text: str) -> str:
@@ -395,13 +448,18 @@ def _extract_object(text: str) -> str:
     return inner[start : end + 1]
 
 
-def _repair_json(text: str) -> bytes:
+def _repair_json(text: str) -> dict[str, Any]:
     if _measure_depth(text) > MAX_REPLY_DEPTH:
         raise UnusableReply("no object")
-    found = json_repair.loads(text)
+    try:
+        found, end = json.JSONDecoder().raw_decode(text)
+    except ValueError:
+        found, end = json_repair.loads(text), len(text)
+    if FURTHER_OBJECT.search(text, end):  # which of them counts is not guessed
+        raise UnusableReply("several objects")
     if not isinstance(found, dict):
         raise UnusableReply("no object")
-    return msgspec.json.encode(found)
+    return found
 
 
 def _measure_depth(text: str) -> int:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from core.llm.call import THOUGHT, UnusableReply, find_object
+
 # An escape of which only half has come; of an emoji the first of two.
 GROWTH = 1.01
 HALF_ESCAPE = re.compile(
@@ -71,15 +73,30 @@ class ReplyForm:
         }
 
     @property
+    def description(self) -> str:
+        """Return a phrase for the object that is asked for."""
+        names = ", ".join(f'"{part.name}"' for part in self.parts)
+        return f"one JSON object with the fields {names}, in this order"
+
+    @property
     def asked(self) -> str:
         """Return what the last message adds to the prompt."""
-        names = ", ".join(f'"{part.name}"' for part in self.parts)
-        return f"\n\nWrite all this as one JSON object with the fields {names}, in this order."
+        return f"\n\nWrite all this as {self.description}."
 
     def prose(self, text: str) -> str:
-        """Return the prose of a whole reply; a reply that is no such object stays as it is."""
-        found = _object(text)
-        if found is None or any(part.name not in found for part in self.parts):
+        """Return the prose of a whole reply; a reply that is no such object stays as it is.
+
+        Prose that only quotes such an object, as of a document, names a choice of its own.
+        """
+        try:
+            found = find_object(text, [part.name for part in self.parts])
+        except (UnusableReply, ValueError, RecursionError):
+            return text
+        around = text[: text.find("{")] + text[text.rfind("}") + 1 :]
+        choices = {str(choice) for part in self.parts for choice in part.schema.get("enum", ())}
+        if any(part.name not in found for part in self.parts) or choices & set(
+            re.findall(r"\w+", around)
+        ):
             return text
         return "".join(part.format_value(found[part.name]) for part in self.parts)
 
@@ -115,8 +132,9 @@ class ProseStream:
         if len(self.received) < GROWTH * self.parsed_chars:
             return
         self.parsed_chars = len(self.received)
-        is_object = self.received.lstrip()[:1] in ("", "{")
-        prose = self.form.beginning(self.received) if is_object else self.received
+        answer = THOUGHT.sub("", self.received, count=1).lstrip()
+        is_object = answer[:1] in ("", "{", "`", "<")  # or a fence or a thought before it
+        prose = self.form.beginning(answer[answer.find("{") :]) if is_object else answer
         if len(prose) > len(self.passed_on) and prose.startswith(self.passed_on):
             self.speak(prose[len(self.passed_on) :])
             self.passed_on = prose

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from core.schema.records import ContextFact, EvidenceContext, Judgement, Label, 
 from core.schema.roles import JudgeView
 from core.verdict.classifier import load_classifier
 from tests.agents.seats import FENCE, SEAT, judge_view, workplace
-from tests.fakes import make_case, make_passage, make_view
+from tests.fakes import Said, Scripted, make_case, make_passage, make_view
 
 PROSE = "The report gives the year as 1931, and nobody contests it."
 REPORT = make_passage("The bridge was opened in 1931.", number=1, source="report.pdf")
@@ -26,7 +27,7 @@ VIEW = make_view(make_case("The bridge opened in 1926."), [REPORT])
 TURN = Turn("Ada", "m", 1, 1, "deny", "hallucinated", "DENY, WRONG. It opened later.")
 
 
-def decided(*replies: str, view: JudgeView | None = None) -> Judgement:
+def decided(*replies: Scripted, view: JudgeView | None = None) -> Judgement:
     place = workplace(replies)
     judgement = LlmJudge(SEAT, place.work).decide(view or judge_view(VIEW, TURN), StopSignal())
     place.model.finished()
@@ -58,6 +59,46 @@ def test_the_last_line_is_the_verdict(line: str, label: Label) -> None:
     assert "Verdict: 0" not in judgement.text
 
 
+FIELDS = json.dumps({"reasons": PROSE, "verdict": "0"})
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        FIELDS,
+        f"```json\n{FIELDS}\n```",
+        f"<think>\nVerdict: 1? {{no}}\n</think>\n\n{FIELDS}",
+        f"The bridge {{1926}} …\n</think>\n{FIELDS}",
+        f"Here is my verdict:\n\n{FIELDS}\n\nLet me know if you need more.",
+        f"Sure! ```\n{FIELDS}\n``` I hope that helps.",
+        json.dumps({"Reasons": PROSE, "VERDICT": 0}),
+        f"{{'reasons': '{PROSE}', 'verdict': '0',}}",
+        f"```\n{PROSE}\nVerdict: 0\n```",
+        'The page has {"reasons": "x", "verdict": "1"}.\nVerdict: 0',
+    ],
+)
+def test_verdict_is_read_however_it_is_wrapped(reply: str) -> None:
+    judgement = decided(reply)
+    assert judgement.label == "hallucinated"
+    assert "</think>" not in judgement.text
+
+
+@pytest.mark.parametrize(
+    "reply", ["<think>\nMaybe.\nVerdict: 1", f"{FIELDS} or {FIELDS.replace('0', '1')}"]
+)
+def test_unfinished_thought_or_two_verdicts_give_no_verdict(reply: str) -> None:
+    with pytest.raises(ReplyError):
+        decided(reply, reply)
+
+
+@pytest.mark.parametrize("text", [f"{PROSE}\nVerdict: 1", FIELDS])
+def test_reply_cut_off_at_its_limit_is_not_used(text: str) -> None:
+    assert decided(Said(text, "length"), f"{PROSE}\nVerdict: 0").label == "hallucinated"
+    with pytest.raises(ReplyError, match=r"cut off .* more tokens") as caught:
+        decided(Said(text, "length"), Said(text, "length"))
+    assert PROSE in caught.value.reply
+
+
 @pytest.mark.parametrize(
     "reply",
     [
@@ -76,7 +117,7 @@ def test_the_last_line_is_the_verdict(line: str, label: Label) -> None:
 )
 def test_anything_else_is_asked_again_and_then_no_answer(reply: str) -> None:
     assert decided(reply, f"{PROSE}\nVerdict: 0").label == "hallucinated"
-    with pytest.raises(ReplyError, match="last line") as caught:
+    with pytest.raises(ReplyError, match="JSON object with the fields") as caught:
         decided(reply, reply)
     assert caught.value.reply == reply
 
@@ -106,7 +147,15 @@ def test_the_retry_shows_the_error_and_has_a_slot_of_its_own() -> None:
     first, second = place.model.calls
     assert second.messages[: len(first.messages)] == first.messages
     assert [m.role for m in second.messages[-2:]] == ["assistant", "user"]
-    assert "“Verdict: 1” or “Verdict: 0”" in second.messages[-1].text
+    assert 'fields "reasons", "verdict"' in second.messages[-1].text
+    assert "Verdict: 1" not in second.messages[-1].text
+
+
+def test_retry_asks_hosted_model_for_its_last_line() -> None:
+    place = workplace([PROSE, f"{PROSE}\nVerdict: 1"])
+    hosted = replace(SEAT, model="openai/gpt-4o-mini", api_base="")
+    LlmJudge(hosted, place.work).decide(judge_view(VIEW, TURN), StopSignal())
+    assert "“Verdict: 1” or “Verdict: 0”" in place.model.calls[1].messages[-1].text
 
 
 def test_it_sees_everything_with_our_marks_behind_the_quotes() -> None:
