@@ -12,6 +12,16 @@ if (window.counterpointProject === undefined) {
   window.addEventListener("click", (event) => {
     if ((event.ctrlKey || event.shiftKey || event.metaKey) && findLink(event)) event.stopImmediatePropagation();
   }, true);
+  // For `st.switch_page` Streamlit first adds the new query to the address of the page that is left.
+  // Back would lead to that address, so it is replaced by the page's own.
+  const push = history.pushState;
+  let addedQuery = "";
+  history.pushState = (state, title, url) => {
+    const target = new URL(url, location.href), isPage = target.pathname !== location.pathname;
+    const isSecond = isPage && addedQuery && target.search === addedQuery;
+    (isSecond ? history.replaceState : push).call(history, state, title, url);
+    addedQuery = isPage ? "" : target.search;
+  };
 }
 
 export default function({ data }) {

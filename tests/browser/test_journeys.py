@@ -264,3 +264,19 @@ def test_a_run_reads_well_narrow_and_dark(make_site: MakeSite, open_page: OpenPa
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     mark = page.locator("mark").first.evaluate("m => getComputedStyle(m).borderBottomColor")
     assert mark == "rgb(251, 146, 60)", "the dark theme has its own token"
+
+
+def test_back_after_a_check_is_one_step_to_its_text_and_file(
+    make_site: MakeSite, open_page: OpenPage, tmp_path: Path
+) -> None:
+    page = open_page(make_site())
+    begin(page, tmp_path)
+    verdict(page)
+    page.go_back()
+    page.get_by_role("heading", name="New check").wait_for()
+    settle(page)
+    assert "run" not in page.url
+    expect(page.get_by_label("Text to check")).to_have_value(WRONG)
+    expect(page.get_by_text(re.compile("1 source: cats.txt"))).to_be_visible()
+    page.go_forward()
+    verdict(page)
