@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from xml.etree.ElementTree import Element, ParseError, fromstring, iterparse
 from xml.parsers import expat
 
+from core.documents.raised_text import mark_raised, write_raised
 from core.documents.source_builder import (
     STRUCK_TEXT_NOTE,
     BlockContent,
@@ -47,7 +48,7 @@ SKIPPED_TAGS = frozenset(
 )
 CHARACTER_TAGS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "\u2011", "ptab": "\t"}
 FALSE_VALUES = frozenset({"0", "false", "off"})
-RUN_PROPERTIES = frozenset({"strike", "dstrike", "vanish"})
+RUN_PROPERTIES = frozenset({"strike", "dstrike", "vanish", "vertAlign"})
 MAX_CELL_LENGTH = 400
 MAX_SPANNED_COLUMNS = 200  # columns that cells may span; Word's own tables have at most 63
 HEADING_STYLE = re.compile(r"heading (\d)")
@@ -279,7 +280,7 @@ class _Walk:
     def _paragraph(self, paragraph: Element) -> Iterator[BlockContent]:
         boxes: list[Element] = []
         style = self._style(find_child(paragraph, "pPr"), "pStyle")
-        text = "".join(self._pieces(paragraph, boxes, style)).strip("\n")
+        text = write_raised("".join(self._pieces(paragraph, boxes, style))).strip("\n")
         if text.strip():
             block = self._block(paragraph, text, style.name)
             self.caption = text if block.kind == "caption" else ""
@@ -315,22 +316,24 @@ class _Walk:
                 boxes.append(item)
             elif name in CHARACTER_TAGS:
                 yield CHARACTER_TAGS[name]
-            elif name == "r" and self._is_left_out(item, style):
-                continue
+            elif name == "r":
+                yield self._run(item, boxes, style)
             elif name not in SKIPPED_TAGS:
                 self.pictures += name in ("blip", "chart", "imagedata")
                 yield from self._pieces(item, boxes, style)
 
-    def _is_left_out(self, run: Element, style: _Style) -> bool:
-        """Return True if the run is hidden or struck through, by itself or by its styles."""
+    def _run(self, run: Element, boxes: list[Element], style: _Style) -> str:
+        """Return the run's text as its own properties and its styles show it."""
         own = _read_run_properties(run)
         properties = style.run | self._style(find_child(run, "rPr"), "rStyle").run | own
         shown = {name for name, value in properties.items() if value not in FALSE_VALUES}
-        is_struck = bool(shown & {"strike", "dstrike"})
-        self.has_struck_text |= is_struck and any(
-            (item.text or "").strip() for item in run.iter() if strip_namespace(item) == "t"
-        )
-        return is_struck or "vanish" in shown
+        if "vanish" in shown:
+            return ""
+        text = "".join(self._pieces(run, boxes, style))
+        if shown & {"strike", "dstrike"}:
+            self.has_struck_text |= bool(text.strip())
+            return ""
+        return mark_raised(text) if properties.get("vertAlign") == "superscript" else text
 
     def _table(self, table: Element) -> Iterator[BlockContent]:
         caption, self.caption = self.caption, ""

@@ -10,9 +10,11 @@ import contextlib
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
+from core.documents.raised_text import RAISED_END, RAISED_START, write_raised
 from core.documents.readers import decode_page, decode_text
 from core.documents.source_builder import (
     STRUCK_TEXT_NOTE,
@@ -23,6 +25,10 @@ from core.documents.source_builder import (
 )
 from core.documents.tables import build_table_blocks, clean_cell
 from core.schema.records import BlockKind, Source
+
+if TYPE_CHECKING:
+    from markdown_it.rules_block import StateBlock
+    from markdown_it.rules_inline import StateInline
 
 INVISIBLE_TAGS = frozenset(
     "script style template noscript head svg math-annotation object iframe canvas audio video "
@@ -38,10 +44,11 @@ BLOCK_TAGS = frozenset(
 HIDDEN_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 STRUCK_TAGS = frozenset({"s", "strike", "del"})
 STRUCK_STYLE = re.compile(r"text-decoration[a-z-]*\s*:[^;]*\bline-through\b", re.I)
-MAX_STRUCK_RULES = 50
+RAISED_STYLE = re.compile(r"vertical-align\s*:\s*super\b", re.I)
+MAX_STYLE_RULES = 50
 WHITESPACE = re.compile(r"[ \t\r\n\f]+")
 # Control characters, which no page shows, stand in for blanks that must not be joined.
-PLACEHOLDERS = re.compile("[\x1c-\x1f]")
+PLACEHOLDERS = re.compile("[\x0e\x0f\x1c-\x1f]")
 LINE_BREAK = "\x1e"
 TO_PLACEHOLDERS = str.maketrans({" ": "\x1d", "\t": "\x1c", "\n": "\x1f"})
 FROM_PLACEHOLDERS = str.maketrans({"\x1d": " ", "\x1c": "\t", "\x1f": "\n"})
@@ -57,6 +64,8 @@ KIND_OF_TAG: dict[str, BlockKind] = {
     "caption": "caption",
 }
 MAX_KIND_ANCESTORS = 6  # elements between a text and the tag that gives its kind
+RAISED_MARKDOWN = re.compile(r"\[\^[^\]\s]{1,40}\]|\^(?P<raised>[^\s^]{1,20})\^")
+FOOTNOTE_OPENING = re.compile(r"(?P<raised>)\[\^[^\]\s]{1,40}\]:\s*")
 CHART_WORD = re.compile(r"\b(?:chart|graph|plot|diagram)s?\b", re.I)
 MAX_MARKDOWN_NESTING = 100  # nested quotes and lists of Markdown; deeper ones are not read
 # Chromium and WebKit stop at 512. This count is rougher than theirs, so the bound is higher.
@@ -107,11 +116,38 @@ def read_markdown(request: ReadRequest) -> Source:
 
     options = {"maxNesting": MAX_MARKDOWN_NESTING}
     parser = MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
+    parser.inline.ruler.before("link", "raised", _read_raised_markdown)
+    parser.block.ruler.at("reference", _read_link_definition)
     page = parser.render(decode_text(request.name, request.data))
     root = LexborHTMLParser(flatten_nesting(page)).root
     return _build_source(
         SourceBuilder(request), root, "", "There is no text to be seen in this file."
     )
+
+
+def _read_raised_markdown(state: StateInline, silent: bool) -> bool:
+    """Leave out footnote references, [^1], and read raised text, 10^6^.
+
+    At the start of a line, [^1]: opens the footnote itself.
+    """
+    match = FOOTNOTE_OPENING.match(state.src) if state.pos == 0 else None
+    match = match or RAISED_MARKDOWN.match(state.src, state.pos)
+    if match is None:
+        return False
+    if not silent and match["raised"]:
+        state.push("sup_open", "sup", 1)
+        state.push("text", "", 0).content = match["raised"]
+        state.push("sup_close", "sup", -1)
+    state.pos = match.end()
+    return True
+
+
+def _read_link_definition(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Read a link's definition; [^1]: opens a footnote instead."""
+    from markdown_it.rules_block import reference
+
+    begin = state.bMarks[start] + state.tShift[start]
+    return not state.src.startswith("[^", begin) and reference(state, start, end, silent)
 
 
 def _build_source(draft: SourceBuilder, root: LexborNode | None, title: str, empty: str) -> Source:
@@ -120,10 +156,10 @@ def _build_source(draft: SourceBuilder, root: LexborNode | None, title: str, emp
     The title comes first unless one of the first five blocks contains it.
     """
     walk = _Walk(menus=False)
-    struck = _select_struck(root) if root is not None else frozenset()
     for menus in (False, True):
         if root is not None and not walk.blocks:
-            walk = _walk_tree(root, _Walk(menus, struck))
+            struck, raised = (_select_styled(root, one) for one in (STRUCK_STYLE, RAISED_STYLE))
+            walk = _walk_tree(root, _Walk(menus, struck, raised))
     has_title = any(title in block.text for block in walk.blocks[:5])
     draft.add_blocks([text_block("heading", "" if has_title else title), *walk.blocks])
     if walk.charts:
@@ -136,22 +172,22 @@ def _build_source(draft: SourceBuilder, root: LexborNode | None, title: str, emp
     return draft.finish()
 
 
-def _select_struck(root: LexborNode) -> frozenset[int]:
-    """Return the ids of elements that a style sheet strikes through.
+def _select_styled(root: LexborNode, style: re.Pattern[str]) -> frozenset[int]:
+    """Return the ids of elements to which the page's style sheets give a matching style.
 
     Rules inside @media and the like are skipped: they may not apply on the screen.
     """
-    struck: set[int] = set()
+    styled: set[int] = set()
     rules, depth = 0, 0
     for rule in "".join(node.text() or "" for node in root.css("style")).split("}"):
         selector, _, declarations = rule.rpartition("{")
         depth += rule.count("{")
-        if depth == 1 and rules < MAX_STRUCK_RULES and STRUCK_STYLE.search(declarations):
+        if depth == 1 and rules < MAX_STYLE_RULES and style.search(declarations):
             rules += 1
             with contextlib.suppress(SelectolaxError):  # a selector that the parser does not know
-                struck.update(node.mem_id for node in root.css(selector.rpartition("*/")[2]))
+                styled.update(node.mem_id for node in root.css(selector.rpartition("*/")[2]))
         depth = max(0, depth - 1)
-    return frozenset(struck)
+    return frozenset(styled)
 
 
 @dataclass
@@ -160,6 +196,7 @@ class _Walk:
 
     menus: bool
     struck: frozenset[int] = frozenset()  # elements that a style sheet strikes through
+    raised: frozenset[int] = frozenset()  # and those that it raises
     has_struck_text: bool = False
     blocks: list[BlockContent] = field(default_factory=list)
     line: list[str] = field(default_factory=list)
@@ -176,7 +213,8 @@ class _Walk:
 
     def close(self) -> None:
         """End the line; runs of blanks become one, as in a browser."""
-        rows = (WHITESPACE.sub(" ", row).strip(" ") for row in "".join(self.line).split(LINE_BREAK))
+        rows = write_raised("".join(self.line)).split(LINE_BREAK)
+        rows = [WHITESPACE.sub(" ", row).strip(" ") for row in rows]
         text = "\n".join(row for row in rows if row).translate(FROM_PLACEHOLDERS).strip("\n")
         self.line.clear()
         if not text.strip():
@@ -217,6 +255,8 @@ def _walk_tree(root: LexborNode, walk: _Walk) -> _Walk:
         while node is not None:
             if node.tag in BLOCK_TAGS:
                 walk.close()
+            elif _is_raised(node, walk):
+                walk.add(RAISED_END)
             if node.mem_id == root.mem_id:
                 node = None
             elif node.next is not None:
@@ -252,6 +292,8 @@ def _visit_node(node: LexborNode, walk: _Walk) -> bool:
         return False
     if tag in BLOCK_TAGS:
         walk.close()
+    elif _is_raised(node, walk):
+        walk.add(RAISED_START)
     rows = _read_table(node, walk) if tag == "table" else None
     walk.blocks.extend(rows or ())
     return rows is None
@@ -277,6 +319,13 @@ def _is_struck(node: LexborNode, walk: _Walk) -> bool:
     return is_struck
 
 
+def _is_raised(node: LexborNode, walk: _Walk) -> bool:
+    if node.tag == "sup" or node.mem_id in walk.raised:
+        return True
+    style = None if (node.tag or "-")[0] == "-" else node.attributes.get("style")
+    return RAISED_STYLE.search(style or "") is not None
+
+
 def _is_menu(node: LexborNode) -> bool:
     if node.tag in MENU_TAGS or (node.attributes.get("role") or "").lower() in MENU_ROLES:
         return True
@@ -294,7 +343,7 @@ def _read_table(table: LexborNode, walk: _Walk) -> list[BlockContent] | None:
         return None
 
     def text_in(node: LexborNode) -> str:
-        cell = _walk_tree(node, _Walk(walk.menus, walk.struck))
+        cell = _walk_tree(node, _Walk(walk.menus, walk.struck, walk.raised))
         walk.has_struck_text |= cell.has_struck_text
         return " ".join(block.text for block in cell.blocks)
 

@@ -25,8 +25,7 @@ PATTERNS = PatternTable("numbers")
 MAX_DIGITS = 18  # digits
 DIGITS_PATTERN = re.compile(r"\d(?:[\d.,]*\d)?")
 INDIAN_GROUPS = re.compile(r"[1-9]\d?(?:,\d\d)+,\d{3}")
-POWER_PATTERN = r"(?:\^[({]?(?P<caret>[+-]?\d{1,2})[)}]?|(?P<up>[⁻⁺]?[⁰¹²³⁴-⁹]{1,2}))"
-POWER_OF_TEN = re.compile(rf"10{POWER_PATTERN}(?!\w)")
+FOOTNOTE_MARK = re.compile("[⁰¹²³⁴-⁹]+")
 SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
 VULGAR_FRACTIONS = tuple("½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞")
 ROUND_SCALES = (1e15, 1e12, 1e9, 1e6, 1e3)
@@ -182,7 +181,7 @@ def _make_number(
     step, other = 10.0**-decimals, 1.0
     if words.language != "en" and re.fullmatch(r"[1-9]\d{0,2}[.,]\d{3}", text[start:end]):
         other = 1000.0 if decimals else 0.001
-    if power := POWER_OF_TEN.match(text, start):
+    if power := PATTERNS.power_of_ten.match(text, start):
         value = step = 10.0 ** _parse_exponent(power)
         return BareNumber(start, power.end(), value, value, step)
     if power := PATTERNS.exponent.match(text, end):
@@ -199,6 +198,8 @@ def _make_number(
         words.bounds_before.before(text.lower(), start - 1)
     ):
         start, value = start - len(minus.group()), -value
+    if mark := FOOTNOTE_MARK.match(text, end):
+        end = mark.end()
     return BareNumber(start, end, value, value, step, other_factor=other)
 
 

@@ -141,6 +141,10 @@ def test_runs(xml: str, text: str) -> None:
     assert read_word(changed("<w:r><w:t>Words.</w:t></w:r>", xml)).text == text
 
 
+RAISED_STYLE = (
+    "<w:style w:type='character' w:styleId='Mark'><w:rPr><w:vertAlign w:val='superscript'/>"
+    "</w:rPr></w:style></w:styles>"
+)
 STRUCK_STYLES = (
     "<w:style w:type='paragraph' w:styleId='Gone'><w:rPr><w:strike/></w:rPr></w:style>"
     "<w:style w:type='character' w:styleId='Old'><w:rPr><w:dstrike/></w:rPr></w:style>"
@@ -174,6 +178,29 @@ def test_struck_text_is_left_out_and_noted(
     source = read_word(data)
     text, notes = ("Cats are.", (STRUCK_TEXT_NOTE,)) if is_struck else (WHOLE_TEXT, ())
     assert (source.text.strip(), source.notes) == (text, notes)
+
+
+@pytest.mark.parametrize(
+    ("before", "properties", "raised", "text"),
+    [
+        ("120 people", "<w:vertAlign w:val='superscript'/>", "3", "120 people live."),
+        ("1,250", "<w:rStyle w:val='Mark'/>", "5", "1,250 live."),
+        ("3 × 10", "<w:vertAlign w:val='superscript'/>", "6", "3 × 10⁶ live."),
+        ("CO", "<w:vertAlign w:val='subscript'/>", "2", "CO2 live."),
+    ],
+)
+def test_raised_text_changes_no_number(
+    before: str, properties: str, raised: str, text: str
+) -> None:
+    runs = (
+        f"<w:r><w:t>{before}</w:t></w:r><w:r><w:rPr>{properties}</w:rPr><w:t>{raised}</w:t></w:r>"
+        "<w:r><w:t xml:space='preserve'> live.</w:t></w:r>"
+    )
+    data = edited(
+        changed("<w:r><w:t>Words.</w:t></w:r>", runs),
+        {"word/styles.xml": lambda xml: xml.replace("</w:styles>", RAISED_STYLE)},
+    )
+    assert read_word(data).text == text
 
 
 def test_headers_and_footers_are_not_read() -> None:

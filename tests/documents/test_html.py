@@ -115,6 +115,26 @@ def test_struck_text_is_left_out_and_noted(page: str, text: str) -> None:
     assert (source.text, source.notes) == (text, (STRUCK_TEXT_NOTE,))
 
 
+RAISED_STYLE = "<style>.ref { vertical-align: super; font-size: 60% }</style>"
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<p>120 people<sup>3</sup> and 1,250<sup>5</sup> pumps.", "120 people and 1,250 pumps."),
+        ("<p>In 2021<sup><a href='#4'>4</a></sup> it rose.", "In 2021 it rose."),
+        ("<p>3 × 10<sup>6</sup> litres on 25 m<sup>2</sup>", "3 × 10⁶ litres on 25 m²"),
+        ("<p>10<span style='vertical-align:super'>6</span> litres", "10⁶ litres"),
+        (f"{RAISED_STYLE}<p>120<i class=ref>1</i> people", "120 people"),
+        ("<table><tr><th>Pumps<th>Year<tr><td>1,250<sup>5</sup><td>2021<sup>4</sup></table>",
+         "Pumps 1,250, Year: 2021"),
+        ("<sup hidden>3</sup>One<sup><p>2</p></sup><p>two\x0e3\x0f</p>", "One\n\n2\n\ntwo 3"),
+    ],
+)  # fmt: skip
+def test_raised_text_changes_no_number(page: str, text: str) -> None:
+    assert read(page).text == text
+
+
 @pytest.mark.parametrize("page", [f"{STRUCK_STYLE}<p><a>Cats.</a>", "<p><del> </del>Cats."])
 def test_no_note_where_no_text_is_struck(page: str) -> None:
     source = read(page)

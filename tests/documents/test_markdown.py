@@ -55,6 +55,21 @@ def test_struck_text_is_left_out_and_noted() -> None:
     assert (source.text, source.notes) == ("Cats are.", (STRUCK_TEXT_NOTE,))
 
 
+@pytest.mark.parametrize(
+    ("marked", "text"),
+    [
+        ("120 people<sup>3</sup> and 1,250[^5] pumps.\n\n[^5]: Estimate.",
+         "120 people and 1,250 pumps.\n\nEstimate."),
+        ("3 × 10<sup>6</sup> litres, 10^6^ litres, 10^6 litres",
+         "3 × 10⁶ litres, 10⁶ litres, 10^6 litres"),
+        ("[See][here] and [^2021] and ^.\n\n[here]: http://x.example", "See and and ^."),
+        ("`[^a]` and a^b and c^d", "[^a] and a^b and c^d"),
+    ],
+)  # fmt: skip
+def test_raised_text_changes_no_number(marked: str, text: str) -> None:
+    assert text_of(marked) == text
+
+
 def test_plain_sentences_stay_as_they_are() -> None:
     plain = "Prices rose by 5 % in 2023 & fell <later>.\n\n2 * 3 * 4 is 24; snake_case_name."
     assert text_of(plain).startswith("Prices rose by 5 % in 2023 & fell")

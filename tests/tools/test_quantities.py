@@ -57,6 +57,21 @@ def test_comparisons_of_the_corpus() -> None:
     assert 1 - len(wrong) / len(corpus) >= FLOOR, wrong
 
 
+@pytest.mark.parametrize(
+    "written", ["3 × 10⁶", "3×10^6", "3 · 10^{6}", "3 x 10**6", "3e6", "3,000,000", "3,000,000⁵"]
+)
+def test_powers_of_ten_are_read_however_they_are_written(written: str) -> None:
+    quantity = only(f"{written} litres")
+    assert match_quantities(quantity, only("3 million litres")) == "same"
+    assert match_quantities(quantity, only("4 million litres")) == "different"
+
+
+@pytest.mark.parametrize("text", ["120 people³ live", "120³ people live"])
+def test_superscript_marks_change_neither_number_nor_noun(text: str) -> None:
+    quantity = only(text)
+    assert (quantity.low, quantity.noun) == (120, only("120 people").noun)
+
+
 def test_ambiguous_grouping_agrees_either_way() -> None:
     spanish = only("39,000 habitantes", "es")
     assert match_quantities(spanish, only("39.000 habitantes", "es")) == "same"
