@@ -280,8 +280,8 @@ class CallAccount:
 class MeteredClient:
     """Makes the calls of one run; used from several threads at once.
 
-    `reuses` allows other runs' replies to equal calls at any temperature, not only at 0; where it
-    `is_fresh`, none are taken.
+    `reuses` allows replies of the project's other runs to equal calls at any temperature, not only
+    at 0; where it `is_fresh`, none are taken.
     """
 
     def __init__(
@@ -384,8 +384,8 @@ class MeteredClient:
         key = row.run_id, row.slot, row.digest
         if own := store.ledger.finished(*key):
             return own, "resumed", []
-        is_same = self._reuses or asked.call.agent.temperature == 0
-        if is_same and not self._is_fresh and (other := store.ledger.reusable(*key)):
+        may_reuse = not self._is_fresh and (self._reuses or asked.call.agent.temperature == 0)
+        if may_reuse and (other := store.ledger.reusable(*key, row.project_id)):
             row = row_of_reuse(row, other)
             store.ledger.put(row)
             return row, "reused", []

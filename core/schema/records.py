@@ -365,9 +365,9 @@ class Plan:
     """The plan of a check; stored with the run so that it explains itself years later.
 
     `sheet`: None is the built-in engine. `token_cap` bounds tokens on models of unknown price,
-    `cent_cap` US cents on others, 0 for the setting's. `reuses_replies` also reuses other runs'
-    replies, at any temperature. `reader` is the reader of the built-in agents; empty is the one
-    chosen in Settings.
+    `cent_cap` US cents on others, 0 for the setting's. `reuses_replies` also reuses replies of
+    the project's other runs, at any temperature. `reader` is the reader of the built-in agents;
+    empty is the one chosen in Settings.
     """
 
     protocol: str = "ceda"

@@ -79,7 +79,7 @@ class LedgerRow:
 
     `counts_nano` and `counts_tokens` are what it counts against the caps: money where the price is
     known, else tokens. Only a digest of the prompt is kept; the reply is kept whole, for Resume and
-    for equal calls of other runs (`reused_from` names the call that was paid for).
+    for equal calls of the project's other runs (`reused_from` names the call that was paid for).
     """
 
     id: str
@@ -174,20 +174,23 @@ class Ledger(Repository):
             [run_id, slot, digest],
         )
 
-    def reusable(self, run_id: str, slot: str, digest: str) -> LedgerRow | None:
+    def reusable(self, run_id: str, slot: str, digest: str, project_id: str) -> LedgerRow | None:
         """Return another run's complete answer to an equal call, preferably from the same slot.
 
+        The run is of the same project: others must not learn what a project has checked.
         An answer goes to one slot of a run: several samples of a prompt stay several answers. If a
         call was repeated with a correction, the first answer was unusable, and the second may have
         been too: neither is reused, or checking again would fail in the same way for ever.
         """
+        values = {"digest": digest, "project": project_id, "run": run_id, "slot": slot}
         return self._first(
-            "digest = ? AND status = 'done' AND run_id != ? AND finish = 'stop' "
-            "AND reused_from = '' AND id NOT IN (SELECT reused_from FROM calls WHERE run_id = ?) "
-            "AND substr(slot, -length(?)) != ? AND NOT EXISTS (SELECT 1 FROM calls AS later "
-            "WHERE later.run_id = calls.run_id AND later.slot = calls.slot || ?) "
-            "ORDER BY slot = ? DESC, at, id",
-            [digest, run_id, run_id, RETRY_SLOT_SUFFIX, RETRY_SLOT_SUFFIX, RETRY_SLOT_SUFFIX, slot],
+            "digest = :digest AND status = 'done' AND project_id = :project AND run_id != :run "
+            "AND finish = 'stop' AND reused_from = '' "
+            "AND id NOT IN (SELECT reused_from FROM calls WHERE run_id = :run) "
+            "AND substr(slot, -length(:retry)) != :retry AND NOT EXISTS (SELECT 1 FROM calls later "
+            "WHERE later.run_id = calls.run_id AND later.slot = calls.slot || :retry) "
+            "ORDER BY slot = :slot DESC, at, id",
+            values | {"retry": RETRY_SLOT_SUFFIX},
         )
 
     def lost(self, run_id: str, slot: str, digest: str) -> list[LedgerRow]:
@@ -228,7 +231,7 @@ class Ledger(Repository):
         condition = "run_id = ? ORDER BY at, rowid"
         return list(map(_parse_row, self._db.conn.execute(_SELECT + condition, [run_id])))
 
-    def _first(self, condition: str, values: list[str]) -> LedgerRow | None:
+    def _first(self, condition: str, values: list[str] | dict[str, str]) -> LedgerRow | None:
         row = self._db.conn.execute(f"{_SELECT} {condition} LIMIT 1", values).fetchone()
         return _parse_row(row) if row else None
 

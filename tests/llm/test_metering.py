@@ -91,8 +91,9 @@ def desk_of(
     caps: SpendingCaps = WIDE,
     now: Callable[[], float] = lambda: NOON,
     reuses: bool = False,
+    project: str = "project",
 ) -> MeteredClient:
-    return MeteredClient(model, home, CallAccount(run, person, "project"), caps, now, reuses=reuses)
+    return MeteredClient(model, home, CallAccount(run, person, project), caps, now, reuses=reuses)
 
 
 def rows(home: Path, run: str = "run") -> list[LedgerRow]:
@@ -181,6 +182,16 @@ def test_another_runs_reply(home: Path, temperature: float, reuses: bool, paid: 
         resumed.ask(asked(seat=seat), StopSignal())
         assert [(c.id, c.origin) for c in resumed.drain()] == [(call.id, "resumed")]
         assert len(model.paid) == 1
+
+
+@pytest.mark.parametrize("reuses", [False, True])
+def test_replies_are_not_reused_in_another_project(home: Path, reuses: bool) -> None:
+    model = OneModel()
+    for project in ("ours", "theirs"):
+        desk = desk_of(home, model, run=f"run of {project}", project=project, reuses=reuses)
+        desk.ask(asked(), StopSignal())
+        assert [call.origin for call in desk.drain()] == ["called"]
+    assert len(model.paid) == 2
 
 
 def test_a_reply_that_was_cut_or_failed_serves_no_other_run(home: Path) -> None:

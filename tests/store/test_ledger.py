@@ -78,33 +78,36 @@ def test_a_call_belongs_to_the_day_on_which_it_was_sent(store: Store) -> None:
         {"reused_from": "z"},
         {"digest": "e"},
         {"run_id": "new"},
+        {"project_id": "another"},
     ],
 )
-def test_only_whole_paid_answers_of_other_runs_are_reusable(
+def test_only_whole_paid_answers_of_the_projects_other_runs_are_reusable(
     store: Store, changes: dict[str, str]
 ) -> None:
     store.ledger.put(DONE)
-    assert store.ledger.reusable("new", "turn 1", "d") == DONE
+    assert store.ledger.reusable("new", "turn 1", "d", DONE.project_id) == DONE
     store.ledger.put(replace(DONE, **changes))  # type: ignore[arg-type]
-    assert store.ledger.reusable("new", "turn 1", "d") is None
+    assert store.ledger.reusable("new", "turn 1", "d", DONE.project_id) is None
 
 
 def test_the_same_slots_answer_comes_first_and_goes_to_one_slot(store: Store) -> None:
     store.ledger.put(DONE)
     other = replace(DONE, id="b", slot="turn 2", at=NOON + 1)
     store.ledger.put(other)
-    assert store.ledger.reusable("new", "turn 2", "d") == other
+    assert store.ledger.reusable("new", "turn 2", "d", DONE.project_id) == other
     store.ledger.put(replace(other, id="c", run_id="new", reused_from="b"))
-    assert store.ledger.reusable("new", "turn 2", "d") == DONE
+    assert store.ledger.reusable("new", "turn 2", "d", DONE.project_id) == DONE
 
 
 def test_a_reply_that_was_asked_for_again_serves_no_other_run(store: Store) -> None:
     store.ledger.put(DONE)
     store.ledger.put(replace(DONE, id="b", slot="turn 1 again", digest="e"))
-    assert store.ledger.reusable("new", "turn 1", "d") is None
-    assert store.ledger.reusable("new", "turn 1 again", "e") is None
+    assert store.ledger.reusable("new", "turn 1", "d", DONE.project_id) is None
+    assert store.ledger.reusable("new", "turn 1 again", "e", DONE.project_id) is None
     store.ledger.put(replace(DONE, id="c", run_id="third"))
-    assert store.ledger.reusable("new", "turn 1", "d") == replace(DONE, id="c", run_id="third")
+    assert store.ledger.reusable("new", "turn 1", "d", DONE.project_id) == replace(
+        DONE, id="c", run_id="third"
+    )
 
 
 def test_the_day_is_summed_without_reading_older_calls(store: Store) -> None:
