@@ -8,7 +8,8 @@ if (window.counterpointProject === undefined) {
     const choice = event.target.closest?.(".st-key-project-choice");
     if (choice) choice.title = choice.querySelector("input").value;
   };
-  for (const kind of ["pointerover", "focusin"]) window.addEventListener(kind, addProject, true);
+  // Also on press: a redraw under a resting pointer takes the project away again.
+  for (const kind of ["pointerover", "pointerdown", "focusin"]) window.addEventListener(kind, addProject, true);
   window.addEventListener("click", (event) => {
     if ((event.ctrlKey || event.shiftKey || event.metaKey) && findLink(event)) event.stopImmediatePropagation();
   }, true);

@@ -171,6 +171,7 @@ def test_a_new_tab_that_the_menu_opens_is_in_the_same_project(
     page = open_page(server, f"/history?project={'t' * 32}")
     page.get_by_role("heading", name="History").wait_for()
     settle(page)
+    page.wait_for_function("window.counterpointProject")  # which the page's own script adds to links
     for how in ({"button": "middle"}, {"modifiers": ["Control"]}):
         with page.context.expect_page() as opened:
             page.get_by_role("link", name="Library").click(**how)
