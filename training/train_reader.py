@@ -132,7 +132,7 @@ def add_heads(encoder: Any, width: int) -> Any:
     heads = {"pooler": width, "classes": 3, "words": 1}
     parts = {name: torch.nn.Linear(width, size) for name, size in heads.items()}
     model = torch.nn.ModuleDict({"encoder": encoder, "drop": torch.nn.Dropout(DROPOUT), **parts})
-    model.tells_sides = False  # type: ignore[assignment]
+    model.tells_sides = False
     return model
 
 

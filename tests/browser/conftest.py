@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import sqlite3
@@ -190,12 +191,22 @@ def check_prepared(page: Page, place: int = 0) -> None:
     page.get_by_role("button", name="Check it").nth(place).press("Enter")
 
 
+def click_until(page: Page, target: Locator, shown: Locator) -> None:
+    """Click until something is shown: a redraw of the page may take back what a click did."""
+    for _ in range(10):
+        settle(page)
+        if shown.is_visible():
+            return
+        target.click()
+        with contextlib.suppress(PlaywrightTimeoutError):
+            shown.wait_for(timeout=3000)
+    raise AssertionError(f"no click showed {shown}")
+
+
 def open_way(page: Page) -> None:
     """Open New check's line with protocol and models."""
-    settle(page)  # a rerun under way would close a list that is opened meanwhile
-    way = page.locator(".st-key-new-way summary")
-    way.click()
-    page.get_by_role("combobox", name="Models").wait_for()
+    line = page.locator(".st-key-new-way summary")
+    click_until(page, line, page.get_by_role("combobox", name="Models"))
     settle(page)
 
 

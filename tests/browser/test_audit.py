@@ -17,7 +17,7 @@ from core.schema.events import SpanProposed, WordsScored
 from core.schema.records import Plan, Run, Span, WordScore
 from core.store import open_store
 from tests.audit.audit_events import CASE, told
-from tests.browser.conftest import choose, open_way, settle, verdict
+from tests.browser.conftest import choose, click_until, open_way, settle, verdict
 from tests.browser.serving import Site, list_newest_corrections
 from tests.documents.builders import pdf
 
@@ -71,8 +71,8 @@ def test_an_audited_response_is_read_statement_by_statement(
 ) -> None:
     page = open_page(make_site(), viewport={"width": 1000, "height": 500})
     audit(page, RESPONSE, written(tmp_path, "bridge.txt", FACTS))
-    page.get_by_text(STEPS).click()
     rows = page.locator("summary.cp-row")
+    click_until(page, page.get_by_text(STEPS), rows.first)
     expect(rows).to_have_count(3)
     expect(rows.nth(0)).to_contain_text("Supported")
     expect(rows.nth(1)).to_contain_text("2 + 3 = 6")
@@ -233,8 +233,7 @@ def test_a_narrow_page_shows_the_same_without_scrolling_sideways(
 ) -> None:
     page = open_page(make_site(), viewport={"width": 390, "height": 800})
     audit(page, RESPONSE, written(tmp_path, "bridge.txt", FACTS))
-    page.get_by_text(STEPS).click()
-    settle(page)  # what is drawn again would be closed again
+    click_until(page, page.get_by_text(STEPS), page.locator("summary.cp-row").first)
     for row in page.locator("summary.cp-row").all():
         row.evaluate("row => row.parentElement.open || row.click()")
     settle(page)

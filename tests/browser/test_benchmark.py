@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from core.review.people import ensure_project
 from core.store import open_store
-from tests.browser.conftest import choose, settle, verdict
+from tests.browser.conftest import choose, click_until, settle, verdict
 from tests.browser.serving import Site
 from tests.evaluation.tiny_sets import FACTS
 
@@ -67,7 +67,8 @@ def test_a_benchmark_is_run_paused_resumed_and_its_error_labelled(
     page.keyboard.press("Control+Enter")
     page.get_by_text("Nothing else is waiting for you").wait_for()
     page.goto(page.url.split("/label")[0] + "/benchmarks")
-    page.get_by_text("Cases decided here").click()
-    page.get_by_role("button", name="Measure 2 systems on 1 row").click()
+    measure = page.get_by_role("button", name="Measure 2 systems on 1 row")
+    click_until(page, page.get_by_text("Cases decided here"), measure)
+    measure.click()
     page.get_by_text("Finished: 2 of 2 answers").wait_for()
     expect(page.get_by_text("Right (1)")).to_be_visible()

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from core.store import open_store
-from tests.browser.conftest import check_prepared, settle, until_kept, verdict
+from tests.browser.conftest import check_prepared, click_until, settle, until_kept, verdict
 from tests.browser.serving import Site, list_newest_corrections
 
 MakeSite = Callable[..., Site]
@@ -77,8 +77,9 @@ def test_what_is_typed_outlives_a_reload_until_it_is_saved(
     page.locator(".cp-se-text").focus()
     page.keyboard.press("x")
     expect(page.locator(".cp-se-said")).to_contain_text("Rejected: “512 m”")
-    page.get_by_text("Mark words by pasting them").click()
-    page.get_by_label("Other wrong words, exactly as written").fill("1932")
+    other = page.get_by_label("Other wrong words, exactly as written")
+    click_until(page, page.get_by_text("Mark words by pasting them"), other)
+    other.fill("1932")
     page.get_by_role("button", name="Mark", exact=True).click()
     marks = page.locator(".cp-se-list")
     expect(marks).to_contain_text("“1932”")
@@ -138,8 +139,9 @@ def test_a_correction_leads_and_its_text_is_copied_with_the_changes_taken(
     settle(page)
     page.keyboard.press("Alt+2")
     expect(page.get_by_label(REASON)).to_be_focused()
-    page.get_by_text("Mark words by pasting them").click()
-    page.get_by_label("Other wrong words, exactly as written").fill("1932")
+    other = page.get_by_label("Other wrong words, exactly as written")
+    click_until(page, page.get_by_text("Mark words by pasting them"), other)
+    other.fill("1932")
     page.get_by_role("button", name="Mark", exact=True).click()
     words = page.get_by_role("textbox", name="“1932”: should say, if you know it")
     words.click()

@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 from core.review.people import ensure_project
 from core.schema.records import Member, Project
 from core.store import open_store
-from tests.browser.conftest import check_prepared, settle, verdict
+from tests.browser.conftest import check_prepared, click_until, settle, verdict
 from tests.browser.serving import Server, Site
 
 MakeSite = Callable[..., Site]
@@ -171,7 +171,9 @@ def test_a_new_tab_that_the_menu_opens_is_in_the_same_project(
     page = open_page(server, f"/history?project={'t' * 32}")
     page.get_by_role("heading", name="History").wait_for()
     settle(page)
-    page.wait_for_function("window.counterpointProject")  # which the page's own script adds to links
+    page.wait_for_function(
+        "window.counterpointProject"
+    )  # which the page's own script adds to links
     for how in ({"button": "middle"}, {"modifiers": ["Control"]}):
         with page.context.expect_page() as opened:
             page.get_by_role("link", name="Library").click(**how)
@@ -228,9 +230,9 @@ def test_a_trace_file_plays_on_another_machine(
     trace = tmp_path / "run.trace.json"
     download.value.save_as(trace)
     page = open_page(make_site(name="elsewhere"), "/history")
-    settle(page)
-    page.get_by_text("Open a trace file").click()
-    page.locator('[data-testid="stFileUploader"] input[type=file]').set_input_files(trace)
+    upload = page.locator('[data-testid="stFileUploader"]')
+    click_until(page, page.get_by_text("Open a trace file"), upload)
+    upload.locator("input[type=file]").set_input_files(trace)
     page.get_by_role("link", name="Play it").click()
     page.get_by_role("heading", name="Replay").wait_for()
     settle(page)

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from core.store import open_store
 from core.store.versions import SEED_VERSION
-from tests.browser.conftest import settle, verdict
+from tests.browser.conftest import click_until, settle, verdict
 from tests.browser.serving import Site
 from tests.learning.recorded_runs import overturn, overturned
 
@@ -45,8 +45,8 @@ def test_corrections_overturn_the_next_verdict_of_their_kind_and_can_be_taken_ba
     page.get_by_role("link", name="Retrain").click()
     start = page.get_by_role("button", name="Retrain", exact=True)
     expect(start).to_be_enabled()
-    page.get_by_text("Options", exact=True).click()
     steps = page.get_by_role("spinbutton", name="Steps at most")
+    click_until(page, page.get_by_text("Options", exact=True), steps)
     steps.fill(STEPS)
     steps.press("Enter")
     settle(page)
