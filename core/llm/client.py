@@ -102,7 +102,7 @@ class ModelClient:
         stop.check()
         base_request(call.agent, self._keys)  # a missing key is said before the long import
         import_client(call.agent)
-        own = own_address(call.agent)
+        own = own_address(call.agent, stop)
         usual = 1 if provider_of(call.agent) in OLLAMA else MAX_CONCURRENCY  # Ollama's own default
         with turn_at(own, stop, usual, call.agent.concurrency) if own else nullcontext():
             return answer_with_retries(attempt, call.agent, stop, self._retry_policy)

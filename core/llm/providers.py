@@ -20,6 +20,7 @@ from typing import Any
 from core.llm import local_server
 from core.llm.call import OPENAI_COMPATIBLE, is_on_own_server, provider_of
 from core.llm.keys import hide_settings
+from core.runtime.concurrency import StopSignal
 from core.schema.rosters import AgentConfig
 
 # Known without litellm's import, which takes seconds.
@@ -138,10 +139,10 @@ def _openais(agent: AgentConfig, request: dict[str, Any]) -> dict[str, Any]:
     return {**kept, "model": request["model"].removeprefix(f"{provider_of(agent)}/")}
 
 
-def own_address(agent: AgentConfig) -> str:
+def own_address(agent: AgentConfig, stop: StopSignal) -> str:
     """Return the address of a person's own server, starting the built-in one; else empty."""
     if provider_of(agent) == local_server.PROVIDER:
-        return local_server.SERVER.address()
+        return local_server.SERVER.address(stop)
     return agent.api_base if is_on_own_server(agent) else ""
 
 

@@ -397,7 +397,7 @@ def boxed(monkeypatch: pytest.MonkeyPatch) -> Callable[[Answer], AbstractContext
     @contextmanager
     def serve(answer: Answer) -> Iterator[Loopback]:
         with loopback(answer) as server:
-            monkeypatch.setattr(SERVER, "address", lambda: server.base)
+            monkeypatch.setattr(SERVER, "address", lambda *_: server.base)
             yield server
 
     return serve

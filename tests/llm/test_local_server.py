@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 import httpx
@@ -14,8 +15,9 @@ import pytest
 from core.llm import local_server
 from core.llm.local_server import MODEL, WINDOW, LocalServer, find_weights
 from core.llm.servers import ServedModel, find_servers
-from core.runtime.errors import ModelError
-from tests.waiting import wait_for
+from core.runtime.concurrency import StopSignal
+from core.runtime.errors import ModelError, ModelTimeout, Stopped
+from tests.waiting import PATIENCE_SECONDS, wait_for
 
 pytestmark = pytest.mark.timing
 
@@ -67,6 +69,41 @@ def test_it_ends_with_a_program_that_is_killed() -> None:
         assert answers(address)
         program.send_signal(signal.SIGKILL)
     wait_for(lambda: not answers(address), "the server's end")
+
+
+@pytest.fixture
+def hanging(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server's process starts and never listens."""
+    command = [sys.executable, "-S", "-c", "import sys; sys.stdin.read()"]
+    monkeypatch.setattr(local_server, "_find_command", lambda: command)
+
+
+@pytest.mark.usefixtures("hanging")
+def test_a_start_that_takes_too_long_is_given_up() -> None:
+    server = LocalServer(seconds=0.0)
+    for _ in range(2):  # the second call starts it again
+        with pytest.raises(ModelTimeout, match="to start within 0 seconds"):
+            server.address()
+    server.close()
+
+
+@pytest.mark.usefixtures("hanging")
+def test_stop_ends_the_wait_for_a_start(server: LocalServer) -> None:
+    stop = StopSignal()
+    with ThreadPoolExecutor(1) as pool:
+        address = pool.submit(server.address, stop)
+        wait_for(lambda: server._child, "the process")
+        stop.set()
+        assert isinstance(address.exception(PATIENCE_SECONDS), Stopped)
+
+
+@pytest.mark.usefixtures("hanging")
+def test_close_ends_a_start(server: LocalServer) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        address = pool.submit(server.address)
+        wait_for(lambda: server._child, "the process")
+        server.close()
+        assert isinstance(address.exception(PATIENCE_SECONDS), ModelError)
 
 
 def test_without_its_packages_it_says_how_to_get_them(
