@@ -677,7 +677,7 @@ def _draw_fields(target: form.CorrectionTarget, chosen: Label) -> None:
 def _draw_reason(target: form.CorrectionTarget, chosen: Label) -> None:
     """Draw the reason; one that is needed may be marked words, or one of the usual reasons."""
     key = form.make_form_key(target.id)
-    label = "Reason (needed to correct the right answer so far)"
+    label = "Reason (needed only to change the right answer so far)"
     if not target.corrects:
         label = "Reason (if you like)"
     if is_needed := needs_reason(target, chosen):

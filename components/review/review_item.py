@@ -60,6 +60,7 @@ from components.widgets.wording import (
 )
 from core.review.adjudication import (
     AnswerVersion,
+    choose_gold_origin,
     merge_answers,
     record_gold,
     reopen_case,
@@ -71,7 +72,6 @@ from core.schema.reviews import (
     Assignment,
     Correction,
     GoldAnswer,
-    GoldOrigin,
     QueueEvent,
     QueueItem,
     format_category,
@@ -511,21 +511,21 @@ def _build_target(
     def record(store: Store, correction: Correction, case: Case) -> None:
         """Store the form's answer as the case's right one."""
         spans = tuple(replace(span, p=1.0) for span in correction.spans)
-        origin: GoldOrigin = "corrected" if store.golds.that_counts(case.id) else "adjudicated"
         adopted = tuple(version.correction_id for version in versions if version.is_persons)
         gold = GoldAnswer(
             new_id(),
             case.id,
             correction.author,
             correction.at,
-            origin,
+            "adjudicated",
             correction.label,
             spans,
             corrected_answer=correction.corrected_answer,
             reason=correction.reason,
             took=adopted,
         )
-        record_gold(store, gold, case)
+        origin = choose_gold_origin(gold, store.golds.that_counts(case.id))
+        record_gold(store, replace(gold, origin=origin), case)
         st.session_state["settle.last"] = case.id
 
     return CorrectionTarget(

@@ -14,7 +14,7 @@ from core.documents.segmentation import extract_query_terms, extract_terms
 from core.review.people import can_see_answers, find_visible_truths, has_answered
 from core.runtime.errors import NotAllowed
 from core.schema.records import Case, Label, Span
-from core.schema.reviews import Correction, GoldAnswer, QueueEvent
+from core.schema.reviews import Correction, GoldAnswer, GoldOrigin, QueueEvent
 from core.store import Store
 from core.store.ground_truth import GroundTruth, find_majority_label
 from core.store.projects import GUEST
@@ -173,7 +173,8 @@ def _differ_in_statements(said: Sequence[Correction]) -> bool:
 def merge_answers(versions: Sequence[AnswerVersion]) -> MergedAnswers:
     """Merge versions into the spans that all of several people marked alike, and the rest.
 
-    An open span's `source` names who marked it; its `p` is their share among the versions.
+    A span's `source` names who marked it. Its `p` is the share of people who marked it, and the
+    machine's own if no person did.
     """
     people = [version for version in versions if version.is_persons]
     markers_by_span: dict[tuple[int, int, str], dict[str, Span]] = {}
@@ -185,9 +186,10 @@ def merge_answers(versions: Sequence[AnswerVersion]) -> MergedAnswers:
     open_spans: list[Span] = []
     for _, names in sorted(markers_by_span.items(), key=lambda entry: entry[0]):
         first = next(iter(names.values()))
-        span_with_share = replace(first, p=len(names) / len(versions), source=", ".join(names))
-        is_agreed = len(people) > 1 and all(person.who in names for person in people)
-        if is_agreed:
+        markers = sum(person.who in names for person in people)
+        p = markers / len(people) if markers else first.p
+        span_with_share = replace(first, p=p, source=", ".join(names))
+        if markers == len(people) > 1:
             agreed.append(span_with_share)
         else:
             open_spans.append(span_with_share)
@@ -203,6 +205,17 @@ def record_correction(store: Store, correction: Correction, case: Case) -> None:
         raise NotAllowed("An answer takes the name of who gave it; type yours, then save again.")
     store.corrections.add(correction, case.response)
     store.queue.update_answers(case.id, rate_difference(store.corrections.newest_of_case(case.id)))
+
+
+def choose_gold_origin(gold: GoldAnswer, before: GoldAnswer | None) -> GoldOrigin:
+    """Return “corrected” if the gold changes the one that counted, else “adjudicated”."""
+    is_change = before is not None and _get_content(gold) != _get_content(before)
+    return "corrected" if is_change else "adjudicated"
+
+
+def _get_content(gold: GoldAnswer) -> tuple[object, ...]:
+    marks = {(span.start, span.end, span.category, span.instead) for span in gold.spans}
+    return gold.label, marks, gold.corrected_answer
 
 
 def record_gold(store: Store, gold: GoldAnswer, case: Case) -> None:

@@ -833,11 +833,14 @@ def test_a_gold_answer_is_corrected_with_a_reason_and_the_old_one_stays(
     assert "Adjudicate it" in told(site.open("pages/review/label.py", case=case.id))
     form = settle_page(site.open, case.id)
     assert "right answer so far" in told(form.at)
-    form.do("choose.hallucinated", "save")
+    form.do("choose.supported", "save")
+    with open_store(site.home) as store:
+        assert [one.origin for one in store.golds.of_case(case.id)] == ["imported", "adjudicated"]
+    form = settle_page(site.open, case.id).do("choose.hallucinated", "save")
     assert "Correcting a gold answer takes a reason" in told(form.at)
     form.write("reason", "the source says right").do("save")
     with open_store(site.home) as store:
-        old, new = store.golds.of_case(case.id)
+        old, _, new = store.golds.of_case(case.id)
     assert (old.label, new.label, new.origin) == ("supported", "hallucinated", "corrected")
 
 

@@ -8,6 +8,7 @@ from core.review.adjudication import (
     AnswerDifference,
     AnswerVersion,
     build_answer_version,
+    choose_gold_origin,
     find_difference,
     list_visible_comments,
     merge_answers,
@@ -46,10 +47,30 @@ def test_what_all_people_marked_is_agreed_and_the_rest_names_who_marked_it() -> 
     karl = build_answer_version(said("Karl", "hallucinated", replace(LENGTH, source="Karl"), YEAR))
     machine = AnswerVersion("the machine", "hallucinated", (YEAR,))
     whole = merge_answers([mira, karl, machine])
-    assert [(s.text, s.source, round(s.p, 2)) for s in whole.agreed] == [
-        ("512", "Mira, Karl", 0.67)
-    ]
+    assert [(s.text, s.source, round(s.p, 2)) for s in whole.agreed] == [("512", "Mira, Karl", 1.0)]
     assert [(s.text, s.source) for s in whole.open] == [("1932", "Karl, the machine")]
+
+
+def test_share_of_a_mark_counts_people_only() -> None:
+    mira = build_answer_version(said("Mira", "hallucinated", LENGTH))
+    karl = build_answer_version(said("Karl", "supported"))
+    machine = AnswerVersion("the machine", "hallucinated", (replace(YEAR, p=0.8),))
+    gold = AnswerVersion("right answer so far", "hallucinated", (LENGTH,), is_right=True)
+    whole = merge_answers([mira, karl, machine, gold])
+    assert [(s.text, s.p) for s in whole.open] == [("512", 0.5), ("1932", 0.8)]
+
+
+def test_a_gold_that_changes_nothing_corrects_nothing() -> None:
+    before = GoldAnswer("g", "case", "a set", 1.0, "imported", "hallucinated", (LENGTH,))
+    same = replace(before, id="h", author="Lea", spans=(replace(LENGTH, p=0.5, source="Karl"),))
+    assert choose_gold_origin(same, None) == "adjudicated"
+    assert choose_gold_origin(same, before) == "adjudicated"
+    for changed in (
+        replace(same, label="supported"),
+        replace(same, spans=(YEAR,)),
+        replace(same, corrected_answer="503 m"),
+    ):
+        assert choose_gold_origin(changed, before) == "corrected"
 
 
 def test_whoever_answered_alone_agrees_with_nobody() -> None:
