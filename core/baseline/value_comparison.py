@@ -8,6 +8,7 @@ range or bound of the evidence is the same, outside it is different.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ from core.tools.quantities import (
     find_quantities,
     is_inside_range,
     match_claimed_quantity,
+    multiply_quantity,
 )
 from core.tools.units import MIN_TOTAL_PARTS, FigureDerivation, derive_value
 from core.tools.vocabulary import load_vocabulary, match_any
@@ -39,6 +41,25 @@ CELL_PATTERN = regex.compile(
     r"(?P<label>[^;；\n]*?)(?:: |： ?)(?P<value>[^;；:：\n]+)(?=[;；\n]|$)"
 )
 HEADER_UNIT = regex.compile(r"[(（](?P<unit>[^()（）]{1,30})[)）]")
+HEADER_SCALES = {
+    word: factor
+    for factor, words in (
+        (1e2, "hundreds"),
+        (1e3, "thousand thousands tausend tsd milliers miles mille migliaia 000 000s 1000"),
+        (1e6, "million millions millionen millones milioni mio mn mln mill"),
+        (1e9, "billion billions bn bln milliarden milliards miliardi mrd"),
+        (1e12, "trillion tn"),
+    )
+    for word in words.split()
+}
+MONEY_SCALES = {"t": 1e3, "k": 1e3, "m": 1e6}
+"""Scales only beside a currency: “T€”, “€m”."""
+UNIT_WORD = regex.compile(
+    r"(?i)us\$|\p{Sc}|\d+s?|[tkm](?=(?:eur|usd|gbp|chf)\b)|(?:eur|usd|gbp|chf)(?=[km]?\b)"
+    r"|(?:\p{L}|[²³])+"
+)
+MONEY_WORD = regex.compile(r"(?i)us\$|\p{Sc}|eur|usd|gbp|chf")
+UNIT_LINKS = frozenset("of in en de d di".split())
 CLAUSE_END = regex.compile(r"[.,!?] | [-–—*•▪·] |[。！？；，、;\n]")
 LABEL_END = regex.compile(r": |：")
 CLAUSE_LABEL = regex.compile(r"[^:：]{1,40}(?=: |：)")
@@ -230,12 +251,25 @@ def _parse_cells(text: str, language: str) -> Iterator[_Cell]:
 
 def _apply_unit(value: Quantity, unit: str, language: str) -> Iterator[Quantity]:
     """Yield a cell's bare number in its header's unit: “412” under “(thousands)” is 412,000."""
-    for written in (f"{value.text} {unit}", f"{value.text} {unit.rstrip('s')}"):
-        for quantity in find_quantities(written, language):
-            is_another = quantity.unit or (quantity.low, quantity.high) != (value.low, value.high)
-            if is_another and value.text in quantity.text:
-                yield replace(quantity, start=value.start, end=value.end, text=value.text, noun="")
-                return
+    factor, words = _split_scale(unit.rpartition("：")[2])
+    for quantity in find_quantities(f"{value.text} {words}", language):
+        is_another = quantity.unit or (quantity.low, quantity.high) != (value.low, value.high)
+        if (is_another or factor != 1) and value.text in quantity.text:
+            scaled = multiply_quantity(quantity, factor)
+            yield replace(scaled, start=value.start, end=value.end, text=value.text, noun="")
+            return
+
+
+def _split_scale(unit: str) -> tuple[float, str]:
+    """Return the scale in a header's unit and the other words: “US$ thousands” is 1,000 US$."""
+    words = [word for word in UNIT_WORD.findall(unit) if word.casefold() not in UNIT_LINKS]
+    is_money = any(map(MONEY_WORD.fullmatch, words))
+    scales = HEADER_SCALES | MONEY_SCALES if is_money else HEADER_SCALES
+    factors = [scales.get(word.casefold()) for word in words]
+    if not any(factors):
+        return 1.0, unit
+    others = [word for word, factor in zip(words, factors, strict=True) if factor is None]
+    return math.prod(filter(None, factors)), " ".join(others)
 
 
 def _compare_quantity(

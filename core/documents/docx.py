@@ -260,12 +260,12 @@ def find_child(element: Element | None, name: str) -> Element | None:
 
 @dataclass
 class _Walk:
-    """Walks the body and yields its blocks; counts pictures and remembers the last caption."""
+    """Walks the body and yields its blocks; counts pictures and remembers the last text."""
 
     styles: dict[str, _Style]
     pictures: int = 0
     has_struck_text: bool = False
-    caption: str = field(default="", init=False)  # a caption right before the next table
+    caption: str = field(default="", init=False)  # the text right before the next table
 
     def blocks(self, element: Element) -> Iterator[BlockContent]:
         name = strip_namespace(element)
@@ -282,9 +282,8 @@ class _Walk:
         style = self._style(find_child(paragraph, "pPr"), "pStyle")
         text = write_raised("".join(self._pieces(paragraph, boxes, style))).strip("\n")
         if text.strip():
-            block = self._block(paragraph, text, style.name)
-            self.caption = text if block.kind == "caption" else ""
-            yield block
+            self.caption = text
+            yield self._block(paragraph, text, style.name)
         for box in boxes:
             yield from self.blocks(box)
 

@@ -365,7 +365,9 @@ def _read_table(table: LexborNode, walk: _Walk) -> list[BlockContent] | None:
     if max((len(row) for row in grid), default=0) < 2:
         return None
     headers = names.index(False) if False in names else len(names)
-    return [text_block("caption", caption), *build_table_blocks(grid, headers or None, caption)]
+    before = [block.text for block in walk.blocks[-1:] if block.kind != "table row"]
+    above = caption or "".join(before)
+    return [text_block("caption", caption), *build_table_blocks(grid, headers or None, above)]
 
 
 @dataclass

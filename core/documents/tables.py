@@ -35,6 +35,7 @@ FORMULA_START = re.compile(r"[\t\r\n]|[\s\u200b-\u200f\u2060\ufeff]*[=+\-@＝＋
 MAX_ROW_LENGTH = 400  # characters; a longer row becomes several, each with its label
 MAX_NAME_LENGTH = 80
 MAX_LABEL_NAME_LENGTH = 24
+MAX_CAPTION_LENGTH = 300
 MAX_NUMBER_LENGTH = 40
 MAX_HEADER_ROWS = 6
 QUANTITY = re.compile(
@@ -43,15 +44,20 @@ QUANTITY = re.compile(
 )
 PERIOD_NAME = re.compile(
     r"(?:(?:FY|CY|[HQ][1-4]|[1-4][HQ]|(?:31 |30 )?[A-Z][a-z]{2,8}\.?),? ?)*"
-    r"(?:1[6-9]|20|21)\d\d(?: ?[-/–] ?(?:\d\d){1,2})?[a-z]?\W{0,3}"
+    r"(?:1[6-9]|20|21)\d\d(?: ?[-/–] ?(?:\d\d){1,2})?[A-Za-z]?\W{0,3}"
+)
+DATE_NAME = re.compile(
+    r"\d{1,2}(?:st|nd|rd|th|\.|º)? ?(?:de |di )?(?P<month>[^\W\d_]{3,10})\.?(?:,? ?(?:\d\d){1,2})?"
+    r"|\d{1,4}(?P<mark>[./-])\d{1,2}(?P=mark)\d{2,4}|\d{1,2}/(?:\d{4}|\d\d?)|\d{4}[/-]\d\d?"
+    r"|\d\d?:\d\d"
 )
 NUMBER_RANGE = re.compile(r"\d ?[-–] ?[$€£]?\d")
 UNIT_WORDS = frozenset(
     """thousand thousands million millions billion billions trillion hundreds mn mln mio mill bn
     bln mrd tsd tn m tausend millionen milliarden milliers milliards millones miles milioni
-    miliardi eur euro euros us$ usd gbp chf jpy cny rmb sek nok dkk pln inr aud cad dollar dollars
-    pound pounds yen yuan cents € $ £ ¥ % ‰ percent percentage percentages per cent pct prozent pp
-    bps t kt mt tonne tonnes ton tons kg g mg km km² km2 m² m2 m³ m3 ha cm mm litres liters kwh mwh
+    miliardi teur keur eur euro euros us$ usd gbp chf jpy cny rmb sek nok dkk pln inr aud cad
+    dollar dollars pound pounds yen yuan cents € $ £ ¥ % ‰ percent percentage percentages per cent
+    pct prozent pp bps t kt mt tonne tonnes ton tons kg g mg km km² km2 m² m2 m³ m3 ha cm mm litres liters kwh mwh
     gwh twh kw mw gw °c °f hours days minutes seconds people persons inhabitants number units 000
     000s
     千 万 百万 千万 亿 億 元 円 人 吨 万元 亿元 百万元 百万円 億円 万人 千人 千円""".split()
@@ -59,7 +65,10 @@ UNIT_WORDS = frozenset(
 UNIT_LINKS = frozenset(
     "of in en de d the and a all / = measured expressed figures 单位 単位".split()
 )
+ELIDED_OF = re.compile(r"\bd['’](?=\w)")  # “milliers d’euros”
 UNIT_TOKEN = re.compile(r"us\$|[%‰€$£¥/=]|[^\s/.,:：;%‰€$£¥=]+", re.I)
+VAGUE_UNITS = frozenset("people persons inhabitants number of units hours days".split())
+IN_UNIT = re.compile(r"(?=\b(?:in|en) ([^,.;:()（）]{1,40}))", re.I)
 PARENTHESIZED = re.compile(r"[(（\[]([^()（）\[\]]{1,40})[)）\]]")
 UNIT_COLUMN = re.compile(r"units?|einheit|unité|unidad|unità|单位|単位", re.I)
 DOT_LEADERS = re.compile(r"(?:\s?[.·…_]){3,}\s*$")
@@ -121,15 +130,18 @@ def is_number(text: str) -> bool:
 
 def is_unit(text: str) -> bool:
     """Return True for words that only name a unit: “(million EUR)”, “in %”."""
-    words = [
-        w for w in UNIT_TOKEN.findall(text.strip("()[]（） ").casefold()) if w not in UNIT_LINKS
-    ]
-    return bool(words) and all(word.strip("'’") in UNIT_WORDS for word in words)
+    words = UNIT_TOKEN.findall(ELIDED_OF.sub("", text.strip("()[]（） ").casefold()))
+    words = [word.strip("'’") for word in words if word not in UNIT_LINKS]
+    return bool(words) and UNIT_WORDS.issuperset(words)
 
 
 def find_unit(caption: str) -> str:
     """Return the unit that a caption gives for a whole table; empty if it gives none."""
-    for part in (*PARENTHESIZED.findall(caption), re.split(r", |[–—] |: |：", caption)[-1]):
+    if len(caption) > MAX_CAPTION_LENGTH:
+        return ""
+    stated = (p for p in IN_UNIT.findall(caption) if set(p.casefold().split()) - VAGUE_UNITS)
+    last = re.split(r", |[–—] |: |：", caption)[-1]
+    for part in (*PARENTHESIZED.findall(caption), last, *stated):
         if part != caption and is_unit(part):
             return str(part).strip().removeprefix("in ")
     return ""
@@ -168,7 +180,7 @@ def count_header_rows(grid: CellGrid) -> int:
 def _names_columns(grid: CellGrid, number: int) -> bool:
     """Return True for a row without values.
 
-    Years count as names if the rows below hold none, ranges (“25–34”) beside other names, and
+    Dates count as names if the rows below hold none, ranges (“25–34”) beside other names, and
     1, 2, 3 in order.
     """
     row = [clean_cell(cell) for cell in grid[number]]
@@ -177,8 +189,8 @@ def _names_columns(grid: CellGrid, number: int) -> bool:
         return False
     if _counts_up(values):
         return True
-    years = [n for n, cell in enumerate(row) if n and PERIOD_NAME.fullmatch(cell)]
-    others = [cell for cell in values if not PERIOD_NAME.fullmatch(cell)]
+    dates = [n for n, cell in enumerate(row) if n and _is_date(cell)]
+    others = [cell for cell in values if not _is_date(cell)]
     if not all(NUMBER_RANGE.search(cell) for cell in others) or (
         others and len(others) == len(values) == len(list(filter(None, row[1:])))
     ):
@@ -187,8 +199,14 @@ def _names_columns(grid: CellGrid, number: int) -> bool:
         PERIOD_NAME.fullmatch(cell) for cell in row if cell
     ):
         return False
-    below = [clean_cell(line[n]) for line in grid[number + 1 :] for n in years if n < len(line)]
-    return not years or not all(PERIOD_NAME.fullmatch(cell) for cell in below if cell)
+    below = [clean_cell(line[n]) for line in grid[number + 1 :] for n in dates if n < len(line)]
+    return not dates or not all(_is_date(cell) for cell in below if cell)
+
+
+def _is_date(cell: str) -> bool:
+    """Return True for a year, date or time of day: “2023”, “31 Mar”, “2023-06-30”, “08:00”."""
+    date = DATE_NAME.fullmatch(cell)
+    return bool(date and not is_unit(date["month"] or "")) or bool(PERIOD_NAME.fullmatch(cell))
 
 
 def _counts_up(values: Sequence[str]) -> bool:

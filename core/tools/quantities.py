@@ -254,7 +254,8 @@ class _QuantityReader:
         if len(written) == 3 and written.upper() == currency[1] and not written.isupper():
             return None
         # "10 $5 notes": the sign opens the next amount.
-        opens_next = self.low[currency[0] : currency[0] + 1].isdigit() and written in tuple("$£€¥")
+        is_sign = written[-1] in "$£€¥"
+        opens_next = is_sign and self.low[currency[0] : currency[0] + 1].isdigit()
         return None if opens_next else currency
 
     def _read_per(self, end: int, currency: str) -> tuple[int, UnitBase]:
@@ -508,9 +509,9 @@ def _list_readings(one: Quantity, other: Quantity) -> Iterator[tuple[Quantity, Q
     if one.offset or other.offset:
         yield _subtract_offset(one), _subtract_offset(other)
     if one.other_factor != 1:
-        yield _multiply(one, one.other_factor), other
+        yield multiply_quantity(one, one.other_factor), other
     if other.other_factor != 1:
-        yield one, _multiply(other, other.other_factor)
+        yield one, multiply_quantity(other, other.other_factor)
 
 
 def _subtract_offset(quantity: Quantity) -> Quantity:
@@ -518,7 +519,8 @@ def _subtract_offset(quantity: Quantity) -> Quantity:
     return replace(quantity, low=low, high=high)
 
 
-def _multiply(quantity: Quantity, factor: float) -> Quantity:
+def multiply_quantity(quantity: Quantity, factor: float) -> Quantity:
+    """Return the quantity times the factor, with its precision."""
     return replace(
         quantity,
         low=quantity.low * factor,

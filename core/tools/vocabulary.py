@@ -365,7 +365,7 @@ def load_currency_words(language: str) -> tuple[PhraseTable[str], PhraseTable[st
     signs: dict[str, str] = lists["signs"]
     codes = {iso.lower(): iso for iso in lists["codes"]}
     before = signs | {low: iso for low, iso in codes.items() if iso not in lists["also_words"]}
-    after = {sign: iso for sign, iso in signs.items() if len(sign) == 1 or sign == "rmb"} | codes
+    after = {s: iso for s, iso in signs.items() if len(s) == 1 or s in ("rmb", "us$")} | codes
     after |= {word: iso for word, iso in lists["after"].items() if word != "ft"}
     locale = get_locale(code)
     for iso, count in product(lists["codes"], (1, 2, 5, 1.5)):

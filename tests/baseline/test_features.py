@@ -154,6 +154,41 @@ def test_the_total_of_a_column_counts_each_cell_once_in_the_unit_of_its_header()
     assert (wrong.status, wrong.instead) == ("different", "412 + 318 + 200 = 930,000")
 
 
+@pytest.mark.parametrize(
+    ("unit", "value"),
+    [
+        *((unit, "22.4 million US dollars") for unit in (
+            "thousands of US$", "thousand US$", "US$ thousands", "US$'000", "$000s", "in USD k",
+            "Tausend US$", "tsd. USD", "miles de US$",
+        )),
+        *((unit, "22.4 million euros") for unit in (
+            "TEUR", "T€", "k€", "en milliers d’euros", "Tausend Euro", "EUR thousand",
+        )),
+        *((unit, "22.4 billion euros") for unit in (
+            "EUR million", "€m", "EUR m", "m€", "Mio. EUR", "millions of euros", "millones de EUR",
+        )),
+        *((unit, "22.4 million tonnes") for unit in ("thousand tonnes", "1000 t", "kt")),
+        ("thousands", "22,402,000"),
+        ("thousand people", "22.4 million"),
+        ("单位：万元", "2.2402亿元"),
+        ("m", "22.4 km"),
+    ],
+)  # fmt: skip
+def test_a_scale_in_a_header_counts_for_its_values(unit: str, value: str) -> None:
+    language = "zh" if "万" in unit else "en"
+    row = f"Item Cash ({unit}), 31 Mar: 22402; 30 Jun: 23075"
+    (right,) = compare_values(f"Cash came to {value}.", 0, [row], language)
+    assert right.status == "same"
+    (wrong,) = compare_values(f"Cash came to {value.replace('2', '3', 1)}.", 0, [row], language)
+    assert wrong.status == "different"
+
+
+def test_a_value_without_the_scale_of_its_header_is_another_value() -> None:
+    row = "Cash (thousands of US$), 31 Mar: 22402; 30 Jun: 23075"
+    (found,) = compare_values("Cash was $22,402.", 0, [row], "en")
+    assert (found.status, found.instead) == ("different", "22402 thousands of US$")
+
+
 ROWS = st.lists(st.floats(-50, 50, width=32), min_size=len(FEATURES), max_size=len(FEATURES))
 
 

@@ -242,6 +242,18 @@ def test_styles_say_what_paragraphs_are() -> None:
     assert "1 Prices 3" in source.text
 
 
+@pytest.mark.parametrize("style", ["Normal", "Heading 1", "Caption"])
+def test_text_right_above_a_table_names_the_unit_of_its_values(style: str) -> None:
+    def build(document: Any) -> None:
+        document.add_paragraph("Balance sheet in thousands of US$", style=style)
+        fill(document.add_table(2, 2), [["Item", "31 Mar"], ["Cash", "22,402"]])
+        document.add_paragraph("Visitors in 2023.")
+        fill(document.add_table(2, 2), [["Town", "2023"], ["Moorton", "5"]])
+
+    rows = [text for kind, text in blocks_of(read_word(word(build))) if kind == "table row"]
+    assert rows == ["Item Cash (thousands of US$), 31 Mar: 22,402", "Town Moorton, 2023: 5"]
+
+
 def test_cells_merged_across_name_their_columns_or_a_group_of_rows() -> None:
     def build(document: Any) -> None:
         table = document.add_table(5, 3)

@@ -57,6 +57,12 @@ MARKS = "10\u00a0%\u00a0of cafe\u0301 \U0001f600"
             "<tr><td>North<td>400<td>412<tr><td>South<td>280<td>287</table>",
             "Visitors\n\nRegion North, 2022: 400; 2023: 412\nRegion South, 2022: 280; 2023: 287",
         ),
+        (  # the text right above a table may name the unit of its values
+            "<p>All amounts in thousands of euros. Losses are in parentheses.</p>"
+            "<table><tr><th>Item<th>31 Mar<th>30 Jun<tr><td>Cash<td>22,402<td>23,075</table>",
+            "All amounts in thousands of euros. Losses are in parentheses.\n\n"
+            "Item Cash (thousands of euros), 31 Mar: 22,402; 30 Jun: 23,075",
+        ),
         (  # cells that span others count for each of them
             "<table><tr><th rowspan=2>Region<th colspan=2>Visitors<tr><th>2022<th>2023"
             "<tr><td rowspan=2>North<td>1<td>2<tr><td>3<td>4</table>",

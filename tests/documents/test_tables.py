@@ -73,6 +73,15 @@ def test_titles_above_the_table_are_captions_and_give_its_unit() -> None:
     ]
 
 
+def test_dates_as_column_names_are_no_values() -> None:
+    source = read("Balance sheet (in thousands of US$),,\nItem,31 Mar,30 Jun\nCash,22402,23075\n")
+    assert blocks_of(source) == [
+        ("caption", "Balance sheet (in thousands of US$)"),
+        ("table row", "Item Cash (thousands of US$), 31 Mar: 22402; 30 Jun: 23075"),
+    ]
+    assert source.notes == ()
+
+
 def test_ragged_rows_are_read_and_named() -> None:
     source = read("a,b\n1,2\n3\n4,5,6\n")
     assert source.text == "a 1, b: 2\na 3\na 4, b: 5; 6"
@@ -137,6 +146,13 @@ def test_other_words_are_no_units(text: str) -> None:
         ("Key figures (million EUR)", "million EUR"),
         ("Table 2: Visitors, in thousands", "thousands"),
         ("Sales (unaudited) in 2023", ""),
+        ("Balance sheet in thousands of US$", "thousands of US$"),
+        ("All amounts in thousands of euros. Losses are in parentheses.", "thousands of euros"),
+        ("Bilan au 31 mars (en milliers d’euros)", "en milliers d’euros"),
+        ("Ausgaben in Tausend Euro, ungeprüft", "Tausend Euro"),
+        ("Sales in TEUR", "TEUR"),
+        ("Investment in people", ""),
+        ("Towns in 2023 by number of inhabitants", ""),
         ("万人", ""),
         ("主要指标（单位：万元）", "单位：万元"),
     ],
@@ -154,6 +170,19 @@ def test_the_unit_of_a_table(caption: str, unit: str) -> None:
         ([["Age", "25–34", "35–44", "All"], ["x", "1", "2", "3"]], 1),
         ([["Grade", "1", "2", "3"], ["x", "50", "61", "70"]], 1),
         ([["", "2024", "2023"], ["", "EUR m", "EUR m"], ["x", "5", "6"]], 2),
+        ([["Item", "31 Mar", "30 Jun"], ["Cash", "22402", "23075"]], 1),
+        ([["Item", "31. März", "30. Juni"], ["Bar", "22402", "23075"]], 1),
+        ([["Item", "1st Mar 24", "1st Jun 24"], ["Cash", "5", "6"]], 1),
+        ([["Item", "31.12.2023", "31.12.2022"], ["Cash", "5", "6"]], 1),
+        ([["Item", "2023-12-31", "2022-12-31"], ["Cash", "5", "6"]], 1),
+        ([["Item", "12/31/23", "12/2022"], ["Cash", "5", "6"]], 1),
+        ([["Item", "2023A", "2024E"], ["Cash", "5", "6"]], 1),
+        ([["Day", "08:00", "09:00"], ["Mon", "12", "30"]], 1),
+        ([["Item", "As at 31 Mar", "30 Jun"], ["Cash", "5", "6"]], 1),
+        ([["North", "31 Mar", "30 Jun"], ["South", "1 Mar", "3 Jun"]], 0),
+        ([["Rope", "12 kg", "30 kg"], ["Sand", "14 kg", "22 kg"]], 0),
+        ([["Rope", "12 kg", "30 kg"], ["Sand", "5", "6"]], 0),
+        ([["2023-12-31", "5", "6"], ["2022-12-31", "7", "8"]], 0),
         ([["North", "2000"], ["South", "1950"]], 0),
         ([["A", "A"], ["b", "c"]], 0),
         ([["A", ""], ["b", "c"]], 0),
