@@ -294,7 +294,7 @@ def write_pdf(report: Report) -> bytes:
 def _open_pdf() -> FPDF:
     from fpdf import FPDF
 
-    class ReportPdf(FPDF):  # type: ignore[misc] # its types are skipped
+    class ReportPdf(FPDF):
         """A page of the report; characters that no text has switch styles, and nothing links."""
 
         MARKDOWN_BOLD_MARKER = BOLD

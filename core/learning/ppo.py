@@ -28,7 +28,7 @@ MAX_SCORE = 20.0  # scores are clipped to ± this
 INITIAL_LOG_STD = -0.5  # log of the scores' standard deviation while exploring
 
 
-class OneStepDebates(VecEnv):  # type: ignore[misc]
+class OneStepDebates(VecEnv):
     """An environment that draws debates; an action scores their answers and ends the episode."""
 
     def __init__(
@@ -113,7 +113,7 @@ class _Scorer(torch.nn.Module):
         return scores
 
 
-class _Policy(ActorCriticPolicy):  # type: ignore[misc]
+class _Policy(ActorCriticPolicy):
     """An actor that scores answer by answer, with the default critic."""
 
     def _build(self, lr_schedule: Any) -> None:

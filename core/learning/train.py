@@ -179,7 +179,7 @@ def _train_body(
     from transformers import TrainerCallback
     from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
-    class Steps(TrainerCallback):  # type: ignore[misc]
+    class Steps(TrainerCallback):
         """Reports each step and its loss."""
 
         def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:

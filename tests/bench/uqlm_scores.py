@@ -41,7 +41,7 @@ Names = tuple[str, ...]
 Scored = list[PeerScore]
 
 
-class ServedModel(BaseChatModel):  # type: ignore[misc]  # langchain is not installed beside mypy
+class ServedModel(BaseChatModel):
     """A model behind an OpenAI-compatible address; the same prompts give the same replies."""
 
     api_base: str

@@ -49,7 +49,7 @@ BOLD = {"Helvetica": "Helvetica-Bold", "Times-Roman": "Times-Bold"}
 SHADE = colors.HexColor("#e6ebf0")
 
 
-class _NoteAnchor(Flowable):  # type: ignore[misc]
+class _NoteAnchor(Flowable):
     """Takes no room; hands its note to the foot of the page it lands on."""
 
     def __init__(self, text: str) -> None:

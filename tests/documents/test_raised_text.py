@@ -39,5 +39,5 @@ def test_raised_text_is_written(line: str, written: str) -> None:
 
 
 def test_unbalanced_marks_are_dropped() -> None:
-    start, end = mark_raised("")
+    start, end = list(mark_raised(""))
     assert write_raised(f"a{end}b{start}c") == "abc"
