@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from core.baseline.entailment import EntailmentReader, EntailmentReading, TokenDoubt
+from core.baseline.segmenter import find_opening_pronoun
 from core.baseline.value_comparison import is_table_row
 from core.documents.segmentation import (
     IS_UNSPACED,
@@ -34,6 +35,8 @@ SINGLE_PASSAGE_WINDOWS = 3
 """Number of best passages that are also read without their neighbours."""
 MAX_SHORT_ANSWER_WORDS = 8
 UNREAD_WINDOW = EntailmentReading(0.0, 0.0, 1.0)
+COPY_READING = EntailmentReading(0.99, 0.005, 0.005)
+"""The reading of a window that has the statement word for word."""
 
 
 @dataclass(frozen=True)
@@ -123,16 +126,36 @@ def read_statement(
     """Read a statement against its passages, best first; `sources` maps ids to whole texts."""
     claim, own_start = build_claim(case, statement)
     windows = list(build_windows(passages, sources))
-    is_known = reader.knows(claim) and any(reader.knows(window.text) for window in windows)
+    copied = {p.id for p in passages if own_start == 0 and is_copy(case, statement, p)}
+    can_read = reader.knows(claim) and any(reader.knows(window.text) for window in windows)
+    is_known = can_read or bool(copied)
     if not windows or not is_known:
         # Texts in two languages share hardly any words.
         own = detect_language(claim)
         other = detect_language(" ".join(window.text for window in windows))
         is_comparable = is_known or own == other or UNKNOWN_LANGUAGE in (own, other)
         return StatementReading(claim, own_start, tuple(windows), is_known, is_comparable)
-    readings = reader.read([(window.text, claim) for window in windows], stop)
-    pairs = zip(windows, readings, strict=True)
-    return StatementReading(claim, own_start, tuple(replace(w, reading=r) for w, r in pairs))
+    pairs = [(window.text, claim) for window in windows]
+    readings = reader.read(pairs, stop) if can_read else [UNREAD_WINDOW] * len(windows)
+    return StatementReading(
+        claim,
+        own_start,
+        tuple(
+            replace(w, reading=COPY_READING if copied & {p.id for p in w.passages} else reading)
+            for w, reading in zip(windows, readings, strict=True)
+        ),
+    )
+
+
+def is_copy(case: Case, statement: Statement, passage: Passage) -> bool:
+    """Return True if the passage is the statement word for word, so that it supports it.
+
+    If the statement opens with a pronoun, the response must have the sentence before it too.
+    """
+    if _flatten(passage.text) != _flatten(statement.text):
+        return False
+    is_dependent = find_opening_pronoun(passage.text, case.language) is not None
+    return not is_dependent or _flatten(passage.before) in _flatten(case.response)
 
 
 def build_windows(

@@ -1,20 +1,21 @@
 """The built-in segmenter: it splits a response into statements and completes references.
 
-Source: HaluAgent 2.3 (sentence segmentation completes pronouns and omitted content). Only the
-opening of a sentence is completed, and only from the last subject that is certain: a wrong name in
-a statement would be worse than none.
+Source: HaluAgent 2.3 (sentence segmentation completes pronouns and omitted content). Only a pronoun
+that opens a sentence is replaced, and only by a subject that is certain: a wrong name in a
+statement would be worse than none.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 import regex
 
 from core.baseline.wording import AGENT_RULES
 from core.documents import segmentation
+from core.documents.abbreviations import is_function_word
 from core.documents.segmentation import (
-    FUNCTION_WORDS,
     UNKNOWN_LANGUAGE,
     WORD_TOKEN,
     fold_word,
@@ -28,6 +29,7 @@ REFERENCE_PATTERNS = PatternTable("audit_agents", regex.compile)
 # Sentencex does not split at a full-width stop before a digit; in Chinese it ends a sentence.
 STOP_BEFORE_DIGIT = regex.compile(r"(?<=[。！？])(?=\d)")
 PRONOUNS: Mapping[str, list[str]] = load_words("openings")["pronouns"]
+PERSONAL_PRONOUNS = frozenset("he she his her".split())
 POSSESSIVES = frozenset("his her its their".split())
 HAN_NON_SUBJECT_STARTS = frozenset("在从自当因所如但而对把被由为以及若虽不没这那该此其他她它我你您")
 
@@ -49,7 +51,7 @@ class StatementSplitter:
 
     def __init__(self) -> None:
         self._end = self._count = 0
-        self._subject = ""
+        self._previous = ""
 
     def take(self, text: str, language: str) -> tuple[Statement, ...]:
         """Return the statements not yet returned; `text` is the whole text so far."""
@@ -58,10 +60,7 @@ class StatementSplitter:
         for start, end in split_outside_code(text[offset:], language):
             original = rewrite = text[offset + start : offset + end]
             if not is_code(original):
-                rewrite = complete_reference(original, self._subject, language)
-                # A sentence that only refers back keeps the subject of the one before.
-                subject = find_subject(original, language) if rewrite == original else ""
-                self._subject = subject or self._subject
+                rewrite = self._previous = complete_reference(original, self._previous, language)
             self._end = offset + end
             statements.append(Statement(self._count, offset + start, self._end, original, rewrite))
             self._count += 1
@@ -83,50 +82,51 @@ def split_outside_code(text: str, language: str) -> Iterator[tuple[int, int]]:
             position = code_end
 
 
-def find_subject(text: str, language: str) -> str:
-    """Return the subject of the sentence; "" if it is not certain."""
+def find_opening_pronoun(text: str, language: str) -> re.Match[str] | regex.Match[str] | None:
+    """Return the pronoun that opens the sentence and stands for something; else None."""
+    if language == "zh":
+        return REFERENCE_PATTERNS.han_pronoun.match(text)
+    first = WORD_TOKEN.search(text)
+    pronouns = PRONOUNS.get("en" if language == UNKNOWN_LANGUAGE else language, ())
+    is_pronoun = first is not None and fold_word(first.group()) in pronouns
+    return first if is_pronoun and not REFERENCE_PATTERNS.empty.match(text) else None
+
+
+def complete_reference(text: str, previous: str, language: str) -> str:
+    """Return the sentence with its opening pronoun replaced by the subject of the previous one.
+
+    It is unchanged if it opens with no pronoun, or if the subject is not certain.
+    """
+    pronoun = find_opening_pronoun(text, language)
+    subject = pronoun and find_subject(previous, language, fold_word(pronoun.group()))
+    if not pronoun or not subject:
+        return text
+    if language == "zh":
+        subject += "的" if pronoun["its"] or pronoun["of"] else ""
+    elif fold_word(pronoun.group()) in POSSESSIVES:
+        subject += "'" if subject.endswith("s") else "'s"
+    return text[: pronoun.start()] + subject + text[pronoun.end() :]
+
+
+def find_subject(text: str, language: str, pronoun: str) -> str:
+    """Return the subject of the sentence if the pronoun surely refers to it; else ""."""
     if language == "zh":
         found = REFERENCE_PATTERNS.han_subject.match(text)
         is_subject = found is not None and found["name"][0] not in HAN_NON_SUBJECT_STARTS
         return found["name"] if found is not None and is_subject else ""
-    # A single capitalised word that opens the sentence is a name only if it is no function word.
-    names = (
-        match
-        for match in REFERENCE_PATTERNS.name.finditer(text)
-        if match.start() > 0
-        or " " in match.group()
-        or fold_word(match.group()) not in FUNCTION_WORDS
-    )
-    name = next(names, None)
-    thing = REFERENCE_PATTERNS.named_thing.match(text) if language == "en" else None
-    if thing is not None and name is not None and name.start() < thing.end():
-        return thing.group()
-    return name.group().rstrip(".") if name is not None else ""
-
-
-def complete_reference(text: str, subject: str, language: str) -> str:
-    """Return the sentence with its opening reference completed; unchanged if it has none."""
-    if not subject:
-        return text
-    if language == "zh":
-        if pronoun := REFERENCE_PATTERNS.han_pronoun.match(text):
-            particle = "的" if pronoun["its"] or pronoun["of"] else ""
-            return f"{subject}{particle}{text[pronoun.end() :]}"
-        return f"{subject}{text}" if REFERENCE_PATTERNS.han_bare.match(text) else text
-    first = WORD_TOKEN.search(text)
-    if first is None:
-        return text
-    word = fold_word(first.group())
-    pronouns = PRONOUNS.get("en" if language == UNKNOWN_LANGUAGE else language, ())
-    if word in pronouns and not REFERENCE_PATTERNS.empty.match(text):
-        is_possessive = language == "en" and word in POSSESSIVES
-        owner = f"{subject}'s" if is_possessive else subject
-        return text[: first.start()] + owner + text[first.end() :]
+    language = "en" if language == UNKNOWN_LANGUAGE else language
+    name = REFERENCE_PATTERNS.name.match(text)
+    first = name.group().split()[0] if name else ""
+    is_thing = first == "The"
+    if name is None or (is_function_word(first, language) and not is_thing):
+        return ""
+    # A single capitalised word may be an adverb, and a noun in German.
+    full_name = name.group().rstrip(".") if " " in name.group() and not is_thing else ""
     if language != "en":
-        return text
-    if REFERENCE_PATTERNS.participle.match(text):
-        return f"{subject}, {text[0].lower()}{text[1:]}"
-    kind = REFERENCE_PATTERNS.the_kind.match(text)
-    if kind is not None and fold_word(kind["kind"]) not in fold_word(subject):
-        return f"{subject}, the {kind['kind']},{text[kind.end() :]}"
-    return text
+        return full_name
+    found = REFERENCE_PATTERNS.subject.match(text)
+    if pronoun in PERSONAL_PRONOUNS and (is_thing or not found):
+        return full_name
+    if found is None or found["one" if pronoun in ("they", "their") else "many"]:
+        return ""
+    return str(found["subject"])

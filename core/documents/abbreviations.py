@@ -39,6 +39,11 @@ def _load_words(kind: str, language: str) -> frozenset[str]:
     return frozenset(word for words in chosen if words for word in words.split())
 
 
+def is_function_word(word: str, language: str) -> bool:
+    """Return True for an article, pronoun, preposition or conjunction that may open a sentence."""
+    return word.casefold() in _load_words("openers", language)
+
+
 def ends_sentence(sentence: str, following: str, language: str) -> bool | None:
     """Return whether the sentence's last full stop ends it; None if the words do not show it.
 
@@ -60,7 +65,7 @@ def ends_sentence(sentence: str, following: str, language: str) -> bool | None:
     if is_listed and not is_unit:
         return False
     is_initial = len(word) == 1 and word.isupper() and word != "I"
-    if len(after) > 1 and after.casefold() in _load_words("openers", language):
+    if len(after) > 1 and is_function_word(after, language):
         return None if is_initial else True
     if after.isnumeric():
         is_reference = word.casefold() in _load_words("before_numbers", language)

@@ -223,7 +223,7 @@ def test_confidence_follows_what_is_measured() -> None:
 
 
 def test_who_cannot_measure_states_no_confidence() -> None:
-    unknown = make_view(make_case(UNKNOWN_SCRIPT), [make_passage(UNKNOWN_SCRIPT)])
+    unknown = make_view(make_case(UNKNOWN_SCRIPT), [make_passage(f"{UNKNOWN_SCRIPT} ᛒ")])
     everything = frozenset(unknown.evidence.passages)
     view = replace(asked(RIGHT), case_view=unknown, share=everything)
     entailment = said(readers()[2], view)

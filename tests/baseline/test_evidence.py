@@ -30,11 +30,20 @@ from core.baseline.evidence_windows import (
     find_nearest_windows,
     read_statement,
 )
+from core.baseline.segmenter import BuiltInSegmenter
 from core.runtime.concurrency import StopSignal
 from core.runtime.errors import Stopped
 from core.schema.records import DebatePoint, Passage, Statement
 from tests.fakes import make_case, make_passage, make_view
-from tests.readers import CONTRADICTS, NEUTRAL, SUPPORTS, ScriptedReader, WordReader, assessor_with
+from tests.readers import (
+    CONTRADICTS,
+    NEUTRAL,
+    SUPPORTS,
+    UNKNOWN_SCRIPT,
+    ScriptedReader,
+    WordReader,
+    assessor_with,
+)
 from tests.tools.corpus import table
 
 TEXT = (
@@ -147,6 +156,37 @@ def test_reading_is_bounded_and_heeds_a_stop() -> None:
     stop.set()
     with pytest.raises(Stopped):
         read_statement(make_case("Fact 99."), own, many, {}, reader, stop)
+
+
+@pytest.mark.parametrize(
+    ("response", "index", "is_copy"),
+    [
+        (SENTENCES[3], 0, True),
+        (SENTENCES[3].upper(), 0, False),
+        (f"{SENTENCES[0]} {SENTENCES[1]}", 1, True),
+        (f"Anna Berg was an architect. {SENTENCES[1]}", 1, False),
+    ],
+)
+def test_copied_sentence_is_supported_whatever_the_reader_says(
+    response: str, index: int, is_copy: bool
+) -> None:
+    case = make_case(response)
+    statement = BuiltInSegmenter().segment(case, StopSignal())[index]
+    found = read_statement(
+        case, statement, [passage(1), passage(3)], {"facts.txt": TEXT}, ScriptedReader()
+    )
+    assert found.supporting
+    assert (found.supporting.reading.supported > 0.9) == is_copy
+
+
+def test_copied_sentence_is_supported_in_an_unknown_language() -> None:
+    text = f"{UNKNOWN_SCRIPT} 412."
+    case = make_case(text)
+    statement = Statement(0, 0, len(text), text, text)
+    found = read_statement(case, statement, [make_passage(text)], {}, ScriptedReader())
+    assert found.is_known
+    assert found.supporting
+    assert found.supporting.reading.supported > 0.9
 
 
 @pytest.mark.parametrize(

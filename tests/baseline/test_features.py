@@ -99,10 +99,10 @@ def test_a_denial_that_one_side_lacks_is_seen(language: str, claim: str, text: s
 
 def test_readings_are_best_second_and_joined() -> None:
     for odds, best in ((SUPPORTS, "support_best"), (CONTRADICTS, "contradiction_best")):
-        numbers = measured("The tower is tall.", "The tower is tall.", odds=odds).numbers
+        numbers = measured("The tower is tall.", "The tower is very tall.", odds=odds).numbers
         assert numbers[best] == pytest.approx(bounded_log_odds(0.94))
         assert numbers["neutral_least"] == pytest.approx(bounded_log_odds(0.03))
-    neutral = measured("The tower is tall.", "The tower is tall.", odds=NEUTRAL).numbers
+    neutral = measured("The tower is tall.", "The tower is very tall.", odds=NEUTRAL).numbers
     assert neutral["contradiction_share"] == pytest.approx(0.5)
 
 
