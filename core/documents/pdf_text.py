@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import pypdfium2.raw as pdfium
 import regex
 
+from core.documents.raised_text import RAISED_END, mark_raised, write_raised
 from core.documents.source_builder import PictureText, TextBox, bounding_box
 from core.schema.records import BoundingBox
 
@@ -39,6 +40,7 @@ MIN_SCRIPT_SHARE = 0.3
 # What PDFium's two text functions give in place of a hyphen and line end.
 HYPHEN_MARKS = "\x02\ufffe"
 LINE_WITH_END = re.compile(rf"([^\r\n{HYPHEN_MARKS}]*)(\r?\n|\r|[{HYPHEN_MARKS}]|$)")
+LINE_END = re.compile(r"(?<=\S)(\r?\n|\r) ?(?=\S)")
 NON_BLANK_RUN = re.compile(r"[^\s\x00]+")
 TRIMMED_LINE = re.compile(r"[^\s\x00].*[^\s\x00]|[^\s\x00]")
 VALUE_TOKEN = re.compile(r"(?<!\S)[^\w\s]*\d[\d.,]*\S{0,2}(?!\S)")
@@ -46,12 +48,10 @@ MAX_WORDS_PER_VALUE = 4
 FEW_RULES_COUNT = 2
 LINES_BEFORE, LINES_AFTER = 10, 4  # around a line with values: may be its header and labels
 MARGIN_SHARE = 0.12  # share of the page's height, at the top and at the bottom
-# A possible footnote mark behind a word or sentence, unlike the ends of “km2” and “CO2”.
-FOOTNOTE_MARK = re.compile(
-    r"(?:(?<=[^\W\d_]{3})|(?<=\b[^\W\d_]{2})(?<!km)(?<!cm)(?<!mm)(?<!ft)|(?<=[.,;:!?)\]”’»\"%]))"
-    r"(?:\d{1,3}|[*†‡§]+)(?=[.,;:!?)\]”’»\"]*(?:\s|$))"
-)
-MAX_RAISED_SCALE = 0.8
+# Numbers and marks, whose last characters may be raised: exponents and footnote marks.
+RAISABLE_TEXT = re.compile(r"(?:(?<=\S)[+\-−–])?\d(?:[\d.,;+\-−–]*\d)?|(?<=\S)[*†‡§]+")
+# A raised character's height, and how far it is raised, as shares of the height before it.
+MAX_RAISED_SCALE, MIN_RAISED_SHARE = 0.8, 0.2
 BOLD_FONT_WORDS = (b"bold", b"black", b"heavy", b"demi")
 MAX_FONT_NAME_BYTES = 128
 GET_LOOSE_BOX = pdfium.FPDFText_GetLooseCharBox
@@ -230,6 +230,8 @@ class _View:
             codes = (pdfium.FPDFText_GetUnicode(self._text_page, n) for n in range(count))
             text = "".join(chr(code) if code else "\ufffd" for code in codes)
         has_rtl = not text.isascii() and RTL_LETTER.search(text) is not None
+        self._raised = [] if has_rtl else self._find_raised(text)
+        text = text if has_rtl else self._join_lines(text)
         matches = [match for match in LINE_WITH_END.finditer(text) if match[1]]
         is_by_word = self._choose_lines_by_word(matches)
         for number, match in enumerate(matches):
@@ -241,6 +243,37 @@ class _View:
                 line = self._line(text, start, end, is_cut=is_cut, closely=is_by_word[number])
             if line:
                 yield line
+
+    def _find_raised(self, text: str) -> list[tuple[int, int]]:
+        """Return the ranges of raised characters behind numbers and words."""
+        raised: list[tuple[int, int]] = []
+        for match in RAISABLE_TEXT.finditer(text):
+            start, end = match.span()
+            is_glued = start > 0 and not text[start - 1].isspace()
+            if not is_glued and end - start == 1:
+                continue
+            first, reference = end, self._box(start - is_glued)
+            while first > start and self._is_raised(first - 1, reference):
+                first -= 1
+            if first < end:
+                raised.append((first, end))
+        return raised
+
+    def _join_lines(self, text: str) -> str:
+        """Return the text without line ends after raised or lowered text whose line goes on.
+
+        The replaced characters keep their number, as PDFium counts them.
+        """
+        for match in LINE_END.finditer(text):
+            _, top, right, bottom = self._box(match.start() - 1)
+            left, next_top, _, next_bottom = self._box(match.end())
+            height = next_bottom - next_top
+            is_small = bottom - top < MAX_RAISED_SCALE * height
+            is_beside = abs(left - right) < height and top < next_bottom and next_top < bottom
+            if is_small and is_beside:
+                fill = RAISED_END * len(match[1])
+                text = f"{text[: match.start()]}{fill}{text[match.end(1) :]}"
+        return text
 
     def _choose_lines_by_word(self, matches: Sequence[re.Match[str]]) -> list[bool]:
         """Return which lines are read word by word: those in a margin or possibly in a table.
@@ -279,7 +312,7 @@ class _View:
         words: list[TextBox] = []
         box = self._box
         pieces = NON_BLANK_RUN if closely or not self._is_one_piece(start, end) else TRIMMED_LINE
-        marks = [match.span() for match in FOOTNOTE_MARK.finditer(text, start, end)]
+        raised = [place for place in self._raised if start <= place[0] < end]
         for match in pieces.finditer(text, start, end):
             first, last = match.span()
             word = match[0]
@@ -287,19 +320,22 @@ class _View:
             if last - first > 1:
                 other = box(last - 1)
                 left, right = min(left, other[0]), max(right, other[2])
-            for a, b in reversed(marks):
-                if first < a < last and self._is_raised(a, bottom, top):
-                    word = word[: a - first] + word[b - first :]
-            words.append(TextBox(word, left, top, right, bottom))
+            for a, b in reversed(raised):
+                if first < a < last:
+                    a, b = a - first, b - first
+                    word = word[:a] + mark_raised(word[a:b]) + word[b:]
+            words.append(TextBox(write_raised(word), left, top, right, bottom))
         if not words:
             return None
         if is_cut:
             words[-1] = words[-1]._replace(text=words[-1].text + "-")
         return build_text_line(words, bold=self._is_bold(start) and self._is_bold(end - 1))
 
-    def _is_raised(self, index: int, bottom: float, top: float) -> bool:
-        box = self._box(index)
-        return box[3] - box[1] < MAX_RAISED_SCALE * (bottom - top) and box[3] < bottom
+    def _is_raised(self, index: int, reference: tuple[float, float, float, float]) -> bool:
+        _, top, _, bottom = self._box(index)
+        height = reference[3] - reference[1]
+        is_small = bottom - top < MAX_RAISED_SCALE * height
+        return is_small and bottom < reference[3] - MIN_RAISED_SHARE * height
 
     def _is_bold(self, index: int) -> bool:
         pdfium.FPDFText_GetFontInfo(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import pypdf
@@ -66,6 +67,37 @@ def test_pages_know_their_text() -> None:
 def test_words_cut_at_line_ends_are_whole() -> None:
     source = read(pdf("A classi-\nfication of well-\nknown things.\nThe classification."))
     assert source.text == "A classification of well-known things.\n\nThe classification."
+
+
+def write_with_raised(canvas: Canvas, line: str, y: float = 700, rise: float = 4) -> None:
+    """Write a line whose parts in braces are smaller and raised."""
+    text = canvas.beginText(60, y)
+    for number, part in enumerate(re.split("[{}]", line)):
+        text.setFont("Helvetica", 7 if number % 2 else 12)
+        text.setRise(rise if number % 2 else 0)
+        text.textOut(part)
+    canvas.drawText(text)
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("It has 120{3} people and 1,250{5} pumps.", "It has 120 people and 1,250 pumps."),
+        ("In 2021{4}, people{2} paid. All of them.{1,2}", "In 2021, people paid. All of them."),
+        ("It made 3 × 10{6} litres on 25 m{2}.", "It made 3 × 10⁶ litres on 25 m²."),
+        ("It weighs 10{–3} g.", "It weighs 10⁻³ g."),
+        ("{3} Apprentices included.", "3 Apprentices included."),
+        ("Of 2505 pumps 12 are new, 1,234.50 euros.", "Of 2505 pumps 12 are new, 1,234.50 euros."),
+    ],
+)  # fmt: skip
+def test_raised_text_changes_no_number(line: str, text: str) -> None:
+    assert read(pdf(lambda canvas: write_with_raised(canvas, line))).text == text
+
+
+def test_lowered_text_ends_no_line() -> None:
+    line = "The plant emits CO{2} in winter."
+    source = read(pdf(lambda canvas: write_with_raised(canvas, line, rise=-2)))
+    assert source.text == "The plant emits CO2 in winter."
 
 
 def test_columns_are_read_one_after_the_other() -> None:

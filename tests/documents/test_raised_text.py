@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.documents.raised_text import mark_raised, write_raised
+from core.documents.raised_text import RAISED_END, RAISED_START, write_raised
 
 
 @pytest.mark.parametrize(
@@ -34,10 +34,9 @@ from core.documents.raised_text import mark_raised, write_raised
     ],
 )  # fmt: skip
 def test_raised_text_is_written(line: str, written: str) -> None:
-    marked = line.replace("{", mark_raised("")[0]).replace("}", mark_raised("")[1])
+    marked = line.replace("{", RAISED_START).replace("}", RAISED_END)
     assert write_raised(marked) == written
 
 
 def test_unbalanced_marks_are_dropped() -> None:
-    start, end = list(mark_raised(""))
-    assert write_raised(f"a{end}b{start}c") == "abc"
+    assert write_raised(f"a{RAISED_END}b{RAISED_START}c") == "abc"
