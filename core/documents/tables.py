@@ -57,9 +57,9 @@ UNIT_WORDS = frozenset(
     bln mrd tsd tn m tausend millionen milliarden milliers milliards millones miles milioni
     miliardi teur keur eur euro euros us$ usd gbp chf jpy cny rmb sek nok dkk pln inr aud cad
     dollar dollars pound pounds yen yuan cents € $ £ ¥ % ‰ percent percentage percentages per cent
-    pct prozent pp bps t kt mt tonne tonnes ton tons kg g mg km km² km2 m² m2 m³ m3 ha cm mm litres liters kwh mwh
-    gwh twh kw mw gw °c °f hours days minutes seconds people persons inhabitants number units 000
-    000s
+    pct prozent pp bps t kt mt tonne tonnes ton tons kg g mg km km² km2 m² m2 m³ m3 ha cm mm litres
+    liters kwh mwh gwh twh kw mw gw °c °f hours days minutes seconds people persons inhabitants
+    number units 000 000s
     千 万 百万 千万 亿 億 元 円 人 吨 万元 亿元 百万元 百万円 億円 万人 千人 千円""".split()
 )
 UNIT_LINKS = frozenset(
