@@ -11,7 +11,7 @@ import base64
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -51,6 +51,7 @@ Turn = Callable[[], Awaitable[Callable[[], None]]]
 Vector = Sequence[float]
 
 FILTERED = "content_filter"
+CUT_OFF = ("length", "model_length", "max_tokens")  # reasons to end of OpenAI, Mistral, Anthropic
 LATEST_COUNT = 5.0  # seconds after an answer's end, which is not lost with its count
 READING_TIME = 60  # seconds in which a laptop without a graphics card reads so many tokens:
 READ_IN_TIME = 1200
@@ -159,7 +160,7 @@ class _StreamBuffer:
             self.pieces.append(piece.words)
             self.length += len(piece.words)
         self.refusal += piece.refusal
-        self.finish = self.finish or piece.finish
+        self.finish = self.finish or ("length" if piece.finish in CUT_OFF else piece.finish)
         self.counts = piece.counts or self.counts
 
     @property
@@ -231,6 +232,8 @@ class _Answer:
             return CallFault(ModelRefused(f"{who} {by}{words}.", reply=reply))
         if not buffer.events and not text:
             return self.faults.not_a_stream()
+        if finish == "error":
+            return self.faults.broken_off("an error", has_begun=bool(text))
         if finish is None:
             return self.faults.broken_off("an end without a reason", has_begun=bool(text))
         if not text.strip():
@@ -330,9 +333,10 @@ def chat_request(call: Call, keys: Keys, relaxed: frozenset[str]) -> dict[str, A
     """Return the whole request, without the `relaxed` parts that this server refuses."""
     agent = call.agent
     limit = "max_completion_tokens" if "max_tokens" in relaxed else "max_tokens"
+    messages = merge_system(call.messages) if "system" in relaxed else call.messages
     request = {
         **base_request(agent, keys),
-        "messages": [_message(message) for message in call.messages],
+        "messages": [_message(message) for message in messages],
         "temperature": agent.temperature,
         limit: agent.max_tokens,
         "stream": True,
@@ -352,6 +356,13 @@ def chat_request(call: Call, keys: Keys, relaxed: frozenset[str]) -> dict[str, A
         # Ollama cuts what is longer than its window without a word, and its usual one is short.
         request["num_ctx"] = window_of(agent)
     return request
+
+
+def merge_system(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Return the messages with the system's text before the user's first, for models without it."""
+    texts = [message.text for message in messages if message.role == "system"]
+    first, *rest = [message for message in messages if message.role != "system"]
+    return (replace(first, text="\n\n".join([*texts, first.text])), *rest)
 
 
 def without_keys(text: str, request: Mapping[str, Any]) -> str:

@@ -28,6 +28,7 @@ LONGEST_QUOTE = 240
 AGAIN = " Check again later."
 # 408 to 429: somebody else was first, or we were too quick; 425 is “too early”.
 PASSING = frozenset({408, 409, 425, 429})
+DECLINED = frozenset({400, 404, 413, 422})
 # What httpx and aiohttp raise where a connection ends too early.
 CLOSED = frozenset(
     {"ReadError", "WriteError", "RemoteProtocolError", "ServerDisconnectedError",
@@ -38,6 +39,11 @@ RELAXABLE: dict[str, re.Pattern[str]] = {
     "max_tokens": re.compile(r"max_completion_tokens"),
     "temperature": re.compile(r"temperature"),
     "stream_options": re.compile(r"stream_options|include_usage"),
+    "system": re.compile(
+        r"system.{0,12}(role|message|prompt|instruction)|role.{0,30}system|roles must alternate"
+        r"|only user and assistant|developer instruction",
+        re.IGNORECASE,
+    ),
     "schema": re.compile(r"response_format|json_schema|structured|schema"),
 }
 _CONTEXT = re.compile(
@@ -92,6 +98,8 @@ class FaultReader:
             )
             return CallFault(refusal, is_unbilled=True)
         words = "a closed connection" if _is_closed(error) else self.quoted(error)
+        if too_long := self._too_long(error, words):
+            return too_long
         is_midway = type(error).__name__ == "MidStreamFallbackError" or _is_of_transport(error)
         if has_begun or is_midway:
             return self.broken_off(words, has_begun=has_begun)
@@ -123,7 +131,9 @@ class FaultReader:
             )
         if status in (401, 403):
             return CallFault(self._wrong_key(status, words))
-        if status in (400, 404, 413, 422):
+        if status == 500 and _is_refused("system", str(error), sent):  # by a chat template
+            return CallFault(self._failed(status, words), relax="system")
+        if status in DECLINED:
             return self._declined(status, str(error), words, sent)
         is_passing = not isinstance(status, int) or status in PASSING or status >= 500
         wait = retry_after(error) if is_passing else None
@@ -196,13 +206,6 @@ class FaultReader:
         return ConfigError(f"{self.who} refused the key ({status}): {words}. {sent}")
 
     def _declined(self, status: int, text: str, words: str, sent: Mapping[str, Any]) -> CallFault:
-        if _CONTEXT.search(text) and "max_completion_tokens" not in text:
-            return CallFault(
-                ModelError(
-                    f"The prompt is longer than the window of {self.who}: {words}. Give the agent "
-                    "its true window, or take a model with a longer one."
-                )
-            )
         relax = self._to_relax(text, sent) if status in (400, 422) else ""
         if relax:
             return CallFault(self._failed(status, words), relax=relax)
@@ -221,19 +224,40 @@ class FaultReader:
         unknown = f"{self.who} does not know that model ({status}): {words}. {hint}"
         return CallFault(ConfigError(unknown))
 
+    def _too_long(self, error: BaseException, words: str) -> CallFault | None:
+        """Return the fault of a prompt that exceeds the model's window, also within a stream."""
+        text, status = str(error), getattr(error, "status_code", None)
+        is_declined = status is None or status in DECLINED
+        if not is_declined or not _CONTEXT.search(text) or "max_completion_tokens" in text:
+            return None
+        return CallFault(
+            ModelError(
+                f"The prompt is longer than the window of {self.who}: {words}. Give the agent "
+                "its true window, or take a model with a longer one."
+            ),
+            is_unbilled=_headers(error) is not None,
+        )
+
     def _failed(self, status: object, words: str) -> ModelError:
         code = f" ({status})" if isinstance(status, int) else ""
         return ModelError(f"{self.who} failed{code}: {words}.{AGAIN}")
 
     def _to_relax(self, text: str, sent: Mapping[str, Any]) -> str:
         """Return the part of the request that the refusal names, if it was sent."""
-        has_schema = "response_format" in sent
-        for part, pattern in RELAXABLE.items():
-            is_sent = has_schema if part == "schema" else part in sent
-            if is_sent and pattern.search(text):
+        for part in RELAXABLE:
+            if _is_refused(part, text, sent):
                 return part
         # A server may refuse a schema in words of its own; one attempt without it tells.
-        return "schema" if has_schema and not _UNKNOWN_MODEL.search(text) else ""
+        return "schema" if "response_format" in sent and not _UNKNOWN_MODEL.search(text) else ""
+
+
+def _is_refused(part: str, text: str, sent: Mapping[str, Any]) -> bool:
+    """Return True if the refusal names this part of the request, and it was sent."""
+    if part == "system":
+        is_sent = any(message["role"] == "system" for message in sent.get("messages", ()))
+    else:
+        is_sent = ("response_format" if part == "schema" else part) in sent
+    return is_sent and RELAXABLE[part].search(text) is not None
 
 
 def _headers(error: BaseException) -> Any:

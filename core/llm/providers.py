@@ -7,11 +7,14 @@ agent says; but litellm's `cohere_chat` takes no client of ours, and does.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
+import re
 import threading
 import warnings
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -33,6 +36,15 @@ GOOGLE = frozenset({"gemini", "vertex_ai", "vertex_ai_beta"})
 CHATTY = "LiteLLM,LiteLLM Router,LiteLLM Proxy,openai,httpx,httpcore,aiohttp,botocore,boto3"
 ANSWERS = ("Message", "Delta", "ModelResponse", "ModelResponseStream", "EmbeddingResponse")
 OPENAI_ADDRESS = "https://api.openai.com/v1"
+TEXT_PARTS = (None, "text", "output_text")
+LONGEST_EVENT = 8 * 2**20  # bytes
+# Statuses by the codes and types of errors that name none.
+STATUS_WORDS = {
+    429: re.compile(r"rate.?limit|quota"),
+    401: re.compile(r"authentication|api.?key|unauthorized", re.IGNORECASE),
+    404: re.compile(r"not.?found", re.IGNORECASE),
+    400: re.compile(r"invalid.?request|bad.?request|context", re.IGNORECASE),
+}
 # What of a request litellm alone takes; its other fields are the API's own.
 LITELLMS = ("drop_params", "num_retries", "max_retries", "api_key", "api_base", "num_ctx")
 
@@ -86,8 +98,11 @@ async def stream_pieces(agent: AgentConfig, request: dict[str, Any]) -> AsyncGen
             stream_cls=_openai().AsyncStream[object],
             options=beside,
         )
-        async with await asked as stream:
-            async for event in stream:
+        async with (
+            await asked as stream,
+            aclosing(read_events(stream.response.aiter_bytes())) as events,
+        ):
+            async for event in events:
                 yield _piece(event)
         return
     stream = await _litellm().acompletion(**_litellms(agent, request))
@@ -114,19 +129,101 @@ async def embed_texts(agent: AgentConfig, request: dict[str, Any]) -> EmbeddingR
     return EmbeddingRows(found, int(getattr(reply.usage, "prompt_tokens", 0) or 0))
 
 
+class ServerError(Exception):
+    """An error that a server sent with status 200; attributes as of the openai client's errors.
+
+    `status_code` is the status that the error names, None if it names none.
+    """
+
+    def __init__(self, body: Any) -> None:
+        super().__init__(body if isinstance(body, str) else json.dumps(body))
+        self.body = body
+        codes = [str(_of(body, name) or "") for name in ("code", "status", "type")]
+        named = (int(code) for code in codes if re.fullmatch(r"[45]\d\d", code))
+        words = (
+            status for status, pattern in STATUS_WORDS.items() if pattern.search(" ".join(codes))
+        )
+        self.status_code: int | None = next(iter((*named, *words)), None)
+
+
+async def read_events(body: AsyncIterator[bytes]) -> AsyncGenerator[Any]:
+    """Yield the events of a server's stream, or the one object that it sent instead of a stream.
+
+    The openai client skips lines that are no events: an `error:` line, or a whole answer. Raises
+    ServerError for an error.
+    """
+    name, data, other, has_begun = b"", bytearray(), bytearray(), False
+    async for line in _split_lines(body):
+        field, _, value = line.partition(b":")
+        if field == b"data":
+            data += value.strip() + b"\n"
+            if len(data) > LONGEST_EVENT:
+                raise ServerError(f"an event of more than {LONGEST_EVENT:,} bytes")
+        elif field == b"event":
+            name = value.strip()
+        elif field == b"error":
+            _check_event(_load_or_decode(value.strip()), is_error=True)
+        elif field and field not in (b"id", b"retry"):
+            other += line if len(other) < LONGEST_EVENT else b""
+        elif not line and data.startswith(b"[DONE]"):
+            return
+        elif not line and data:
+            yield _check_event(json.loads(data), is_error=name == b"error")
+            name, data, has_begun = b"", bytearray(), True
+    if not has_begun and isinstance(event := _load_or_decode(other), dict):
+        yield _check_event(event)
+
+
+async def _split_lines(body: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
+    """Yield the lines of the body, and an empty one at its end, which closes the last event."""
+    rest = b""
+    async for part in body:
+        *lines, rest = (rest + part).split(b"\n")
+        for line in lines:
+            yield line.rstrip(b"\r")
+        if len(rest) > LONGEST_EVENT:
+            raise ServerError(f"a line of more than {LONGEST_EVENT:,} bytes")
+    yield rest
+    yield b""
+
+
+def _load_or_decode(data: bytes | bytearray) -> Any:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return data.decode(errors="replace")
+
+
+def _check_event(event: Any, *, is_error: bool = False) -> Any:
+    """Return the event. Raises ServerError if it is, or holds, an error."""
+    if error := _of(event, "error"):
+        raise ServerError(error)
+    if is_error or _of(event, "object") == "error":
+        raise ServerError(event)
+    return event
+
+
 def _piece(event: Any) -> StreamPiece:
     """Read one event, whatever it holds: the first choice's text, and numeric counts."""
     usage, choices = _of(event, "usage"), _of(event, "choices")
     read, written = (_of(usage, f"{name}_tokens") for name in ("prompt", "completion"))
     choice = choices[0] if isinstance(choices, list) and choices else None
-    delta = _of(choice, "delta")
-    words, refusal = (_of(delta, name) for name in ("content", "refusal"))
+    delta = _of(choice, "delta") or _of(choice, "message")
+    refusal = _of(delta, "refusal")
     return StreamPiece(
-        words if isinstance(words, str) else "",
+        _text_of(_of(delta, "content")),
         refusal if isinstance(refusal, str) else "",
         _of(choice, "finish_reason"),
         (read, written) if isinstance(read, int) and isinstance(written, int) else None,
     )
+
+
+def _text_of(content: Any) -> str:
+    """Return the text of a message's content, which may be a list of parts, such as thoughts."""
+    if isinstance(content, list):
+        parts = (part for part in content if _of(part, "type") in TEXT_PARTS)
+        return "".join(_text_of(_of(part, "text")) for part in parts)
+    return content if isinstance(content, str) else ""
 
 
 def _of(value: Any, name: str) -> Any:

@@ -32,6 +32,10 @@ Fault = Literal[
     "error_before",
     "error_within",
 ]
+RAW_BODIES = {
+    "html": ("text/html", b"<html><body>It works!</body></html>"),
+    "empty_body": ("text/event-stream", b""),
+}
 USAGE = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
 
 
@@ -40,7 +44,8 @@ class Reply:
     """One answer: streamed text in pieces, or a status, or a fault.
 
     `finish` is the stream's finish_reason; `pause` seconds lie before the first piece, `gap`
-    between pieces. `refusal` streams the text as the API's own refusal field.
+    between pieces. `refusal` streams the text as the API's own refusal field. `body` is sent as it
+    is, with that media type.
     """
 
     text: str = ""
@@ -55,6 +60,8 @@ class Reply:
     piece: int = 12
     usage: dict[str, int] | None = field(default_factory=lambda: dict(USAGE))
     refusal: bool = False
+    body: bytes = b""
+    media_type: str = "text/event-stream"
 
 
 @dataclass
@@ -168,10 +175,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._hang(asked)
         elif self.path.endswith("/embeddings"):
             self._embeddings(asked, reply)
-        elif reply.fault == "html":
-            self._raw(200, "text/html", b"<html><body>It works!</body></html>")
-        elif reply.fault == "empty_body":
-            self._raw(200, "text/event-stream", b"")
+        elif reply.body:
+            self._raw(200, reply.media_type, reply.body)
+        elif reply.fault in RAW_BODIES:
+            self._raw(200, *RAW_BODIES[reply.fault])
         elif reply.status != 200:
             error = {"message": reply.message, "type": "error", "code": reply.code or None}
             self._json(reply.status, {"error": error}, reply.headers)

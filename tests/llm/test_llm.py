@@ -273,7 +273,6 @@ FAULTS: list[tuple[str, Reply, type[ReviewError], str, int]] = [
     ("hung up", Reply(fault="hang_up"), ModelError, "closed the connection without an answer", 3),
     ("web page", Reply(fault="html"), ModelError, "usually ends in /v1", 1),
     ("no body", Reply(fault="empty_body"), ModelError, "usually ends in /v1", 1),
-    ("not streamed", Reply(TEXT, fault="not_streamed"), ModelError, "usually ends in /v1", 1),
 ]
 
 
