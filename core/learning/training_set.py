@@ -113,12 +113,11 @@ def grow_holdout(store: Store, now: float) -> TrainingSet:
     soon as each label has MIN_CASES_TO_SPLIT of them. New cases are taken in the order of their
     digests, which nobody can choose. Cases that have a side keep it.
     """
+    rows, unusable = _collect_rows(store)  # outside the transaction: others want to write
+    assigned = choose_sides(rows, store.versions.sides())
     with store.writing():
-        rows, unusable = _collect_rows(store)
-        sides = store.versions.sides()
-        assigned = choose_sides(rows, sides)
         store.versions.assign_sides(assigned, now)
-    return _split_by_side(rows, unusable, sides | assigned)
+    return _split_by_side(rows, unusable, store.versions.sides())
 
 
 def _split_by_side(

@@ -33,7 +33,6 @@ from core.schema.events import Event, JudgementReached, RunStarted
 from core.schema.records import Judgement, Label, Plan, Project, Run
 from core.schema.reviews import Correction, GoldAnswer, QueueItem
 from core.store import Store
-from core.store.ground_truth import GroundTruth
 from core.store.versions import HoldoutSide
 from tests.fakes import make_case
 
@@ -94,19 +93,21 @@ def test_what_has_no_side_yet_is_counted_but_not_learned_from(full: Store) -> No
     assert later.settled.rows == data.rows
 
 
-def test_the_hold_out_grows_over_what_its_own_transaction_reads(
+def test_others_can_write_while_rows_are_read_for_the_hold_out(
     full: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    labels = full.truths.labels
-    seen: list[bool] = []
+    """Another process even chooses sides meanwhile: a case keeps the side that it was given."""
+    collect = sets._collect_rows
 
-    def watched() -> dict[str, GroundTruth]:
-        seen.append(full.db.conn.in_transaction)
-        return labels()
+    def collect_beside_others(store: Store) -> tuple[list[TrainingRow], int]:
+        assert not store.db.conn.in_transaction
+        rows, unusable = collect(store)
+        store.versions.assign_sides({row.group: "train" for row in rows}, 0.5)
+        return rows, unusable
 
-    monkeypatch.setattr(full.truths, "labels", watched)
-    grow_holdout(full, 1.0)
-    assert seen == [True]
+    monkeypatch.setattr(sets, "_collect_rows", collect_beside_others)
+    data = grow_holdout(full, 1.0)
+    assert (len(data.train), len(data.held)) == (24, 0)
 
 
 def test_runs_of_one_case_lie_on_one_side(full: Store) -> None:
