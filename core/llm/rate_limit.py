@@ -60,7 +60,7 @@ def parse_rates(texts: Iterable[str]) -> RateLimits:
     return limits
 
 
-@dataclass
+@dataclass(eq=False)  # two that were sent at once are two
 class _SentRequest:
     at: float
     weight: float
@@ -101,6 +101,15 @@ class RateWindow:
         self._newest = min(now, max(self._newest + self._gap, now - CATCH_UP_SECONDS))
         return one
 
+    def mark_written(self, one: _SentRequest, now: float) -> None:
+        """Count a request from now on; the order stays that of time, by which they are dropped."""
+        if one in self._sent:
+            self._sent.remove(one)
+        else:  # its window had passed
+            self._sum += one.weight
+        one.at = now
+        self._sent.append(one)
+
     def _weigh(self, tokens: int) -> float:
         return 1.0 if self._limit.unit == "requests" else float(tokens)
 
@@ -134,8 +143,8 @@ class RateLimiter:
             sent = [window.add(now, tokens) for window in self._windows]
 
         def mark_written() -> None:
-            for one in sent:
-                one.at = self._clock()
+            for window, one in zip(self._windows, sent, strict=True):
+                window.mark_written(one, self._clock())
 
         return mark_written
 

@@ -113,6 +113,38 @@ def test_a_request_counts_from_when_it_was_written() -> None:
     assert 1.5 < clock.now < 1.6
 
 
+def test_requests_written_in_another_order_are_held_no_longer_than_their_window() -> None:
+    clock = Clock()
+    limiter = clock.limiter(RateLimit(2, 1.0))
+
+    async def send_first_late() -> None:
+        mark_first = await limiter.wait(1)
+        clock.now = 0.5
+        (await limiter.wait(1))()
+        clock.now = 1.0
+        mark_first()
+        await limiter.wait(1)
+
+    run_apart(send_first_late())
+    assert 1.5 < clock.now < 1.6
+
+
+def test_a_request_written_after_its_window_counts_from_then() -> None:
+    clock = Clock()
+    limiter = clock.limiter(RateLimit(1, 1.0))
+
+    async def send_first_very_late() -> None:
+        mark_first = await limiter.wait(1)
+        clock.now = 5.0
+        (await limiter.wait(1))()
+        clock.now = 5.5
+        mark_first()
+        await limiter.wait(1)
+
+    run_apart(send_first_very_late())
+    assert 6.5 < clock.now < 6.6
+
+
 def test_calls_share_a_rate() -> None:
     limiter, times = RateLimiter([RateLimit(100, 1.0)]), []
 
