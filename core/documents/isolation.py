@@ -142,7 +142,7 @@ class WorkerTask:
         timer = threading.Timer(self.seconds, give_up)
         timer.daemon = True
         timer.start()
-        stop.on_stop(process.kill)
+        unregister = stop.on_stop(process.kill)
         try:
             answer = self._conversation(process, on_progress)
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -150,6 +150,7 @@ class WorkerTask:
                     EXIT_WAIT_SECONDS
                 )  # so that the exit code is the child's own, not our signal
         finally:
+            unregister()
             timer.cancel()
             process.kill()
             process.wait()

@@ -154,6 +154,14 @@ def test_stop_ends_reading_within_half_a_second() -> None:
     assert ended[0] - began < 0.5
 
 
+def test_a_stop_keeps_nothing_of_a_file_that_was_read() -> None:
+    stop = StopSignal()
+    assert task("print('{}')").run(stop, silent) == {}
+    with pytest.raises(InputError):
+        task("raise SystemExit(3)").run(stop, silent)
+    assert stop._callbacks == []
+
+
 def test_a_stop_before_reading_is_obeyed() -> None:
     stop = StopSignal()
     stop.set()
