@@ -21,20 +21,13 @@ import numpy.typing as npt
 import regex
 
 from core.baseline.evidence_windows import UNREAD_WINDOW, StatementReading
+from core.baseline.exclusions import find_excluded_words
+from core.baseline.negation import count_negations
 from core.baseline.value_comparison import ValueFinding, compare_values, is_table_row
-from core.documents.segmentation import (
-    IS_UNSPACED,
-    WORD_TOKEN,
-    extract_query_terms,
-    extract_terms,
-    fold_word,
-)
+from core.documents.segmentation import WORD_TOKEN, extract_query_terms, extract_terms
 from core.runtime.errors import ConfigError
 from core.schema.records import Case, Label, MaterialKind, MeasuredAccuracy, Passage, Statement
 
-NEGATION_WORDS: Mapping[str, Sequence[str]] = json.loads(
-    Path(__file__).with_name("negations.json").read_text(encoding="utf-8")
-)
 FEATURE_FAMILIES: Mapping[str, tuple[str, ...]] = {
     "reading": (
         "support_best", "support_second", "support_joined", "contradiction_best",
@@ -93,11 +86,11 @@ def measure_statement(
     texts = [window.text for window in reading.windows] or [p.text for p in passages]
     words = reading.claim[reading.own_start :]
     window_texts = [window.text for window in reading.windows if not window.is_joined]
-    values = compare_values(reading.claim, reading.own_start, window_texts or texts, case.language)
+    values = _compare_words(reading, window_texts or texts, case.language)
     similar = sorted((p.similarity for p in passages if p.similarity is not None), reverse=True)
     similar = similar or [0.0]
     closest = reading.supporting.passage.text if reading.supporting else ""
-    negations = _count_negations(words, case.language)
+    negations = count_negations(words, case.language)
     numbers = {
         **_reading_features(reading),
         "similarity_best": similar[0],
@@ -105,12 +98,22 @@ def measure_statement(
         **_coverage_features(words, texts, case.language),
         **_value_features(values, words, texts),
         "denials": float(negations),
-        "denials_differ": float((negations > 0) != (_count_negations(closest, case.language) > 0)),
+        "denials_differ": float((negations > 0) != (count_negations(closest, case.language) > 0)),
         "is_answer": float(reading.own_start > 0),
         "evidence_size": math.log1p(sum(len(text) for text in texts)),
         "table_share": sum(is_table_row(text) for text in texts) / max(1, len(texts)),
     }
     return StatementFeatures(statement, tuple(passages), reading, values, numbers)
+
+
+def _compare_words(
+    reading: StatementReading, texts: Sequence[str], language: str
+) -> tuple[ValueFinding, ...]:
+    """Compare values, and words that the evidence rules out; these hide values among them."""
+    excluded = find_excluded_words(reading.claim, reading.own_start, texts, language)
+    values = compare_values(reading.claim, reading.own_start, texts, language)
+    kept = (v for v in values if not any(v.start < x.end and x.start < v.end for x in excluded))
+    return tuple(sorted((*excluded, *kept), key=lambda finding: finding.start))
 
 
 def bounded_log_odds(p: float) -> float:
@@ -205,13 +208,6 @@ def _value_features(
         "dates_different": float(any(v.is_date and v.status == "different" for v in values)),
         "digits_missing": len(digits - source_digits) / max(1, len(digits)),
     }
-
-
-def _count_negations(text: str, language: str) -> int:
-    words = NEGATION_WORDS.get(language, ())
-    if IS_UNSPACED.search(text):
-        return sum(text.count(word) for word in words)
-    return sum(fold_word(match.group()) in words for match in WORD_TOKEN.finditer(text))
 
 
 @dataclass(frozen=True)

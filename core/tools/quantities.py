@@ -480,14 +480,19 @@ def match_claimed_quantity(claimed: Quantity, source: Quantity) -> Agreement:
 
     As `match_quantities`, but a claimed bound must allow all that the source's range or bound
     allows: "more than 500" differs from "more than 400". It is incomparable with a range that
-    reaches beyond it.
+    reaches beyond it, and where only the source's minimum is higher: "at least 16" may be a rule,
+    which "at least 12" is not, or a count, from which that follows.
     """
     match = match_quantities(claimed, source)
     if match != "same" or "about" in (claimed.bound, source.bound):
         return match
     (low, high), (least, most) = _allowed_interval(claimed), _allowed_interval(source)
-    is_open = math.inf in (high, -low)
-    if not is_open or least == most or (low <= least and most <= high):
+    is_open, is_within = math.inf in (high, -low), low <= least and most <= high
+    if claimed.bound == source.bound and claimed.bound in ("at_least", "at_most"):
+        is_equal = _is_close(claimed.low, source.low) and _is_close(claimed.high, source.high)
+        is_weaker = is_within and claimed.bound == "at_least"
+        return match if is_equal else "incomparable" if is_weaker else "different"
+    if not is_open or least == most or is_within:
         return match
     is_stronger = high == most == math.inf or low == least == -math.inf
     return "different" if is_stronger else "incomparable"
@@ -535,10 +540,8 @@ def _is_compatible(one: Quantity, other: Quantity) -> bool:
     if one.bound == other.bound and is_alike:
         return True
     is_exact = one.bound == other.bound == "exact"
-    is_limit = one.bound == other.bound and one.bound in ("at_least", "at_most")
-    if (is_exact or is_limit) and one.low == one.high and other.low == other.high:
-        step = min(one.step, other.step) if is_limit else max(one.step, other.step)
-        slack = 0.0 if one.ordinal else step / 2
+    if is_exact and one.low == one.high and other.low == other.high:
+        slack = 0.0 if one.ordinal else max(one.step, other.step) / 2
         return abs(one.low - other.low) <= slack * (1 + RELATIVE_TOLERANCE)
     return _is_overlapping(one, other)
 
