@@ -34,6 +34,13 @@ def test_a_path_that_is_named_is_there(path: str) -> None:
     assert (ROOT / path).exists()
 
 
+def test_a_module_that_is_named_is_there() -> None:
+    prose = re.sub(r"```.*?```", "", DOCS, flags=re.DOTALL)  # examples make up modules
+    names = set(re.findall(r"`(\w+\.py)`", prose))
+    folders = "*.py", *(f"{folder}/**/*.py" for folder in FOLDERS.split("|"))
+    assert names <= {path.name for pattern in folders for path in ROOT.glob(pattern)}
+
+
 @pytest.mark.parametrize(("page", "link"), LINKS)
 def test_a_link_leads_somewhere(page: str, link: str) -> None:
     assert (ROOT / page).parent.joinpath(link).exists()

@@ -366,7 +366,7 @@ class Roster:
         """True if the same inputs always give the same turns and judgement.
 
         Only then may a run reuse steps of an earlier one without being asked to. Built-in agents
-        are deterministic; a language model would be at most at temperature 0 (design: section 4).
+        are deterministic; a language model is so at most at temperature 0.
         """
         return all(agent.built_in for _, agent in self._agents_by_role)
 
