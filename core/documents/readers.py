@@ -85,6 +85,7 @@ MARKUP_PREAMBLE = re.compile(
 )
 HTML_START = re.compile(rb"\s*<(?:!doctype\s+html|html|head|body)\b", re.I)
 SVG_START = re.compile(rb"\s*<svg\b", re.I)
+KINDS_THAT_DECODE = ("html", "mail", "web archive")  # from encodings other than UTF-8
 SAMPLE_BYTES = 4096
 MAX_CONTENT_TYPES_BYTES = 1024 * 1024
 WORD_PART = b"wordprocessingml.document.main+xml"
@@ -250,6 +251,8 @@ FILE_TYPES = (
     FileType("pdf", "a PDF", ("pdf",), ("pdf", "read_pdf"), (b"%PDF-",), is_text=False),
     FileType("docx", "a Word document", ("docx",), ("docx", "read_docx"), is_text=False),
     FileType("html", "an HTML page", ("html", "htm", "xhtml"), ("html", "read_html")),
+    FileType("mail", "an e-mail", ("eml",), ("mail", "read_mail")),
+    FileType("web archive", "a saved web page", ("mhtml", "mht"), ("mail", "read_web_archive")),
     FileType(
         "table", "a table of plain text", ("csv", "tsv"), ("tables", "read_table"), is_light=True
     ),
@@ -352,8 +355,8 @@ def _detect_text_kind(
             f"{named_type.words}; "
             "add the file that was meant."
         )
-    if named_type and named_type.kind == "html" and not _is_binary(data):
-        return "html"  # its reader handles encodings other than UTF-8
+    if named_type and named_type.kind in KINDS_THAT_DECODE and not _is_binary(data):
+        return named_type.kind
     if named_type is None and _is_binary(data):
         raise InputError(
             f"{format_file_name(name)} is of a type that is not read; {_describe_endings()}."

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from statistics import median
 from typing import NamedTuple
@@ -276,6 +276,17 @@ class SourceBuilder:
     def mark(self, block: TextBlock) -> None:
         """Record a block of text that was added verbatim."""
         self._blocks.append(block)
+
+    def add_source(self, source: Source) -> None:
+        """Append the text and blocks of a part that has been read, without its pages and places."""
+        self.separate(None)
+        start = self.length
+        self.add(source.text)
+        self._last = None
+        for block in source.blocks:
+            self.mark(replace(block, start=block.start + start, end=block.end + start))
+        for note in source.notes:
+            self.note(note)
 
     def add_page(self, number: int, start: int, reading: ReadingMethod) -> None:
         """Close the page that began at `start`."""

@@ -67,7 +67,7 @@ def test_every_kind_comes_back_as_a_source(name: str, data: bytes) -> None:
 
 
 def test_every_kind_has_a_reader() -> None:
-    kinds = {"text", "markdown", "pdf", "docx", "html", "table", "image"}
+    kinds = {"text", "markdown", "pdf", "docx", "html", "mail", "web archive", "table", "image"}
     assert {one.kind for one in FILE_TYPES} == kinds
 
 
