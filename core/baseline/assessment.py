@@ -26,10 +26,12 @@ from core.baseline.evidence_windows import (
     EvidenceWindow,
     build_claim,
     build_windows,
+    is_copy,
     read_statement,
 )
+from core.baseline.source_conflicts import find_conflict
 from core.baseline.value_comparison import ValueFinding
-from core.baseline.wording import cite_passage, join_quoted, quote_passage
+from core.baseline.wording import capitalise, cite_passage, join_quoted, quote_passage
 from core.documents.segmentation import IS_UNSPACED, WORD_TOKEN, extract_query_terms
 from core.runtime.concurrency import StopSignal
 from core.schema.records import Case, Category, DebatePoint, Label, Passage, Statement, UnclearCause
@@ -42,8 +44,6 @@ LIST_NUMBER = regex.compile(r"\W*\p{N}+[.)、．）]")
 """The number before a list item, which segmentation makes a sentence of its own."""
 MAX_ABSTENTION_CHARS = 80
 """Characters; a longer text that begins with an abstention goes on to say something."""
-DISAGREEMENT_FROM = 0.8
-"""Probability of support and of contradiction from which two sources count as disagreeing."""
 DOUBTED_FROM = 0.5
 P_IF_VALUES_AGREE, P_IF_VALUE_DIFFERS = 0.1, 0.9
 """Bounds of the probability where a range, bound or labelled row decides about a value."""
@@ -57,7 +57,6 @@ NUMBER_PATTERN = regex.compile(r"\p{Nd}+(?:[.,\u00a0 ]\p{Nd}+)*")
 WHITESPACE = regex.compile(r"\s+")
 UNCLEAR_REASONS = {
     "not_addressed": "The sources do not speak about this.",
-    "sources_disagree": "One source supports this, another contradicts it.",
     "not_settled": "The sources neither plainly support nor plainly contradict this.",
     "language_not_known": "The reader does not know the language, and words and values do not "
     "settle this.",
@@ -75,7 +74,7 @@ class Assessment:
     """The reason for an unclear label."""
 
     conflict: tuple[Passage, Passage] | None = None
-    """Passages of two sources: the first supports the statement, the second contradicts it."""
+    """Passages that disagree: the first supports the statement, the second contradicts it."""
 
     @property
     def statement(self) -> Statement:
@@ -115,7 +114,8 @@ class Assessor:
             stop.check()
             if has_checkable_content(statement, view.case):
                 passages = view.evidence.of(statement.index, allowed)
-                assessments.append(self._label(self.measure(view, statement, passages, stop), stop))
+                measured = self.measure(view, statement, passages, stop)
+                assessments.append(self._label(measured, view.case.language, stop))
         return assessments
 
     def measure(
@@ -129,7 +129,8 @@ class Assessor:
         # The key holds windows, not sources: it would keep whole documents alive after their run.
         windows = tuple(build_windows(passages, view.sources))
         claim, language = build_claim(view.case, statement), view.case.language
-        key = (statement, tuple(passages), windows, claim, language)
+        copies = tuple(is_copy(view.case, statement, passage) for passage in passages)
+        key = (statement, tuple(passages), windows, claim, language, copies)
         features = self._features.get(key)
         if features is None:
             reading = read_statement(
@@ -169,18 +170,14 @@ class Assessor:
             return p
         return max(p, P_IF_VALUE_DIFFERS) if is_wrong else min(p, P_IF_VALUES_AGREE)
 
-    def _label(self, measured: StatementFeatures, stop: StopSignal) -> Assessment:
+    def _label(self, measured: StatementFeatures, language: str, stop: StopSignal) -> Assessment:
         p = self.model.probability(measured)
         is_known = measured.reading.is_known
         if not measured.passages or (is_known and not self.model.is_addressed(measured)):
             return Assessment(measured, p, "unclear", "not_addressed")
         if not measured.reading.is_comparable:
             return Assessment(measured, p, "unclear", "language_not_known")
-        windows = [w for w in measured.reading.windows if not w.is_joined]
-        supporting = [w.passage for w in windows if w.reading.supported >= DISAGREEMENT_FROM]
-        contradicting = [w.passage for w in windows if w.reading.contradicted >= DISAGREEMENT_FROM]
-        pairs = ((one, other) for one in supporting for other in contradicting)
-        conflict = next((pair for pair in pairs if pair[0].source_id != pair[1].source_id), None)
+        conflict = find_conflict(measured, language)
         if conflict:
             return Assessment(measured, p, "unclear", "sources_disagree", conflict)
         p = self._apply_decided_values(measured, p, stop)
@@ -282,6 +279,8 @@ def choose_best_passage(window: EvidenceWindow, item: Assessment) -> Passage:
 
 def explain_label(item: Assessment, points: Sequence[DebatePoint]) -> str:
     """Return the reason for the label in one sentence."""
+    if item.conflict:
+        return f"{capitalise(describe_conflict(item.conflict))}."
     if item.label == "unclear":
         return UNCLEAR_REASONS.get(item.cause or "", UNCLEAR_REASONS["not_settled"])
     reading = item.measured.reading
@@ -303,6 +302,14 @@ def explain_label(item: Assessment, points: Sequence[DebatePoint]) -> str:
         verb = "is" if len(points) == 1 else "are"
         return f"{join_quoted([point.text for point in points])} {verb} not in the sources."
     return "The sources do not say this."
+
+
+def describe_conflict(conflict: tuple[Passage, Passage]) -> str:
+    """Return a clause that quotes both passages."""
+    one, other = conflict
+    is_one_source = one.source_id == other.source_id
+    subject = "the source contradicts itself" if is_one_source else "the sources disagree"
+    return f"{subject}: {cite_passage(one)} stands against {cite_passage(other)}"
 
 
 def _max_doubt(item: Assessment, start: int, end: int) -> float:

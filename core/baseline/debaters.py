@@ -93,7 +93,7 @@ class BuiltInContextWriter:
         self._assessor = assessor
 
     def write(self, view: CaseView, debaters: Sequence[str], stop: StopSignal) -> EvidenceContext:
-        """Return each share, all passages for the judge, and the conflicts between sources."""
+        """Return each share, all passages for the judge, and the conflicts in the sources."""
         shares: dict[str, list[str]] = {name: [] for name in debaters}
         whole: list[str] = []
         for statement in view.statements:
@@ -112,7 +112,7 @@ class BuiltInContextWriter:
         conflicts = tuple(
             f"On “{item.statement.text}” {cite_passage(item.conflict[0])} stands against "
             f"{cite_passage(item.conflict[1])}."
-            for item in (self._assessor.assess(view, stop) if sources > 1 else ())
+            for item in self._assessor.assess(view, stop)
             if item.conflict
         )
         parts = (EvidenceShare(name, tuple(dict.fromkeys(ids))) for name, ids in shares.items())

@@ -13,14 +13,19 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from core.baseline.assessment import Assessment, Assessor, explain_assessment, explain_label
+from core.baseline.assessment import (
+    Assessment,
+    Assessor,
+    describe_conflict,
+    explain_assessment,
+    explain_label,
+)
 from core.baseline.debaters import DEBATER_KINDS, ENTAILMENT_READER, VALUE_CHECKER, combine_stances
 from core.baseline.wording import (
     AGENT_RULES,
     CERTAINTY_WORDS,
     STANCE_WORDS,
     capitalise,
-    cite_passage,
     format_count,
     join_quoted,
     shorten,
@@ -446,8 +451,7 @@ def _find_cause(findings: Sequence[StatementFinding]) -> tuple[UnclearCause, str
         )
     conflict = next((f.item.conflict for f in open_ones if f.item.conflict), None)
     if conflict is not None:
-        one, other = (cite_passage(passage) for passage in conflict)
-        return "sources_disagree", f"the sources disagree: {one} stands against {other}"
+        return "sources_disagree", describe_conflict(conflict)
     if causes.count("not_addressed") == len(causes):
         if len(findings) == 1:
             return "not_addressed", "the sources do not speak about this"

@@ -165,7 +165,7 @@ def compare_values(
     claim: str, own_start: int, evidence: Sequence[str], language: str
 ) -> tuple[ValueFinding, ...]:
     """Return a finding for each value from `own_start` on; `evidence` is windows, best first."""
-    quantities, dates = _find_values(claim, language)
+    quantities, dates = find_values(claim, language)
     terms = frozenset(extract_query_terms(claim, language))
     stated = _Claim(claim, language, terms, (*quantities, *dates))
     sources = [source for text in evidence for source in _source_values(text, language)]
@@ -180,7 +180,8 @@ def compare_values(
 
 
 @lru_cache(maxsize=20_000)
-def _find_values(text: str, language: str) -> tuple[tuple[Quantity, ...], tuple[DateValue, ...]]:
+def find_values(text: str, language: str) -> tuple[tuple[Quantity, ...], tuple[DateValue, ...]]:
+    """Return the quantities of the text, and its dates; no figure of a date is a quantity."""
     dates = tuple(find_dates(text, language))
     quantities = tuple(
         quantity
@@ -194,7 +195,7 @@ def _find_values(text: str, language: str) -> tuple[tuple[Quantity, ...], tuple[
 def _source_values(text: str, language: str) -> tuple[_SourceValue, ...]:
     """Return the text's values; those of table cells also in the unit of their header."""
     cells = list(_parse_cells(text, language)) if is_table_row(text) else []
-    quantities, dates = _find_values(text, language)
+    quantities, dates = find_values(text, language)
     values: list[_SourceValue] = []
     all_values: tuple[ComparableValue, ...] = (*quantities, *dates)
     for value in all_values:
