@@ -178,7 +178,11 @@ def _make_token(
 ) -> SumToken:
     kind, (start, end), sign = str(piece.lastgroup), piece.span(), piece.group()
     if kind == "number":
-        return spelled.get(start) or _read_number(text, start)
+        number = spelled.get(start) or _read_number(text, start)
+        is_name = last.kind in ("word", "name") and (last.end, len(last.sign)) == (start, 1)
+        if is_name and last.sign.isascii():  # “A4”, “x1”: its digits are no number
+            return replace(number, kind="break", sign="bad")
+        return number
     if kind == "word":
         return _read_word(text, low, (start, end), last, spelled, is_far)
     if kind == "pi":

@@ -71,6 +71,32 @@ def test_a_wrong_sum_is_marked_where_it_stands() -> None:
     assert told.words == "3 hours + 0.5 hours + 1.5 is 5, not 4."
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1e999999999*2 = 3", "1e400 + 1 = 2", "1E+400*2 = 3", "2.5e-400 * 2 = 3", "3*2 = 6e400",
+        "1e5e5*2 = 3", "1,5e3 * 2 = 3000", "1_000 * 2 = 2000", "0x1F * 2 = 62", "0x10 * 2 = 32",
+        "0b11 * 2 = 6", "A4*2 = 3", "x1*2 = 3", "v2.5 * 2 = 3", "12abc3 * 2 = 7",
+        "2 * 12abc3 = 7", "5 m2 * 2 = 10 m2",
+    ],
+)  # fmt: skip
+def test_part_of_a_numeral_or_name_is_no_number(text: str) -> None:
+    assert [one.holds for one in find_equations(text) if one.holds is not None] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("1e5*2 = 3", False), ("2 * 1E3 = 2000", True), ("6.02e23 * 2 = 1.204e24", True),
+        ("2x3 = 6", True), ("2x10 = 20", True), ("0x5 = 0", True), ("USD5 * 2 = 10", True),
+        ("5kg*2 = 11kg", False), ("2x3x4 = 24", True), ("√16 + 1 = 5", True),
+        ("3x10^5*2 = 600000", True), ("面积是3*4=12", True),
+    ],
+)  # fmt: skip
+def test_number_beside_letters_is_read(text: str, holds: bool) -> None:
+    assert [one.holds for one in find_equations(text)] == [holds]
+
+
 def test_right_sums_say_what_was_not_checked() -> None:
     told = used("The rent is 12 * 300 = 3600. 二加二等于四。")
     assert (told.outcome, told.label, told.start) == ("found", "supported", None)
