@@ -381,9 +381,10 @@ class SpanEditor extends Editor {
 
   // -- the keyboard ----------------------------------------------------------------------------
 
+  /** Whether the line's first letter, which gives it its direction, is of a right-to-left script. */
   isRightToLeft(place) {
-    const word = this.wordAt(place) || [place, place + 1];
-    return RIGHT_TO_LEFT.test(this.text.slice(word[0], word[1]));
+    const line = this.text.slice(this.text.lastIndexOf("\n", place - 1) + 1).split("\n", 1)[0];
+    return RIGHT_TO_LEFT.test(line.match(/\p{L}/u)?.[0]);
   }
 
   moveWord(step) {

@@ -192,6 +192,14 @@ def test_in_right_to_left_words_the_arrows_follow_the_eye(edit: Edit) -> None:
     assert "بالعالم الجميل" in editor.told(2)["quotes"]
 
 
+def test_arrows_keep_their_direction_at_numbers_in_right_to_left_lines(edit: Edit) -> None:
+    editor = edit("One two\nافتتح 1932 Bridge الكبير")
+    editor.press("End", *["ArrowRight"] * 3, *["ArrowLeft"] * 3, "1")
+    assert editor.told(1)["quotes"] == ["الكبير"]
+    editor.press("Escape", "Home", "ArrowRight", "2")
+    assert editor.told(2)["quotes"] == ["two", "الكبير"]
+
+
 def test_words_without_blanks_between_them_are_words(edit: Edit) -> None:
     editor = edit("東京は日本の首都です。", language="ja")
     editor.press("Home", "ArrowRight", "ArrowRight", "1")
