@@ -44,6 +44,7 @@ from core.learning.retrain import (
     rescore_runs,
 )
 from core.learning.track_record import MIN_CASES
+from core.schema.records import Label
 from core.store import open_store
 from core.store.sqlite import ChangeMark
 from core.store.versions import SEED_VERSION, ClassifierVersion
@@ -82,7 +83,8 @@ TRAINED_ON_TITLES: dict[str, str] = {
     "corrections_sha256": "digest of the corrections' ids",
 }
 CHANGES_HINT = (
-    "p is the probability of being hallucinated; from 0.5 on it says so. A click opens the run."
+    "p is the probability of being hallucinated. A verdict is unclear if judge and classifier "
+    "disagree. A click opens the run."
 )
 RESCORE_HINT = (
     "Runs keep the verdict that they ended with. They can get another by the active version, as an "
@@ -90,9 +92,9 @@ RESCORE_HINT = (
 )
 
 MetricValues = dict[str, Any]
-GOT_RIGHT, GOT_WRONG = "got right", "got wrong"
-STILL_RIGHT, STILL_WRONG = "right as before", "wrong as before"
-CHANGE_SIDES = (GOT_RIGHT, GOT_WRONG, STILL_WRONG, STILL_RIGHT)
+GOT_RIGHT, LOST = "got right", "no longer right"
+STILL_RIGHT, STILL_WRONG = "right as before", "not right, as before"
+CHANGE_SIDES = (GOT_RIGHT, LOST, STILL_WRONG, STILL_RIGHT)
 VERSION_PAIR_PROBLEM = "retrain.pair.problem"
 MAX_EXPANDED_VERSIONS = 5
 ACTIVATION_PROBLEM = "retrain.activate.problem"
@@ -103,12 +105,18 @@ RUNS_PER_SECOND = 100  # runs rescored per second, roughly
 
 def classify_change(row: MetricValues) -> str:
     """Return how a held-out row changed between the two versions."""
-    truth = row["label"] == "hallucinated"
-    was_right = (row["before"] >= 0.5) == truth
-    is_right = (row["after"] >= 0.5) == truth
+    was_right, is_right = (label == row["label"] for label in list_verdicts(row))
     if was_right == is_right:
         return STILL_RIGHT if is_right else STILL_WRONG
-    return GOT_RIGHT if is_right else GOT_WRONG
+    return GOT_RIGHT if is_right else LOST
+
+
+def list_verdicts(row: MetricValues) -> list[Label]:
+    """Return a row's verdicts by both versions; cards of old versions have probabilities only."""
+    by_p: list[Label] = [
+        "hallucinated" if row[side] >= 0.5 else "supported" for side in ("before", "after")
+    ]
+    return row.get("verdicts") or by_p
 
 
 def _draw_changes(held: MetricValues, before: str, after: str) -> None:
@@ -135,10 +143,11 @@ def _draw_changes(held: MetricValues, before: str, after: str) -> None:
         {
             "Claim": clip_text(str(row["claim"]), 160),
             "People say": LABEL_WORDS[row["label"]],
-            f"p by {before}": f"{row['before']:.2f}",
-            f"p by {after}": f"{row['after']:.2f}",
+            f"By {before}": f"{LABEL_WORDS[was]}, p {row['before']:.2f}",
+            f"By {after}": f"{LABEL_WORDS[now]}, p {row['after']:.2f}",
         }
         for row in by_side[side]
+        for was, now in [list_verdicts(row)]
     ]
     chosen = draw_choice_table(
         rows,

@@ -29,7 +29,7 @@ from core.learning.training_set import (
 from core.runtime.errors import InputError
 from core.schema.records import Label
 from core.store import Store
-from core.verdict.classifier import Classifier, load_classifier
+from core.verdict.classifier import Classifier, combine_labels, load_classifier
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -406,7 +406,10 @@ def compare_versions(store: Store, home: Path, one: str, other: str) -> dict[str
 def compare_classifiers(
     held: Sequence[TrainingRow], before: Classifier, after: Classifier
 ) -> dict[str, Any]:
-    """Return the figures of both, their difference with its interval, and every row with both p."""
+    """Return the figures of both, their difference with its interval, and every row.
+
+    A row has both probabilities and both verdicts, which are unclear if the judge disagrees.
+    """
     old, new = ([c.probability(row.text, row.p) for row in held] for c in (before, after))
     labels, groups = [row.label for row in held], [row.group for row in held]
     return {
@@ -425,10 +428,17 @@ def compare_classifiers(
                 "label": row.label,
                 "before": p,
                 "after": q,
+                "verdicts": [_get_verdict_label(row, each) for each in (p, q)],
             }
             for row, p, q in zip(held, old, new, strict=True)
         ],
     }
+
+
+def _get_verdict_label(row: TrainingRow, p: float) -> Label:
+    if row.judged is None:
+        return "hallucinated" if p >= 0.5 else "supported"
+    return row.judged if row.by_tool else combine_labels(row.judged, p)
 
 
 def _deciding_figure(held: Mapping[str, Any]) -> tuple[str, Any, Any] | None:

@@ -42,9 +42,10 @@ class LabelledText:
 
 @dataclass(frozen=True)
 class TrainingRow:
-    """A verdict text, its right label and its case (`group`); `p` is the judge's own.
+    """A verdict text, its right label and its case (`group`); `judged` and `p` are the judge's own.
 
-    `correction_id` names what the label rests on; `people` are all who gave it.
+    `correction_id` names what the label rests on; `people` are all who gave it. `by_tool`: a tool
+    computed the judge's result, so no classifier changes it.
     """
 
     text: str
@@ -57,6 +58,8 @@ class TrainingRow:
     case_id: str = ""
     people: tuple[str, ...] = ()
     language: str = "und"
+    judged: Label | None = None
+    by_tool: bool = False
 
 
 @dataclass(frozen=True)
@@ -188,6 +191,8 @@ def _collect_rows(
                     case_id=case.id,
                     people=truth.people,
                     language=case.language,
+                    judged=judgement.label,
+                    by_tool=bool(judgement.by_tool),
                 )
             )
     return rows, unusable

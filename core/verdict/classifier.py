@@ -408,6 +408,13 @@ def compute_json_digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
+def combine_labels(judged: Label, p: float) -> Label:
+    """Return the label by judge and classifier together; unclear if they disagree."""
+    if p == 0.5:  # no information, as after a coin toss
+        return judged
+    return judged if (p > 0.5) == (judged == "hallucinated") else "unclear"
+
+
 @dataclass(frozen=True)
 class Classifier:
     """A version ready for use; its `card` says what it learned from and how well it does."""
@@ -436,11 +443,10 @@ class Classifier:
             p = min(1.0 - MIN_PROBABILITY, max(MIN_PROBABILITY, judgement.p))
         else:
             p = self.probability(judgement.text, judgement.p)
-        label: Label = "hallucinated" if p > 0.5 else "supported"
-        if p == 0.5:  # no information, as after a coin toss
-            label = judgement.label
-        if label != judgement.label:
-            words = f"The judge calls it {judgement.label}, the classifier {label} (p = {p:.2f})."
+        label = combine_labels(judgement.label, p)
+        if label == "unclear":
+            other = "hallucinated" if p > 0.5 else "supported"
+            words = f"The judge calls it {judgement.label}, the classifier {other} (p = {p:.2f})."
             prose = judgement.prose or judgement.text
             return Verdict(
                 "unclear", None, None, prose, "classifier_disagrees", words, self.version

@@ -88,6 +88,10 @@ def test_any_two_versions_are_compared_on_todays_hold_out(filled: Store, home: P
     assert found["difference"] == {"value": 1.0, "low": 1.0, "high": 1.0}
     assert found["after"]["always_hallucinated"] == 0.5
     assert {row["run_id"] for row in found["rows"]} <= {f"r{n}" for n in range(40)}
+    # The judge says hallucinated throughout; a classifier that disagrees makes it unclear.
+    verdicts = {row["label"]: row["verdicts"] for row in found["rows"]}
+    assert verdicts["hallucinated"] == ["unclear", "hallucinated"]
+    assert verdicts["supported"] == ["hallucinated", "unclear"]
 
 
 def test_a_version_that_was_compared_with_another_is_measured_anew_before_it_is_promoted(

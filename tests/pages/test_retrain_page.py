@@ -306,10 +306,13 @@ def test_figures_stand_beside_the_trivial_answer_and_chance() -> None:
 def test_a_row_goes_one_of_four_ways() -> None:
     row = {"label": "hallucinated", "before": 0.2, "after": 0.7}
     assert classify_change(row) == "got right"
-    assert classify_change(row | {"before": 0.9, "after": 0.1}) == "got wrong"
+    assert classify_change(row | {"before": 0.9, "after": 0.1}) == "no longer right"
     assert classify_change(row | {"label": "supported", "after": 0.1}) == "right as before"
     assert classify_change(row | {"after": 0.5, "before": 0.5}) == "right as before"
-    assert classify_change(row | {"after": 0.1}) == "wrong as before"
+    assert classify_change(row | {"after": 0.1}) == "not right, as before"
+    unclear = row | {"verdicts": ["supported", "unclear"]}
+    assert classify_change(unclear) == "not right, as before"
+    assert classify_change(unclear | {"label": "supported"}) == "no longer right"
 
 
 def test_details_are_text_whatever_the_card_holds() -> None:
