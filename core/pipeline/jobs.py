@@ -17,7 +17,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -78,7 +77,8 @@ class BackgroundReader:
 
     def __init__(self, home: Path) -> None:
         self._home = home
-        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="prereading")
+        self._waiting: deque[tuple[str, str]] = deque()
+        self._is_reading = False
         self._notes: dict[str, str] = {}
         self._anew: set[str] = set()
         self._lock = threading.Lock()
@@ -91,12 +91,24 @@ class BackgroundReader:
             if source_id in self._notes:
                 return
             self._notes[source_id] = "waiting"
-        self._pool.submit(self._read_queued, source_id, name)
+            self._waiting.append((source_id, name))
+            if not self._is_reading:
+                self._is_reading = True
+                threading.Thread(target=self._read_all, daemon=True, name="prereading").start()
 
     def note(self, source_id: str) -> str:
         """Return what is being done with the file; empty if nothing is."""
         with self._lock:
             return self._notes.get(source_id, "")
+
+    def _read_all(self) -> None:
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._is_reading = False
+                    return
+                waiting = self._waiting.popleft()
+            self._read_queued(*waiting)
 
     def _read_queued(self, source_id: str, name: str) -> None:
         """Read the file, and again as long as that was asked for meanwhile."""

@@ -68,6 +68,19 @@ def test_a_file_is_read_and_indexed(home: Path, reader: Reader) -> None:
     assert reader.count == 1
 
 
+def test_its_thread_ends_with_the_work_and_does_not_hold_up_the_end_of_the_process(
+    home: Path, reader: Reader
+) -> None:
+    source = stored(home, "a.txt", b"Cats sleep.")
+    reader.gate.clear()
+    BackgroundReader(home).submit(source, "a.txt")
+    wait_for(lambda: reader.count, "the reading")
+    (thread,) = [each for each in threading.enumerate() if each.name.startswith("prereading")]
+    assert thread.daemon
+    reader.gate.set()
+    wait_for(lambda: not thread.is_alive(), "the end of the thread")
+
+
 def test_it_says_what_it_does_meanwhile(home: Path, reader: Reader) -> None:
     first, second = stored(home, "a.txt", b"Cats sleep."), stored(home, "b.txt", b"Dogs bark.")
     prereading = BackgroundReader(home)
