@@ -237,18 +237,22 @@ NANO_PER_CENT = NANO // 100
 # Far above any cap, and sums of thousands of them still fit the database's whole numbers.
 MOST_NANO = 10**15
 MOST_TOKENS = 10**12
+MOST_PICTURE_TOKENS = 40_000  # gpt-4o-mini counts up to 36,835 for a picture
+MOST_HIDDEN_TOKENS = 1_000  # of a service's own prompt around ours
 
 
 @dataclass(frozen=True)
 class WorstCase:
     """The most that a call can use: price (US dollars a token), prompt and longest reply.
 
-    `price` is None where it is not known; both sizes are in tokens, the prompt's is our estimate.
+    `price` is None where it is not known; the sizes are in tokens, the prompt's is our estimate.
+    `most_prompt_tokens` is more than any service can count for the prompt.
     """
 
     price: Price | None
     prompt_tokens: int
     reply_tokens: int
+    most_prompt_tokens: int
 
     @property
     def tokens(self) -> int:
@@ -278,17 +282,25 @@ def worst_case(call: Call) -> WorstCase:
             f"{agent.model}: expected a limit of at least 1 token for the reply, found "
             f"{agent.max_tokens}; change it in the roster."
         )
-    pictures = (picture for message in call.messages for picture in message.pictures)
+    pictures = [picture for message in call.messages for picture in message.pictures]
     prompt = count_message_tokens(call.messages) + sum(map(picture_tokens, pictures))
+    texts = [message.text for message in call.messages]
     if call.schema is not None:  # many services write it into the prompt
-        prompt += estimate_tokens(json.dumps(call.schema, ensure_ascii=False))
-    return WorstCase(_sound_price(agent), prompt, agent.max_tokens)
+        texts.append(json.dumps(call.schema, ensure_ascii=False))
+        prompt += estimate_tokens(texts[-1])
+    most = _most_tokens(texts) + MOST_PICTURE_TOKENS * len(pictures)
+    return WorstCase(_sound_price(agent), prompt, agent.max_tokens, most)
 
 
 def worst_case_of_texts(agent: AgentConfig, texts: Sequence[str]) -> WorstCase:
     """Return the most that embedding the texts can use."""
     tokens = sum(MESSAGE_TOKENS + estimate_tokens(text) for text in texts)
-    return WorstCase(_sound_price(agent), tokens, 0)
+    return WorstCase(_sound_price(agent), tokens, 0, _most_tokens(texts))
+
+
+def _most_tokens(texts: Sequence[str]) -> int:
+    """Return more tokens than a service can count for the texts: a token has at least one byte."""
+    return MOST_HIDDEN_TOKENS + sum(len(text.encode(errors="surrogatepass")) for text in texts)
 
 
 def _sound_price(agent: AgentConfig) -> Price | None:

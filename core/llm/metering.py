@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from core.llm.call import Call, Completion, Model, ModelRequest, Speak, ignore_piece
 from core.llm.limits import (
-    MOST_TOKENS,
     NANO,
     SpendingCaps,
     WorstCase,
@@ -54,12 +53,16 @@ Origin = Literal["called", "resumed", "reused"]
 
 
 def with_token_counts(found: Completion, worst: WorstCase) -> Completion:
-    """Return the completion with our own estimates where its counts make no sense."""
-    tokens_in, tokens_out = (
-        min(max(tokens, 0), MOST_TOKENS) for tokens in (found.tokens_in, found.tokens_out)
-    )
-    is_counted = found.is_counted and tokens_in + tokens_out > 0
-    cost = found.cost
+    """Return the completion with counts within what was sent, allowed and received.
+
+    Our estimates take the place of missing counts.
+    """
+    most_out = max(worst.reply_tokens, len(found.text.encode(errors="surrogatepass")))
+    tokens_in = min(max(found.tokens_in, 0), worst.most_prompt_tokens)
+    tokens_out = min(max(found.tokens_out, 0), most_out)
+    is_sound = (tokens_in, tokens_out) == (found.tokens_in, found.tokens_out)
+    is_counted = found.is_counted and is_sound and tokens_in + tokens_out > 0
+    cost = found.cost if is_sound else None
     if tokens_in + tokens_out == 0:
         tokens_in, tokens_out, cost = worst.prompt_tokens, estimate_tokens(found.text), None
     if cost is not None and not 0 <= cost < math.inf:

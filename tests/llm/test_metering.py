@@ -361,6 +361,24 @@ def test_figures_that_make_no_sense_lose_no_reply_and_open_no_cap(
     assert desk.drain()[0].cost is None or row.counts_nano > 0
 
 
+@pytest.mark.parametrize("seat", [PRICED, UNPRICED])
+def test_exaggerated_usage_does_not_exhaust_a_day(home: Path, seat: AgentConfig) -> None:
+    cost = cost_of(seat, 10**12, 10**12)
+    model = OneModel(lambda call: said(call, tokens_in=10**12, tokens_out=10**12, cost=cost))
+    desk = desk_of(home, model, caps=SpendingCaps(100, 100, 100, 10_000, 10_000, 10_000))
+    for turn in range(3):
+        found = desk.ask(asked(f"turn {turn}", seat=seat), StopSignal())
+        assert found.tokens_in == 1_000 + len("Is it so?")
+        assert (found.tokens_out, found.is_counted) == (seat.max_tokens, False)
+        assert found.cost == cost_of(seat, found.tokens_in, found.tokens_out)
+
+
+def test_usage_is_bounded_by_what_a_service_sends_beyond_its_limit(home: Path) -> None:
+    model = OneModel(lambda call: said(call, "word " * 100, tokens_out=400))
+    found = desk_of(home, model).ask(asked(), StopSignal())
+    assert (found.tokens_out, found.is_counted) == (400, True)
+
+
 def test_a_seat_without_a_token_limit_is_refused(home: Path) -> None:
     with pytest.raises(ConfigError, match="at least 1 token"):
         desk_of(home, OneModel()).ask(asked(seat=replace(PRICED, max_tokens=0)), StopSignal())
@@ -567,12 +585,16 @@ def test_the_caps_come_from_settings_and_the_command_line() -> None:
 
 
 class Embedding(OneModel):
-    """Gives every text a vector, for money."""
+    """Gives every text a vector, for money, and reports so many tokens."""
+
+    def __init__(self, tokens: int = 30) -> None:
+        super().__init__()
+        self._tokens = tokens
 
     def embed(self, seat: AgentConfig, texts: Sequence[str], stop: StopSignal) -> Embeddings:
         self.paid.append(Call(seat, ()))
-        cost = cost_of(seat, 30, 0)
-        return Embeddings(tuple((1.0, 0.0) for _ in texts), 30, True, cost, 0.2)
+        cost = cost_of(seat, self._tokens, 0)
+        return Embeddings(tuple((1.0, 0.0) for _ in texts), self._tokens, True, cost, 0.2)
 
 
 EMBEDDER = AgentConfig(model="openai/embedding", price_in=100.0, price_out=0.0)
@@ -591,6 +613,11 @@ def test_embedding_counts_against_the_caps_and_is_told(home: Path) -> None:
     with pytest.raises(BudgetReached, match=r"^Retriever \(openai/embedding\): not asked"):
         desk.embed(EMBEDDER, ["long " * 100], StopSignal())
     assert len(model.paid) == 1
+
+
+def test_exaggerated_usage_of_embeddings_is_bounded(home: Path) -> None:
+    desk_of(home, Embedding(tokens=10**12)).embed(EMBEDDER, ["one"], StopSignal())
+    assert rows(home)[0].tokens_in == 1_003
 
 
 def test_embedding_that_fails_is_named_and_counted(home: Path) -> None:
