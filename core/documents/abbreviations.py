@@ -18,11 +18,12 @@ LAST_WORDS = regex.compile(
     r"(?:(?P<before>\S+)\s+)?[\p{Ps}\p{Pi}\"']*"
     r"(?P<word>(?:\p{L}\p{M}*)+(?:\.(?:\p{L}\p{M}*)+)*|\p{N}{1,3})\.\s*$"
 )
-NEXT_WORD = regex.compile(r"[\p{Ps}\p{Pi}\"'\s]*(?P<word>(?:\p{L}\p{M}*)+|\p{N}+)")
+NEXT_WORD = regex.compile(r"[\p{Ps}\p{Pi}\p{Sc}\p{Sm}§#\"'\s-]*(?P<word>(?:\p{L}\p{M}*)+|\p{N}+)")
 ATTACHED = regex.compile(r"\.[-‐–ºª°%,;:)/]")
 VOWEL = regex.compile(r"[aeiouyæøœıаеёиоуыэюяєіαεηιουω]")
 NUMBER = regex.compile(r"\p{N}+(?:[.,]\p{N}+)*")
-FIRST_LETTER = regex.compile(r"[\p{Lu}\p{Ll}]")
+FIRST_CHARACTER = regex.compile(r"[\p{L}\p{N}]")
+ROMAN_NUMERAL = regex.compile(r"[IVXLC]{2,}|[VX]")
 SYLLABIC_CONSONANTS = frozenset("cs sk sl hr bs sr mk bg".split())
 """Languages with words without a vowel."""
 ORDINAL_LANGUAGES = frozenset("de da no cs sk hu fi et sl hr und".split())
@@ -57,7 +58,7 @@ def ends_sentence(sentence: str, following: str, language: str) -> bool | None:
     word, before, after = found["word"], found["before"] or "", next_word["word"]
     is_listed = word.casefold() in _load_words("before_anything", language)
     if after.islower():
-        first = FIRST_LETTER.search(sentence)
+        first = FIRST_CHARACTER.search(sentence)
         is_lowercase_text = first is not None and first.group().islower()
         is_short = len(word) <= MAX_UNLISTED_LENGTH and not is_lowercase_text
         return False if is_listed or word.isnumeric() or is_short else None
@@ -67,7 +68,7 @@ def ends_sentence(sentence: str, following: str, language: str) -> bool | None:
     is_initial = len(word) == 1 and word.isupper() and word != "I"
     if len(after) > 1 and is_function_word(after, language):
         return None if is_initial else True
-    if after.isnumeric():
+    if after.isnumeric() or ROMAN_NUMERAL.fullmatch(after):
         is_reference = word.casefold() in _load_words("before_numbers", language)
         is_letter = len(word) == 1 and word.islower()
         is_abbreviation = is_letter or _lacks_vowel(word, language)

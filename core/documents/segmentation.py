@@ -300,15 +300,17 @@ def split_sentences(
     """Return all sentences of `[start, end)` in order, with offsets in the whole text."""
     return [
         SentenceRange(a, b)
-        for unit in split_text_units(text, start, len(text) if end is None else end)
+        for unit in split_text_units(text, start, len(text) if end is None else end, language)
         for a, b in _split_unit(text, *unit, language)
     ]
 
 
-def split_text_units(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def split_text_units(
+    text: str, start: int, end: int, language: str = UNKNOWN_LANGUAGE
+) -> Iterator[tuple[int, int]]:
     """Yield stretches of lines that belong together: a wrapped paragraph, an item, a row."""
     for block_start, block_end in _split(text, start, end, BLANK_LINE):
-        yield from _split_block(text, block_start, block_end)
+        yield from _split_block(text, block_start, block_end, language)
 
 
 def _split(
@@ -321,7 +323,7 @@ def _split(
     yield position, end
 
 
-def _split_block(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _split_block(text: str, start: int, end: int, language: str) -> Iterator[tuple[int, int]]:
     lines = list(_split(text, start, end, LINE_END))
     if len(lines) == 1:
         yield lines[0]
@@ -330,22 +332,20 @@ def _split_block(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     flows = longest > MAX_NARROW_LINE and _may_be_prose(text, lines)
     opened = lines[0][0]
     for (a, b), (c, d) in itertools.pairwise(lines):
-        if not _continues(text[a:b], text[c:d], flows and b - a >= MIN_FULL_LINE_SHARE * longest):
+        is_full = flows and b - a >= MIN_FULL_LINE_SHARE * longest
+        if not _continues(text[a:b], text[c:d], is_full, language):
             yield opened, b
             opened = c
     yield opened, end
 
 
-def _continues(line: str, following: str, is_full: bool) -> bool:
+def _continues(line: str, following: str, is_full: bool, language: str) -> bool:
     if LIST_ITEM_START.match(following) or not following.strip():
         return False
     if following.lstrip()[:1].islower():
         return True
-    return (
-        is_full
-        and not FINAL_PUNCTUATION.search(line)
-        and not (LABELLED_ROW.match(line) and LABELLED_ROW.match(following))
-    )
+    ends = FINAL_PUNCTUATION.search(line) and ends_sentence(line, following, language) is not False
+    return is_full and not ends and not (LABELLED_ROW.match(line) and LABELLED_ROW.match(following))
 
 
 def _may_be_prose(text: str, lines: Sequence[tuple[int, int]]) -> bool:

@@ -52,6 +52,7 @@ ABBREVIATIONS = [
     ("en", "It carries approx. 40 cars, incl. Vans. | Capt. J. R. Holt commands it."),
     ("en", "See Figs. 3 and 4, ed. by Dr. Kim. | Dogs, cats, etc. | The park is open."),
     ("en", "Take vitamin C. | It costs 5 km. | I am 30. | So?"),
+    ("en", "It cost approx. $40 million, max. €30 a head. | Vol. II covers Jan. 5 to Feb. 7."),
     ("und", "Built in yard No. 7. | Carries approx. 40 cars."),
     ("de", "Sie gehört dem 1. FC Hafen. | Der 2. Weltkrieg endete. | Im 3. Jh. kam er."),
     (
@@ -66,6 +67,7 @@ ABBREVIATIONS = [
         "fr",
         "M. le maire et Mme. Dupont vont à St. Loup. | La ligne no. 4. | M. Le Pen.",
     ),
+    ("de", "Kap. IV. nennt 5 mln. litres. | In der 2. und 3. Etage wohnt er. | Er kam."),
     ("fr", "Il mesure 30 m. | Paul a dit non. | Pain, lait, etc. | Le parc est ouvert."),
     ("es", "Pagaron aprox. 30 mill. de euros. | La Sra. Díaz. | Leche, etc. | La tienda cerró."),
     ("it", "La chiesa di S. Maria ha ca. 400 posti. | Il n. 5 costa 30 mln. di euro. | Mele."),
@@ -109,6 +111,16 @@ def test_line_ends_inside_wrapped_prose_are_no_sentence_ends() -> None:
         "1988. It is still in use.\n"
     )
     assert cut(prose) == [prose[: prose.index(" It is")], "It is still in use."]
+
+
+def test_line_that_ends_with_abbreviation_ends_no_sentence() -> None:
+    prose = (
+        "The ferry was built for the southern islands at the yard No.\n"
+        "7 in Marl, and carries on every one of its crossings approx.\n"
+        "40 cars. Karl Berg has commanded it since then. It was sold.\n"
+        "Vans are carried too.\n"
+    )
+    assert len(cut(prose)) == 4
 
 
 def test_list_items_headings_and_rows_stand_alone() -> None:
