@@ -6,9 +6,12 @@ model's description of an image is a source of its own, so that it never passes 
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import regex
@@ -28,6 +31,7 @@ from core.store.cases import IndexedPassage, PassageVectors
 
 ENCODING_BATCH = 256
 BM25_WEIGHT = 0.5  # weight of the best bm25 match relative to the best cosine match
+BM25_K1, BM25_B, MIN_TERM_WEIGHT = 1.2, 0.75, 1e-6  # SQLite's
 MIN_DIVISOR = 1e-9
 MAX_CANDIDATES = 50
 DESCRIPTION_SUFFIX = "#seen"
@@ -174,6 +178,37 @@ class _Index:
     rows: frozenset[int]
 
 
+class TermIndex:
+    """BM25 over the passages of some sources, as SQLite computes it.
+
+    SQLite's own index is the whole home's: there other projects' documents decide how rare a term
+    is, and so change the evidence.
+    """
+
+    def __init__(self, terms: Mapping[str, Sequence[Sequence[str]]]) -> None:
+        """Index the terms of each source's passages, in order and with repeats."""
+        self._keys = [(source, n) for source, rows in terms.items() for n in range(len(rows))]
+        self._lengths = [len(row) for rows in terms.values() for row in rows]
+        self._mean_length = sum(self._lengths) / max(1, len(self._lengths))
+        self._rows_by_term: defaultdict[str, list[int]] = defaultdict(list)
+        for number, row in enumerate(chain.from_iterable(terms.values())):
+            for term in row:
+                self._rows_by_term[term].append(number)
+
+    def score(self, terms: Iterable[str], limit: int) -> dict[PassageKey, float]:
+        """Return the scores of the best passages with any of the terms, best first."""
+        scores: dict[int, float] = defaultdict(float)
+        for term in terms:
+            counts = Counter(self._rows_by_term.get(term, ()))
+            odds = (len(self._keys) - len(counts) + 0.5) / (len(counts) + 0.5)
+            weight = max(MIN_TERM_WEIGHT, math.log(odds))
+            for row, count in counts.items():
+                length = 1 - BM25_B + BM25_B * self._lengths[row] / self._mean_length
+                scores[row] += weight * count * (BM25_K1 + 1) / (count + BM25_K1 * length)
+        best = sorted(scores, key=lambda row: (-scores[row], row))[:limit]
+        return {self._keys[row]: scores[row] for row in best}
+
+
 class Retriever:
     """Searches the sources of one case; made once per run."""
 
@@ -181,6 +216,7 @@ class Retriever:
         self._store = store
         self._encoder = encoder
         self._indexes = {source.id: self._load(source) for source in sources}
+        self._terms = TermIndex({name: store.readings.terms(name) for name in self._indexes})
         self._known: dict[str, Matrix] = {}
 
     def _load(self, source: Source) -> _Index:
@@ -205,10 +241,7 @@ class Retriever:
         decisive sentences among the best five.
         """
         cosines = self._cosines(query)
-        matches = self._store.readings.match(
-            extract_query_terms(query, language), list(self._indexes), MAX_CANDIDATES
-        )
-        bm25 = {(source, number): max(0.0, -rank) for source, number, rank in matches}
+        bm25 = self._terms.score(extract_query_terms(query, language), MAX_CANDIDATES)
         all_cosines = np.concatenate([*cosines.values(), np.zeros(0)])
         median, best = (
             (np.nanmedian(all_cosines), np.nanmax(all_cosines)) if len(all_cosines) else (0.0, 0.0)

@@ -305,20 +305,14 @@ class Readings(Repository):
         )
         return next(iter(self._all(PassageVectors, query, source_id, encoder)), None)
 
-    def match(
-        self, terms: Sequence[str], source_ids: Sequence[str], limit: int
-    ) -> list[tuple[str, int, float]]:
-        """Return (source id, passage number, bm25) of passages with any term, best first."""
-        if not terms or not source_ids:
-            return []
-        marks = ",".join("?" * len(source_ids))
+    def terms(self, source_id: str) -> list[list[str]]:
+        """Return the search terms of each passage of a source, in order and with repeats."""
         rows = self._db.query(
-            "SELECT p.source_id, p.number, bm25(passage_terms) AS rank FROM passage_terms "
-            "JOIN passages p ON p.id = passage_terms.rowid "
-            f"WHERE passage_terms MATCH ? AND p.source_id IN ({marks}) ORDER BY rank LIMIT ?",
-            [build_any_query(terms), *source_ids, limit],
+            "SELECT t.terms FROM passages p JOIN passage_terms t ON t.rowid = p.id "
+            "WHERE p.source_id = ? ORDER BY p.number",
+            [source_id],
         )
-        return [(row["source_id"], row["number"], row["rank"]) for row in rows]
+        return [row["terms"].split() for row in rows]
 
 
 def build_any_query(terms: Sequence[str]) -> str:

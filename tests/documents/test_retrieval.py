@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
+
 import pytest
 
-from core.documents.retrieval import Retriever, ensure_index
+from core.documents.retrieval import Retriever, TermIndex, ensure_index
 from core.llm.encoder import Embedder, load_encoder
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import ENCODER_DIR
@@ -67,6 +69,29 @@ def test_near_duplicates_are_said_once(store: Store) -> None:
     )
     texts = [p.text for p in retriever.retrieve("The tower is 412 m tall", "en", 5)]
     assert sum("tower" in text for text in texts) == 1
+
+
+def test_other_projects_sources_change_neither_scores_nor_order(store: Store) -> None:
+    text = "The tower is tall. A lift is broken. A lift is old. The bridge is long. It rains."
+    own = index(store, FakeEmbedder(), source(text))
+    before = own.retrieve("tower lift", "en", 5)
+    for number in range(9):
+        index(store, FakeEmbedder(), source(f"The tower {number} leans. " * 9, f"{number}.txt"))
+    assert (
+        Retriever(store, FakeEmbedder(), [source(text)]).retrieve("tower lift", "en", 5) == before
+    )
+
+
+def test_term_scores_are_those_of_sqlite() -> None:
+    """A database that holds nothing but these sources ranks them alike."""
+    rows = ["tower tall", "tower lift lift", "lift broken", "bridge long old stone", "rain"]
+    db = sqlite3.connect(":memory:")
+    db.execute("CREATE VIRTUAL TABLE terms USING fts5 (text)")
+    db.executemany("INSERT INTO terms VALUES (?)", [(row,) for row in rows])
+    query = "SELECT rowid - 1, -bm25(terms) FROM terms WHERE terms MATCH ? ORDER BY rank LIMIT 3"
+    expected = db.execute(query, ["tower OR lift OR stone"]).fetchall()
+    found = TermIndex({"a": [row.split() for row in rows]}).score(["tower", "lift", "stone"], 3)
+    assert [(number, pytest.approx(score)) for (_, number), score in found.items()] == expected
 
 
 class AnotherEmbedder(FakeEmbedder):
