@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,16 @@ from PIL import Image
 from core.documents import library as gather
 from core.documents.library import discard_reading, remove_file
 from core.documents.retrieval import ensure_index
+from core.llm.encoder import Matrix
 from core.pipeline.review import ReviewResources
 from core.runtime.concurrency import StopSignal
 from core.runtime.errors import InputError, ModelError, ReplyError
 from core.schema.events import TRANSIENT_KINDS, Event, RunResumed
-from core.schema.records import Case, Judgement, Plan, Source
-from core.schema.roles import JudgeView, Roster
+from core.schema.records import Case, Judgement, Plan, Source, Statement
+from core.schema.roles import JudgeView, Roster, Segmenter
 from core.schema.run_state import fold_events
 from core.store import Store, open_store
-from tests.fakes import Line, ScriptedDebater, ScriptedJudge, case_of, review
+from tests.fakes import FakeEmbedder, Line, ScriptedDebater, ScriptedJudge, case_of, review
 
 pytestmark = pytest.mark.usefixtures("without_weights")
 
@@ -72,6 +74,38 @@ def test_the_papers_example_is_supported(roster: Roster, resources: ReviewResour
         *["turn_started", "turn_finished"] * turns,
         *"judgement_reached label_predicted words_scored run_finished".split(),
     ]
+
+
+def test_no_snapshot_is_open_while_models_work(
+    roster: Roster, resources: ReviewResources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A snapshot keeps the write-ahead log from being emptied, so the file would only grow."""
+    logs_in_use: list[int] = []
+
+    def write_and_empty_log() -> None:
+        with open_store(resources.home) as store:
+            store.db.conn.execute("PRAGMA busy_timeout = 0")
+            store.projects.save_note("written", str(len(logs_in_use)))
+            (is_in_use, *_) = store.db.conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            logs_in_use.append(is_in_use)
+
+    class Retriever(FakeEmbedder):
+        def encode(self, texts: Sequence[str], stop: StopSignal | None = None) -> Matrix:
+            write_and_empty_log()
+            return super().encode(texts, stop)
+
+    segmenter = type(roster.segmenter)
+    segment = segmenter.segment
+
+    def watch(self: Segmenter, case: Case, stop: StopSignal) -> tuple[Statement, ...]:
+        write_and_empty_log()
+        return segment(self, case, stop)
+
+    monkeypatch.setattr(segmenter, "segment", watch)
+    case = case_of(resources.home, PAPER_CLAIM, ("cats.txt", CATS.encode()))
+    run(case, roster, replace(resources, retriever=Retriever()))
+    assert len(logs_in_use) == 3, "index, statements, queries"
+    assert not any(logs_in_use)
 
 
 def test_its_opposite_is_hallucinated_with_the_wrong_word_marked(

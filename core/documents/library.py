@@ -269,7 +269,9 @@ def gather_sources(job: GatherJob, done: Collection[str]) -> Iterator[Event]:
         pending = [i for i in _source_ids(job.case) if i in read_ids and i not in ready]
 
 
-def report_missing_sources(job: GatherJob, store: Store, read: Collection[str]) -> Iterator[Event]:
+def report_missing_sources(
+    job: GatherJob, store: Store, read: Collection[str]
+) -> Iterator[ProblemMet]:
     """Yield a problem for every source that was read but can no longer be searched."""
     for source_id in _source_ids(job.case):
         if source_id in read and not _is_ready(job, store, source_id):

@@ -166,16 +166,28 @@ def ensure_index(
 
 @dataclass(frozen=True)
 class _Index:
-    """A source's embeddings in memory; rows that are `muted` never match.
+    """A source's passages and embeddings in memory; rows that are `muted` never match.
 
     `rows` holds the offsets where table rows begin.
     """
 
     source: Source
+    passages: Sequence[IndexedPassage]
     vectors: Matrix
     muted: np.ndarray[tuple[int], np.dtype[np.bool_]]
     paths: Sequence[tuple[int, str]]
     rows: frozenset[int]
+
+
+def _load_index(store: Store, source: Source, encoder: str) -> _Index:
+    stored = store.readings.vectors(source.id, encoder)
+    if stored is None:
+        raise LookupError(f"{source.name} is not indexed; ensure_index comes first")
+    vectors = np.frombuffer(stored.data, np.float32).reshape(stored.rows, stored.width)
+    muted = np.frombuffer(stored.muted, np.uint8).astype(bool)
+    rows = frozenset(block.start for block in source.blocks if block.kind == "table row")
+    passages, paths = store.readings.passages(source.id), list_heading_paths(source)
+    return _Index(source, passages, vectors, muted, paths, rows)
 
 
 class TermIndex:
@@ -210,23 +222,17 @@ class TermIndex:
 
 
 class Retriever:
-    """Searches the sources of one case; made once per run."""
+    """Searches the sources of one case; made once per run.
+
+    It uses the store only while it is made, as an embedder may take long to answer. Searches may
+    then run on several threads.
+    """
 
     def __init__(self, store: Store, encoder: Embedder, sources: Sequence[Source]) -> None:
-        self._store = store
         self._encoder = encoder
-        self._indexes = {source.id: self._load(source) for source in sources}
+        self._indexes = {source.id: _load_index(store, source, encoder.id) for source in sources}
         self._terms = TermIndex({name: store.readings.terms(name) for name in self._indexes})
         self._known: dict[str, Matrix] = {}
-
-    def _load(self, source: Source) -> _Index:
-        stored = self._store.readings.vectors(source.id, self._encoder.id)
-        if stored is None:
-            raise LookupError(f"{source.name} is not indexed; ensure_index comes first")
-        vectors = np.frombuffer(stored.data, np.float32).reshape(stored.rows, stored.width)
-        muted = np.frombuffer(stored.muted, np.uint8).astype(bool)
-        rows = frozenset(block.start for block in source.blocks if block.kind == "table row")
-        return _Index(source, vectors, muted, list_heading_paths(source), rows)
 
     def prepare(self, queries: Sequence[str], stop: StopSignal) -> None:
         """Embed all queries in one call, as providers' models bill and wait per call."""
@@ -295,9 +301,7 @@ class Retriever:
         seen: set[tuple[str, ...]] = set()
         for name, number in ranked:
             index = self._indexes[name]
-            stored = self._store.readings.passages(name, [number - 1, number, number + 1])
-            nearby = {neighbour.number: neighbour for neighbour in stored}
-            passage = nearby[number]
+            passage = index.passages[number]
             heading = find_heading(index.paths, passage.start)
             is_row = passage.start in index.rows
             content = (
@@ -319,10 +323,8 @@ class Retriever:
                     end=passage.end,
                     text=passage.text,
                     score=scores[name, number],
-                    before=""
-                    if is_row
-                    else _read_neighbour(index, nearby.get(number - 1), heading),
-                    after="" if is_row else _read_neighbour(index, nearby.get(number + 1), heading),
+                    before="" if is_row else _read_neighbour(index, number - 1, heading),
+                    after="" if is_row else _read_neighbour(index, number + 1, heading),
                     similarity=None if np.isnan(cosine) else cosine,
                     heading=heading,
                 )
@@ -332,10 +334,11 @@ class Retriever:
         return chosen
 
 
-def _read_neighbour(index: _Index, neighbour: IndexedPassage | None, heading: str) -> str:
-    """Return the neighbour's text if it is in the same section and no table row, else ""."""
-    if neighbour is None or neighbour.start in index.rows:
+def _read_neighbour(index: _Index, number: int, heading: str) -> str:
+    """Return the passage's text if it exists, is in that section and no table row, else ""."""
+    if not 0 <= number < len(index.passages) or index.passages[number].start in index.rows:
         return ""
+    neighbour = index.passages[number]
     return neighbour.text if find_heading(index.paths, neighbour.start) == heading else ""
 
 

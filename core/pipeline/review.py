@@ -6,7 +6,7 @@ contain: an interrupted run is resumed by passing its events as `past`. Source: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -45,7 +45,7 @@ from core.schema.events import (
 from core.schema.records import Case, Passage, Plan, Source, UnclearCause, Verdict, hash_rule
 from core.schema.roles import CaseView, Evidence, ImageReader, JudgeView, Roster
 from core.schema.run_state import RunState, fold_events
-from core.store import Store, open_store
+from core.store import open_store
 from core.tools.registry import ToolContext
 from core.verdict.classifier import Classifier
 
@@ -196,20 +196,25 @@ def _run_stages(run: _Review) -> Iterator[Event | tuple[Event, ...]]:
         run.now,
     )
     yield from gather_sources(gathering, progress.sources_read)
+    # The snapshot ends before any event or model: as long as it lasts, the WAL file only grows.
     with open_store(resources.home) as store, store.reading():
-        yield from report_missing_sources(gathering, store, progress.sources_read)
-        sources = load_sources(store, run.case, progress.sources_read)
-        yield from _report_language_gap(run, sources)
-        run = replace(run, case=_detect_language(run.case, sources))
-        yield _reuse_steps(run, store)
-        if progress.reused is None:
-            yield from segment_response(run.play, run.case, progress.statements)
-        yield from _search_sources(run, store, sources)
+        missing = list(report_missing_sources(gathering, store, progress.sources_read))
+        found = progress.sources_read - {problem.source_id for problem in missing}
+        sources = load_sources(store, run.case, found)
+        read_at = {i: store.readings.read_at(i) for i in progress.sources_read}
+        retriever = Retriever(store, resources.embedder, sources)
+    yield from missing
+    yield from _report_language_gap(run, sources)
+    run = replace(run, case=_detect_language(run.case, sources))
+    yield _reuse_steps(run, read_at)
+    if progress.reused is None:
+        yield from segment_response(run.play, run.case, progress.statements)
+    yield from _search_sources(run, retriever, sources)
     if run.is_arriving:
-        yield from check_statements(_build_audit(run, sources), with_whole=False)
+        yield from check_statements(_build_audit(run, retriever, sources), with_whole=False)
         return
     if run.plan.protocol == AUDIT:
-        audit = _build_audit(run, sources)
+        audit = _build_audit(run, retriever, sources)
         yield from run_audit(audit)
         yield from _conclude(run, build_marking_view(audit))
         return
@@ -221,7 +226,9 @@ def _run_stages(run: _Review) -> Iterator[Event | tuple[Event, ...]]:
     yield from _conclude(run, build_judge_view(state))
 
 
-def _search_sources(run: _Review, store: Store, sources: Sequence[Source]) -> Iterator[Event]:
+def _search_sources(
+    run: _Review, retriever: Retriever, sources: Sequence[Source]
+) -> Iterator[Event]:
     progress, case, resources = run.progress, run.case, run.resources
     unsearched = [s for i, s in sorted(progress.statements.items()) if i not in progress.passages]
     if not unsearched:
@@ -229,7 +236,6 @@ def _search_sources(run: _Review, store: Store, sources: Sequence[Source]) -> It
     image_texts = build_description_passages(
         progress.images.values(), case.language, run.image_reader.name
     )
-    retriever = Retriever(store, resources.embedder, sources)
     queries = [f"{case.question} {statement.rewrite}".strip() for statement in unsearched]
     if resources.retriever is not None:  # a provider's embedder takes all queries in one call
         retriever.prepare(queries, run.stop)
@@ -241,14 +247,16 @@ def _search_sources(run: _Review, store: Store, sources: Sequence[Source]) -> It
         yield PassagesFound(run.now(), statement.index, (*passages, *image_texts), reason)
 
 
-def _reuse_steps(run: _Review, store: Store) -> tuple[Event, ...]:
-    """Return the earlier run's steps with the same inputs; empty if that is not certain."""
+def _reuse_steps(run: _Review, read_at: Mapping[str, float]) -> tuple[Event, ...]:
+    """Return the earlier run's steps with the same inputs; empty if that is not certain.
+
+    `read_at` says when each source was read.
+    """
     progress, earlier = run.progress, run.earlier
     has_begun = any((progress.reused, progress.statements, progress.context, progress.turns))
     if earlier is None or has_begun or not run.roster.is_deterministic:
         return ()
     previous = fold_events(earlier.events)
-    read_at = {i: store.readings.read_at(i) for i in progress.sources_read}
     through = find_reusable_step(previous, progress, read_at) if previous.code == run.code else None
     if through is None:
         return ()
@@ -274,14 +282,11 @@ def _report_language_gap(run: _Review, sources: Sequence[Source]) -> Iterator[Ev
         yield ProblemMet(run.now(), "reading", gap)
 
 
-def _build_audit(run: _Review, sources: Sequence[Source]) -> AuditRun:
+def _build_audit(run: _Review, retriever: Retriever, sources: Sequence[Source]) -> AuditRun:
     resources, case = run.resources, run.case
 
     def search(query: str, count: int) -> Sequence[Passage]:
-        """Search on a connection of its own: tools run on other threads than the run."""
-        with open_store(resources.home) as store, store.reading():
-            retriever = Retriever(store, resources.embedder, sources)
-            return retriever.retrieve(query, case.language, count)
+        return retriever.retrieve(query, case.language, count)
 
     return AuditRun(
         run.play,

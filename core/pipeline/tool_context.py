@@ -80,7 +80,7 @@ def _make_library_search(
                 read_ids.append(event.source_id)
         with open_store(home) as store, store.reading():
             retriever = Retriever(store, encoder, load_sources(store, case, read_ids))
-            return retriever.retrieve(query, detect_language(query), most)
+        return retriever.retrieve(query, detect_language(query), most)
 
     return search
 

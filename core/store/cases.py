@@ -287,16 +287,11 @@ class Readings(Repository):
         values = {"source_id": source_id, "encoder": encoder, **get_columns(vectors)}
         upsert_row(self._db, "embeddings", values, "source_id, encoder")
 
-    def passages(
-        self, source_id: str, numbers: Sequence[int] | None = None
-    ) -> list[IndexedPassage]:
-        """Return the passages of a source in order, all or those of the given numbers."""
-        where, values = "source_id = ?", [source_id]
-        if numbers is not None:
-            where += f" AND number IN ({','.join(str(int(n)) for n in numbers)})"
+    def passages(self, source_id: str) -> list[IndexedPassage]:
+        """Return the passages of a source in order."""
         columns = 'source_id, number, page, start, "end", text'
-        query = f"SELECT {columns} FROM passages WHERE {where} ORDER BY number"
-        return self._all(IndexedPassage, query, *values)
+        query = f"SELECT {columns} FROM passages WHERE source_id = ? ORDER BY number"
+        return self._all(IndexedPassage, query, source_id)
 
     def vectors(self, source_id: str, encoder: str) -> PassageVectors | None:
         """Return the source's embeddings by that encoder, or None."""
