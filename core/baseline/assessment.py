@@ -147,7 +147,8 @@ class Assessor:
     ) -> float:
         """Return p, bounded where ranges, bounds or labelled rows decide about the values.
 
-        They do if the reader supports the statement with their values in place of its own.
+        They do if the statement only names a table cell, or if the reader supports it with their
+        values in place of its own.
         """
         values, claim = measured.values, measured.reading.claim
         decided = [value for value in values if value.decided_by]
@@ -155,6 +156,9 @@ class Assessor:
         is_settled = is_wrong or all(value.status in ("same", "derived") for value in values)
         if not decided or not is_settled or not measured.reading.is_known:
             return p
+        bounded = max(p, P_IF_VALUE_DIFFERS) if is_wrong else min(p, P_IF_VALUES_AGREE)
+        if all(value.names_cell for value in decided) and not measured.numbers["denials"]:
+            return bounded
         for value in reversed(decided):
             claim = claim[: value.phrase_start] + value.decided_by + claim[value.end :]
         if claim == measured.reading.claim:
@@ -168,7 +172,7 @@ class Assessor:
         best = max(readings, key=lambda reading: reading.supported, default=UNREAD_WINDOW)
         if best.supported <= best.contradicted:
             return p
-        return max(p, P_IF_VALUE_DIFFERS) if is_wrong else min(p, P_IF_VALUES_AGREE)
+        return bounded
 
     def _label(self, measured: StatementFeatures, language: str, stop: StopSignal) -> Assessment:
         p = self.model.probability(measured)

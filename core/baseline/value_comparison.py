@@ -3,7 +3,8 @@
 Each value is the same as one in the evidence, derived from some of them, different from those it
 can be compared with, or unmatched. In a table row (“Revenue, 2024: 131.5; 2023: 120.1”) a value
 belongs to its labels: the same figure under other labels is a different value. A value inside a
-range or bound of the evidence is the same, outside it is different.
+range or bound of the evidence is the same, outside it is different. A figure in parentheses is
+negative in a table.
 """
 
 from __future__ import annotations
@@ -60,6 +61,19 @@ UNIT_WORD = regex.compile(
 )
 MONEY_WORD = regex.compile(r"(?i)us\$|\p{Sc}|eur|usd|gbp|chf")
 UNIT_LINKS = frozenset("of in en de d di".split())
+PARENTHESIZED_NUMBER = regex.compile(r"[(（][\p{Sc}\s]*\p{N}[\p{N}.,'’\s]*\s?(?:%|\p{Sc})?[)）]")
+"""A negative figure, as accounts write it: “(4,310)”."""
+NEGATIVE_CELL = regex.compile(rf"[-−–]\s?\p{{Sc}}?\p{{N}}.*|{PARENTHESIZED_NUMBER.pattern}")
+NEGATIVE_WORD = regex.compile(
+    r"(?i)(?<!\p{L})(?:n[eé]gati[fv]\p{L}*|loss(?:es)?|deficits?|verluste?|fehlbetrag|pertes?"
+    r"|déficits?|pérdidas?|perdit[ae]|disavanzo|verlies|tekort|förlust|underskott|prejuízos?"
+    r"|负|負|亏损|赤字)"
+)
+POSITIVE_WORD = regex.compile(
+    r"(?i)(?<!\p{L})(?:positi[fv]\p{L}*|profits?|surplus(?:es)?|gewinne?|überschuss|bénéfices?"
+    r"|excédents?|beneficios?|superávit|utile|winst|vinst|överskott|lucros?|盈利|黒字)"
+)
+SIGN_ADJECTIVE = regex.compile(r"(?i)(?<!\p{L})(?:n[eé]gati|positi)[fv]\p{L}*|负|負")
 CLAUSE_END = regex.compile(r"[.,!?] | [-–—*•▪·] |[。！？；，、;\n]")
 LABEL_END = regex.compile(r": |：")
 CLAUSE_LABEL = regex.compile(r"[^:：]{1,40}(?=: |：)")
@@ -89,6 +103,8 @@ class ValueFinding:
     """The evidence's range or bound, or value under the label that the statement names."""
     phrase_start: int = 0
     """Start of the value with the words of its bound: “at least 12”."""
+    names_cell: bool = False
+    """True if a table cell decides, and the statement says nothing beside its labels."""
 
 
 @dataclass(frozen=True)
@@ -101,8 +117,11 @@ class _Cell:
     label: str
     """The row's and the column's labels, and the values in other columns that name the row."""
     labels: frozenset[str]
-    """The label's terms."""
+    """The label's terms, with the parts of its dates."""
+    row_terms: frozenset[str]
     unit: str
+    is_signed: bool
+    """True if the row holds a negative figure."""
 
 
 @dataclass(frozen=True)
@@ -154,10 +173,31 @@ class _Claim:
     @property
     def subject_terms(self) -> frozenset[str]:
         """The terms beside all quantities and the words of their bounds."""
+        return self._terms_without([v for v in self.values if isinstance(v, Quantity)])
+
+    @property
+    def sign(self) -> int:
+        """-1 if the claim speaks of a negative figure, 1 of a positive one, else 0."""
+        is_negative = NEGATIVE_WORD.search(self.text) is not None
+        return (POSITIVE_WORD.search(self.text) is not None) - is_negative
+
+    def names(self, cell: _Cell) -> bool:
+        """Return True if the claim says nothing beside the cell's labels, values and signs."""
+        stated = [
+            value
+            for value in self.values
+            if isinstance(value, Quantity) or _date_parts(value) <= cell.labels
+        ]
+        signs = (*NEGATIVE_WORD.finditer(self.text), *POSITIVE_WORD.finditer(self.text))
+        subject = self._terms_without(stated, [match.span() for match in signs])
+        return bool(subject & cell.row_terms) and subject <= cell.labels
+
+    def _terms_without(
+        self, values: Sequence[ComparableValue], places: Sequence[tuple[int, int]] = ()
+    ) -> frozenset[str]:
         text = self.text
-        for value in self.values:
-            if isinstance(value, Quantity):
-                text = text[: value.start] + " " * (value.end - value.start) + text[value.end :]
+        for start, end in (*((value.start, value.end) for value in values), *places):
+            text = text[:start] + " " * (end - start) + text[end:]
         return frozenset(extract_query_terms(_drop_bounds(text, self.language), self.language))
 
 
@@ -166,13 +206,14 @@ def compare_values(
 ) -> tuple[ValueFinding, ...]:
     """Return a finding for each value from `own_start` on; `evidence` is windows, best first."""
     quantities, dates = find_values(claim, language)
-    terms = frozenset(extract_query_terms(claim, language))
+    terms = frozenset(extract_query_terms(claim, language)).union(*map(_date_parts, dates))
     stated = _Claim(claim, language, terms, (*quantities, *dates))
     sources = [source for text in evidence for source in _source_values(text, language)]
     held_dates = [source for source in sources if isinstance(source.value, DateValue)]
     held_quantities = [source for source in sources if isinstance(source.value, Quantity)]
-    own = (value for value in quantities if value.start >= own_start)
+    own = [value for value in quantities if value.start >= own_start]
     findings = [_compare_quantity(value, held_quantities, stated) for value in own]
+    findings += [] if own else _compare_signs(stated, own_start, held_quantities)
     findings += [
         _compare_value(date, held_dates, stated) for date in dates if date.start >= own_start
     ]
@@ -196,10 +237,14 @@ def _source_values(text: str, language: str) -> tuple[_SourceValue, ...]:
     """Return the text's values; those of table cells also in the unit of their header."""
     cells = list(_parse_cells(text, language)) if is_table_row(text) else []
     quantities, dates = find_values(text, language)
+    header_units = [match.span() for match in HEADER_UNIT.finditer(text)]
     values: list[_SourceValue] = []
     all_values: tuple[ComparableValue, ...] = (*quantities, *dates)
     for value in all_values:
         cell = next((c for c in cells if c.start <= value.start and value.end <= c.end), None)
+        in_header_unit = any(start <= value.start < end for start, end in header_units)
+        if cells and not cell and in_header_unit and isinstance(value, Quantity):
+            continue  # “(thousands)” is no value
         start = max((m.end() for m in CLAUSE_END.finditer(text, 0, value.start)), default=0)
         after = CLAUSE_END.search(text, value.end)
         clause = text[start : after.start() if after else len(text)]
@@ -207,13 +252,29 @@ def _source_values(text: str, language: str) -> tuple[_SourceValue, ...]:
         label = cell.label if cell else named.group() if named else ""
         around = cell.labels if cell else frozenset(extract_terms(clause, language))
         source = _SourceValue(value, cell, around, label, clause, text)
-        values.append(source)
-        if cell and cell.unit and isinstance(value, Quantity) and not value.unit:
-            values += [
-                replace(source, value=quantity)
-                for quantity in _apply_unit(value, cell.unit, language)
-            ]
+        readings: list[ComparableValue] = [value]
+        if cell and isinstance(value, Quantity):
+            quantities_in_unit = _apply_unit(value, cell.unit, language) if cell.unit else ()
+            readings += () if value.unit else quantities_in_unit
+            if PARENTHESIZED_NUMBER.fullmatch(text[cell.start : cell.end].strip()):
+                quantities_here = (each for each in readings if isinstance(each, Quantity))
+                readings = [_negate(each, cell, text) for each in quantities_here]
+        values += [replace(source, value=reading) for reading in readings]
     return tuple(values)
+
+
+def _negate(value: Quantity, cell: _Cell, text: str) -> Quantity:
+    """Return the value of a cell in parentheses, with these."""
+    shown = text[cell.start : cell.end].strip()
+    return replace(
+        value, low=-value.high, high=-value.low, start=cell.start, end=cell.end, text=shown
+    )
+
+
+def _date_parts(date: DateValue) -> frozenset[str]:
+    """Return the parts of a date as terms, which are equal for “31 Mar” and “31 March”."""
+    parts = {"year": date.year, "month": date.month, "day": date.day}
+    return frozenset(f"{name} {part}" for name, part in parts.items() if part)
 
 
 def _parse_cells(text: str, language: str) -> Iterator[_Cell]:
@@ -222,6 +283,7 @@ def _parse_cells(text: str, language: str) -> Iterator[_Cell]:
     for line in text.split("\n"):
         row, unit = "", ""
         matches = list(CELL_PATTERN.finditer(line))
+        is_signed = any(NEGATIVE_CELL.fullmatch(match["value"].strip()) for match in matches)
         for number, match in enumerate(matches):
             label = match["label"].strip()
             # a year or a name in another column identifies the row
@@ -239,13 +301,16 @@ def _parse_cells(text: str, language: str) -> Iterator[_Cell]:
                 column_unit = HEADER_UNIT.search(column)
                 # a heading may precede the list's own label: “Fees: - Students”
                 label, whole = LABEL_END.split(column)[-1], f"{row} {column} {naming}"
+                dates = map(_date_parts, find_dates(f"{column}; {row}; {naming}", language))
                 yield _Cell(
                     start=line_start + match.start("value"),
                     end=line_start + match.end("value"),
                     column=column,
                     label=f"{row} {label} {naming}",
-                    labels=frozenset(extract_terms(whole, language)),
+                    labels=frozenset(extract_terms(whole, language)).union(*dates),
+                    row_terms=frozenset(extract_terms(row or column, language)),
                     unit=column_unit["unit"] if column_unit else unit,
+                    is_signed=is_signed,
                 )
         line_start += len(line) + 1
 
@@ -307,7 +372,7 @@ def _compare_value(
         if isinstance(own, DateValue) and isinstance(source.value, DateValue):
             match = compare_dates(own, source.value)
         elif isinstance(own, Quantity) and isinstance(source.value, Quantity):
-            match = match_claimed_quantity(own, source.value)
+            match = _match_signed(own, source.value, source.cell, claim)
         fit = len(terms & source.around)
         if match == "same":
             same.append((fit, source))
@@ -332,6 +397,35 @@ def _compare_value(
     return _add_decision(finding, own, different, claim)
 
 
+def _match_signed(own: Quantity, value: Quantity, cell: _Cell | None, claim: _Claim) -> Agreement:
+    """Compare with a source's quantity; in a row with a negative figure the sign may be a word.
+
+    “A loss of 4,310” and “costs of 4,310” are -4,310 there, “a profit of 4,310” is not.
+    """
+    if cell and cell.is_signed and own.low >= 0:
+        if value.high < 0 and claim.sign <= 0:
+            value = replace(value, low=-value.high, high=-value.low)
+        elif value.low > 0 and claim.sign < 0 and not NEGATIVE_WORD.search(cell.label):
+            own = replace(own, low=-own.high, high=-own.low)
+    return match_claimed_quantity(own, value)
+
+
+def _compare_signs(
+    claim: _Claim, own_start: int, sources: Sequence[_SourceValue]
+) -> list[ValueFinding]:
+    """Compare “negative” or “positive” with the sign of the table cell that the claim names."""
+    word = SIGN_ADJECTIVE.search(claim.text, own_start)
+    named = [source for source in sources if source.cell and claim.names(source.cell)]
+    if word is None or not claim.sign or not named:
+        return []
+    best = max(named, key=lambda source: len(claim.terms & source.around)).value
+    if not isinstance(best, Quantity) or best.low == 0:
+        return []
+    status: ValueStatus = "same" if (best.low > 0) == (claim.sign > 0) else "different"
+    place = (*word.span(), word.group())
+    return [ValueFinding(*place, False, status, decided_by=best.text, names_cell=True)]
+
+
 def _add_decision(
     finding: ValueFinding,
     own: ComparableValue,
@@ -340,22 +434,30 @@ def _add_decision(
 ) -> ValueFinding:
     """Add the value that decides, from the sources that fit best."""
     best = max(fit for fit, _ in sources)
-    deciding = (s for fit, s in sources if fit == best and _decides(own, s, claim))
+    deciding = (s for fit, s in sources if fit == best and _decides(own, s, claim, finding.status))
     if (source := next(deciding, None)) is None:
         return finding
     bounds = _compile_bounds(claim.language).finditer(claim.text, 0, own.start)
     starts = (m.start() for m in bounds if not claim.text[m.end() : own.start].strip())
     start = min(starts, default=own.start)
-    return replace(finding, decided_by=source.value.text, phrase_start=start)
+    names_cell = source.cell is not None and claim.names(source.cell)
+    return replace(finding, decided_by=source.value.text, phrase_start=start, names_cell=names_cell)
 
 
-def _decides(own: ComparableValue, source: _SourceValue, claim: _Claim) -> bool:
+def _decides(
+    own: ComparableValue, source: _SourceValue, claim: _Claim, status: ValueStatus
+) -> bool:
     """Return True if a bound, range or label is involved, and of what the claim seems to be about.
 
     The claim names the whole label; without one it shares words with the clause.
     """
     if not isinstance(own, Quantity) or not isinstance(source.value, Quantity):
         return False
+    # without a word for its sign, an equal amount may be a cost or the wrong result
+    if source.value.high < 0 <= own.low and not claim.sign and status == "same":
+        return False
+    if source.cell and claim.names(source.cell):
+        return True
     language, subject = claim.language, claim.subject_terms
     known = frozenset(extract_terms(_drop_bounds(source.text, language), language))
     if 2 * len(subject & known) < len(subject):

@@ -99,3 +99,39 @@ def test_row_that_claim_names_decides() -> None:
     [right] = [v for v in compare_values("On Friday until 12 h.", 0, hours, "en") if not v.is_date]
     [wrong] = [v for v in compare_values("On Friday until 18 h.", 0, hours, "en") if not v.is_date]
     assert (right.status, wrong.status, wrong.instead) == ("same", "different", "10–14 h")
+
+
+RESULTS = (
+    "Item Operating result (thousands of euros), 2022: 1,275; 2023: (4,310)",
+    "Item Fuel costs (thousands of euros), 2022: (7,120); 2023: (8,460)",
+    "Item Cash and equivalents (thousands of euros), 31 Mar: 22,402; 30 Jun: 23,075",
+)
+
+
+@pytest.mark.parametrize(
+    ("claim", "status", "label"),
+    [
+        ("The operating result was negative in 2023.", "same", "supported"),
+        ("The operating result was positive in 2023.", "different", "hallucinated"),
+        ("The operating result was negative in 2022.", "different", "hallucinated"),
+        ("The operating result was -4,310 in 2023.", "same", "supported"),
+        ("The operating result in 2023 was (4,310).", "same", "unclear"),
+        ("The operating loss was 4.3 million euros in 2023.", "same", "supported"),
+        ("The operating profit was 4.3 million euros in 2023.", "different", "hallucinated"),
+        ("The operating loss was 1.3 million euros in 2022.", "different", "hallucinated"),
+        ("Fuel costs were 8,460 in 2023.", "same", "unclear"),
+        ("Fuel costs were 7,120 in 2023.", "different", "hallucinated"),
+        ("Cash and equivalents were 22.4 million euros on 31 March.", "same", "supported"),
+        ("Cash and equivalents were not 22.4 million euros on 31 March.", "same", "unclear"),
+        ("Cash and equivalents fell to 22.4 million euros on 31 March.", "same", "unclear"),
+        ("Cash and equivalents were 22.4 million euros on 30 June.", "different", "hallucinated"),
+    ],
+)
+def test_signs_and_dates_of_table_cells_decide(claim: str, status: str, label: str) -> None:
+    found = [value for value in compare_values(claim, 0, RESULTS, "en") if not value.is_date]
+    assert [value.status for value in found] == [status]
+    view = make_view(
+        make_case(claim), [make_passage(row, number=n) for n, row in enumerate(RESULTS)]
+    )
+    [item] = assessor_with(ScriptedReader({"": NEUTRAL})).assess(view, StopSignal())
+    assert item.label == label
