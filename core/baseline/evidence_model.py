@@ -23,6 +23,7 @@ import regex
 from core.baseline.evidence_windows import UNREAD_WINDOW, StatementReading
 from core.baseline.exclusions import find_excluded_words
 from core.baseline.negation import count_negations
+from core.baseline.opening_times import compare_opening_times
 from core.baseline.value_comparison import ValueFinding, compare_values, is_table_row
 from core.documents.segmentation import WORD_TOKEN, extract_query_terms, extract_terms
 from core.runtime.errors import ConfigError
@@ -86,7 +87,7 @@ def measure_statement(
     texts = [window.text for window in reading.windows] or [p.text for p in passages]
     words = reading.claim[reading.own_start :]
     window_texts = [window.text for window in reading.windows if not window.is_joined]
-    values = _compare_words(reading, window_texts or texts, case.language)
+    values = compare_words(reading, window_texts or texts, case.language)
     similar = sorted((p.similarity for p in passages if p.similarity is not None), reverse=True)
     similar = similar or [0.0]
     closest = reading.supporting.passage.text if reading.supporting else ""
@@ -106,14 +107,16 @@ def measure_statement(
     return StatementFeatures(statement, tuple(passages), reading, values, numbers)
 
 
-def _compare_words(
+def compare_words(
     reading: StatementReading, texts: Sequence[str], language: str
 ) -> tuple[ValueFinding, ...]:
-    """Compare values, and words that the evidence rules out; these hide values among them."""
-    excluded = find_excluded_words(reading.claim, reading.own_start, texts, language)
-    values = compare_values(reading.claim, reading.own_start, texts, language)
-    kept = (v for v in values if not any(v.start < x.end and x.start < v.end for x in excluded))
-    return tuple(sorted((*excluded, *kept), key=lambda finding: finding.start))
+    """Return findings on words that the evidence rules out, opening times and all other values."""
+    found: list[ValueFinding] = []
+    for compare in (find_excluded_words, compare_opening_times, compare_values):
+        for one in compare(reading.claim, reading.own_start, texts, language):
+            if not any(one.start < other.end and other.start < one.end for other in found):
+                found.append(one)
+    return tuple(sorted(found, key=lambda finding: finding.start))
 
 
 def bounded_log_odds(p: float) -> float:

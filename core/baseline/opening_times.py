@@ -1,0 +1,214 @@
+"""Compares the times of a statement about weekdays with the rows of a timetable.
+
+“Tuesday to Thursday: 10–18 h” is about Wednesday too, and says nothing of Friday.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal
+
+from babel.dates import get_day_names
+
+from core.baseline.value_comparison import ValueFinding, ValueStatus
+from core.tools.dates import DASH_PATTERN, find_weekdays
+from core.tools.vocabulary import (
+    WORD_PATTERN,
+    PatternTable,
+    PhraseTable,
+    get_locale,
+    load_vocabulary,
+    lower_text,
+    make_phrase_set,
+    normalize_chars,
+    skip_blank_back,
+)
+
+PATTERNS = PatternTable("opening_times")
+HALF_DAY = 12 * 60
+
+
+@dataclass(frozen=True)
+class _Time:
+    """A time of day at `[start, end)`, or a range of times; `low` and `high` are in minutes."""
+
+    start: int
+    end: int
+    low: int
+    high: int
+    side: Literal["from", "until", ""] = ""
+    """The end of a range that the word before the time names."""
+
+
+@dataclass(frozen=True)
+class _Days:
+    """Weekdays at `[start, end)`, Monday is 0: “Monday”, “Tue–Thu”, “Saturday and Sunday”."""
+
+    start: int
+    end: int
+    days: frozenset[int]
+
+
+@dataclass(frozen=True)
+class _Row:
+    """The times of some weekdays, each with its text; without times they are closed or unknown."""
+
+    days: frozenset[int]
+    times: tuple[tuple[_Time, str], ...]
+
+
+def compare_opening_times(
+    claim: str, own_start: int, evidence: Sequence[str], language: str
+) -> tuple[ValueFinding, ...]:
+    """Return a finding for each weekday and time of the claim if the evidence is a timetable."""
+    named = list(_find_days(claim, language))
+    rows = [row for text in evidence for row in _read_rows(text, language)] if named else []
+    if not any(row.times for row in rows):
+        return ()
+    wanted = frozenset[int]().union(*(group.days for group in named))
+    about = [time for row in rows if row.days & wanted for time in row.times]
+    known = frozenset[int]().union(*(row.days for row in rows))
+    findings = [
+        ValueFinding(
+            group.start,
+            group.end,
+            claim[group.start : group.end],
+            is_date=True,
+            status="same" if group.days <= known else "unmatched",
+        )
+        for group in named
+    ]
+    findings += [_compare_time(claim, time, about) for time in _find_times(claim, language)]
+    return tuple(finding for finding in findings if finding.start >= own_start)
+
+
+def _compare_time(claim: str, own: _Time, about: Sequence[tuple[_Time, str]]) -> ValueFinding:
+    """Compare a time with those of its weekdays; only the end of a range settles it."""
+    status: ValueStatus = "different" if about else "unmatched"
+    instead = decided_by = about[0][1] if about else ""
+    for time, text in about:
+        ends = {"from": (time.low,), "until": (time.high,)}.get(own.side, (time.low, time.high))
+        is_equal = own.low in ends if own.low == own.high else own.low == time.low
+        is_equal = is_equal and (own.low == own.high or own.high == time.high)
+        if is_equal or (not own.side and time.low <= own.low and own.high <= time.high):
+            status, instead, decided_by = "same", "", text if is_equal else ""
+            break
+    return ValueFinding(
+        own.start,
+        own.end,
+        claim[own.start : own.end],
+        is_date=False,
+        status=status,
+        instead=instead,
+        in_table=bool(instead),
+        decided_by=decided_by,
+        phrase_start=own.start,
+    )
+
+
+@lru_cache(maxsize=20_000)
+def _read_rows(text: str, language: str) -> tuple[_Row, ...]:
+    """Return the timetable's rows: weekdays with a colon or a time right behind them."""
+    groups = list(_find_days(text, language, with_short=True))
+    times = list(_find_times(text, language))
+    rows = []
+    for group, end in zip(groups, [*(g.start for g in groups[1:]), len(text)], strict=False):
+        own = tuple((t, text[t.start : t.end]) for t in times if group.end <= t.start < end)
+        tail = text[group.end : own[0][0].start if own else end]
+        if PATTERNS.row_tail.match(tail) if own else PATTERNS.colon.match(tail):
+            rows.append(_Row(group.days, own))
+    return tuple(rows)
+
+
+def _find_days(text: str, language: str, *, with_short: bool = False) -> Iterator[_Days]:
+    """Yield groups of weekdays; short names ("Mon") count only in timetables."""
+    low, words = lower_text(normalize_chars(text)), load_vocabulary(language)
+    places = {day.start: (day.end, day.weekday or 0) for day in find_weekdays(text, language)}
+    names = _load_day_names(language, with_short=with_short)
+    for token in WORD_PATTERN.finditer(low):
+        day = names.get(token.group(), names.get(token.group().removesuffix("s")))
+        if day is not None and text[token.start()].isupper():
+            places.setdefault(token.start(), (token.end(), day))
+    found: _Days | None = None
+    for start, (end, day) in sorted(places.items()):
+        gap = low[found.end : start].strip(" .") if found else ""
+        is_range = bool(DASH_PATTERN.fullmatch(gap)) or gap in words.listed("to") - {"and"}
+        if found and is_range and gap not in words.listed("and"):
+            first = next(iter(found.days))
+            days = frozenset((first + i) % 7 for i in range((day - first) % 7 + 1))
+            found = _Days(found.start, end, days)
+        elif found and gap in {*words.listed("and"), "and", "&", ",", "/", "+"}:
+            found = replace(found, end=end, days=found.days | {day})
+        else:
+            if found:
+                yield found
+            found = _Days(start, end, frozenset([day]))
+    if found:
+        yield found
+
+
+@lru_cache(maxsize=64)
+def _load_day_names(language: str, *, with_short: bool) -> dict[str, int]:
+    locale = get_locale(language)
+    forms = [get_day_names("wide", locale=locale)]
+    if with_short:
+        forms += [
+            get_day_names("abbreviated", locale=locale),
+            get_day_names("short", locale=locale),
+        ]
+    return {
+        lower_text(normalize_chars(str(name))).rstrip("."): day
+        for names in forms
+        for day, name in names.items()
+    }
+
+
+def _find_times(text: str, language: str) -> Iterator[_Time]:
+    """Yield the times: “9:30”, “2 pm”, “10–14 h”, “until 12”; other bare numbers are none."""
+    low = lower_text(normalize_chars(text))
+    until, since, to = _load_leads(language)
+    matches = list(PATTERNS.time.finditer(low))
+    place = 0
+    while place < len(matches):
+        match = matches[place]
+        following = matches[place + 1] if place + 1 < len(matches) else None
+        gap = low[match.end() : following.start()].strip() if following else ""
+        is_range = bool(DASH_PATTERN.fullmatch(gap)) or gap in to
+        before = skip_blank_back(low, match.start())
+        side: Literal["from", "until", ""] = ""
+        side = "until" if until.before(low, before) else "from" if since.before(low, before) else ""
+        place += 1
+        if (
+            following
+            and is_range
+            and not (match["mark"] and not following["mark"] and not following["m"])
+        ):
+            place += 1
+            high = _to_minutes(following, "")
+            low_time = _to_minutes(match, following["mark"] or "")
+            if low_time > high and not match["mark"]:
+                low_time = _to_minutes(match, "")
+            yield _Time(match.start(), following.end(), low_time, high)
+        elif match["m"] or match["mark"] or side:
+            minutes = _to_minutes(match, "")
+            yield _Time(match.start(), match.end(), minutes, minutes, side)
+
+
+@lru_cache(maxsize=64)
+def _load_leads(language: str) -> tuple[PhraseTable[bool], PhraseTable[bool], frozenset[str]]:
+    """Return the words before a closing time, before an opening time, and within a range."""
+    words = load_vocabulary(language)
+    to = words.listed("to") - words.listed("and") - {"and"}
+    return make_phrase_set(to), make_phrase_set(words.listed("from") - words.listed("between")), to
+
+
+def _to_minutes(match: re.Match[str], other_mark: str) -> int:
+    """Return minutes since midnight; a time without "am" or "pm" may take its neighbour's."""
+    minutes = 60 * int(match["h"]) + int(match["m"] or 0)
+    mark = match["mark"] or other_mark
+    if mark[:1] in ("a", "p") and mark.endswith(("m", "m.")):
+        minutes = minutes % HALF_DAY + (HALF_DAY if mark[0] == "p" else 0)
+    return minutes
