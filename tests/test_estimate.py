@@ -183,8 +183,8 @@ def test_calls_are_those_that_the_roles_make() -> None:
     expected = estimate_usage(sheet_of(SEAT), CheckSize(100, images=4, max_turns=5))
     # segment, 4 x 2 images, context, 3 turns, judge, spans, 1 vote
     assert expected.likely.calls == 1 + 8 + 1 + 3 + 1 + 1 + 1
-    # replies of a certain form twice, the judge's too; 5 turns; two places in one statement
-    assert expected.most.calls == 2 + 8 + 2 + 5 + 2 + 2 + 2 * 2
+    # every reply but a turn twice, as it may be cut off; 5 turns; two places in one statement
+    assert expected.most.calls == 2 + 16 + 2 + 5 + 2 + 2 + 2 * 2
 
 
 def test_an_audits_calls_are_those_of_its_picker_tools_and_reflector() -> None:

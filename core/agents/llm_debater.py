@@ -95,7 +95,7 @@ class LlmImageReader(LlmAgent):
 
         Raises:
             ModelRefused: The model declined, or says that it sees no image.
-            ReplyError: The reply is empty.
+            ReplyError: The reply is empty, or two were cut off.
         """
         role, about = "image reader", f"image {image.id[:8]}"
         call = self._asking("image_question", case, stop, role=role, slot=f"{about} question")
@@ -104,13 +104,12 @@ class LlmImageReader(LlmAgent):
             future = pool.submit(
                 prepare_image, load_file_bytes(self._context.home, image.id), image.name
             )
-            question = call.say(call.whole(case_fields(call, case) | name))
+            messages = call.whole(case_fields(call, case) | name)
+            question = ask_readable(call.say, messages, _require_text, call.mend)
             picture = future.result()
         call = self._asking("image_reading", case, stop, role=role, slot=f"{about} reading")
-        prompt = call.fields(image_prompt=_require_text(question))
-        reading = call.say(call.whole(prompt | name, (picture,)))
-        text = " ".join(_require_text(reading).split())
-        return cut_to_sentences(text, case.language) if reading.finish == "length" else text
+        messages = call.whole(call.fields(image_prompt=question) | name, (picture,))
+        return " ".join(ask_readable(call.say, messages, _require_text, call.mend).split())
 
 
 def prepare_image(data: bytes, name: str) -> Picture:
@@ -150,7 +149,7 @@ class LlmSummariser(LlmAgent):
         """Return the key points of these turns and of the summary `before` them.
 
         Turns that do not fit the model's window are left out, earliest first. Raises ReplyError if
-        the reply is empty.
+        the reply is empty, or two were cut off.
         """
         case, number = view.case, max((turn.round for turn in turns), default=0)
         slot = f"summary {number}"
@@ -158,11 +157,13 @@ class LlmSummariser(LlmAgent):
         seen = JudgeView(view, EMPTY_CONTEXT, tuple(turns), False, summary=before)
         fields = call.fields(claim=case.response, question=case.question)
         call, messages = fit_debate(call, build_judge_transcript(call, seen), fields)
-        reply = call.say(messages)
-        text = reply.text.strip()
-        if not text:
-            raise ReplyError("Expected a summary, found nothing.", reply=reply.text)
-        return cut_to_sentences(text, case.language) if reply.finish == "length" else text
+
+        def read(reply: Completion) -> str:
+            if not reply.text.strip():
+                raise ReplyError("Expected a summary, found nothing.", reply=reply.text)
+            return reply.text.strip()
+
+        return ask_readable(call.say, messages, read, call.mend)
 
 
 class LlmReviser(LlmAgent):

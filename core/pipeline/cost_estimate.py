@@ -125,7 +125,7 @@ def _estimate_reading(roster_config: RosterConfig, tokens: _TokenSize) -> Iterat
         yield CallStep(roster_config.retriever, batches, math.ceil(tokens.sources / batches), 0)
     yield tokens.step(roster_config.segmenter, "segment", 2 * tokens.response, calls=tokens.again)
     picture = LARGE_PICTURE_TOKENS if tokens.is_most else PICTURE_TOKENS
-    reader, images = roster_config.image_reader, size.images
+    reader, images = roster_config.image_reader, size.images * tokens.again
     yield tokens.step(reader, "image_question", 150, calls=images, at_once=CONCURRENT_CALLS)
     beside = picture + 150
     yield tokens.step(

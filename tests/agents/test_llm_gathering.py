@@ -192,8 +192,8 @@ def described(home: Path, *replies: str | Said) -> str:
     case = make_case("Hong Kong leads.", role="Fact Verifier", question="Who leads?")
     source = stored(home, "chart.png")
     text = LlmImageReader(SEAT, place.work).describe(case, source, StopSignal())
-    question, reading = place.desk.asked
-    assert [a.slot for a in place.desk.asked] == [
+    question, reading, *_ = place.desk.asked
+    assert [a.slot for a in (question, reading)] == [
         f"image {source.id[:8]} question",
         f"image {source.id[:8]} reading",
     ]
@@ -233,9 +233,11 @@ def test_a_refusal_to_write_the_prompt_or_an_empty_reply_too(home: Path) -> None
             described(home, *replies)
 
 
-def test_a_description_that_was_cut_ends_with_a_sentence(home: Path) -> None:
+def test_description_that_was_cut_off_is_asked_for_again_and_never_used(home: Path) -> None:
     cut = Said("Switzerland leads with 12,000. Hong Kong has about", "length")
-    assert described(home, "Read.", cut) == "Switzerland leads with 12,000."
+    assert described(home, "Read.", cut, "Switzerland leads.") == "Switzerland leads."
+    with pytest.raises(ReplyError, match="more tokens"):
+        described(home, "Read.", cut, cut)
 
 
 def test_large_pictures_are_scaled_down_and_lose_their_metadata() -> None:

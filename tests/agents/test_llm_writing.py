@@ -26,7 +26,7 @@ ANSWER = Turn(
     "Ben", "m", 2, 0, "agree", "supported", "CORRECT. “was opened in 1926” ✓ it says.",
     (Quote("was opened in 1926", "not_found"),), manner="answer",
 )  # fmt: skip
-CUT = "Ada opened the debate."
+SHORT = "Ada opened the debate."
 ATTACK = replace(ANSWER, debater="Ada", number=3, round=1, manner="attack", about="Ben")
 
 
@@ -69,9 +69,12 @@ def test_what_our_code_writes_among_the_words_is_in_the_prompts_language() -> No
     assert "a person" not in place.prompt
 
 
-def test_a_summary_that_was_cut_ends_with_its_last_sentence() -> None:
-    place = workplace([Said("Ada opened the debate. Ben replied that the", "length")])
-    assert LlmContextWriter(SEAT, place.work).summarise(VIEW, [ATTACK], "", StopSignal()) == CUT
+def test_summary_that_was_cut_off_is_asked_for_again_and_never_used() -> None:
+    cut = Said("Ada opened the debate. Ben replied that the", "length")
+    writer = LlmContextWriter(SEAT, workplace([cut, SHORT, cut, cut]).work)
+    assert writer.summarise(VIEW, [ATTACK], "", StopSignal()) == SHORT
+    with pytest.raises(ReplyError, match="more tokens"):
+        writer.summarise(VIEW, [ATTACK], "", StopSignal())
 
 
 def test_an_empty_summary_is_no_summary() -> None:
