@@ -33,6 +33,7 @@ from core.store import Store
 from core.store.cases import PassageVectors
 from tests.fakes import make_case
 from tests.store.test_ledger import DONE
+from tests.waiting import PATIENCE_SECONDS
 
 VERDICT = Verdict("supported", 0.1, 0.9, "It is right.")
 
@@ -450,4 +451,4 @@ def test_it_loads_no_model_library() -> None:
         "assert not {'litellm', 'openai', 'onnxruntime', 'babel'} & set(sys.modules); "
         "assert not {'core.baseline.entailment', 'core.baseline.judge'} & set(sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=PATIENCE_SECONDS)

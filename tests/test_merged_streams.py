@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from core.runtime.concurrency import merge_streams
+from tests.waiting import PATIENCE_SECONDS
 
 ENDLESS = """
 import threading
@@ -30,7 +31,7 @@ begun.acquire(), begun.acquire()
 @pytest.mark.timing
 def test_process_ends_while_streams_still_wait() -> None:
     root = Path(__file__).resolve().parent.parent
-    subprocess.run([sys.executable, "-c", ENDLESS], cwd=root, check=True, timeout=30)
+    subprocess.run([sys.executable, "-c", ENDLESS], cwd=root, check=True, timeout=PATIENCE_SECONDS)
 
 
 def test_first_error_is_raised_after_all_streams_have_ended() -> None:

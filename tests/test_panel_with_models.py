@@ -14,6 +14,7 @@ from core.schema.rosters import AgentConfig, RosterConfig
 from core.schema.run_state import RunState
 from tests.llm.loopback import Asked, Loopback, Reply, loopback
 from tests.test_with_models import Bench, bench_in, load_litellm
+from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.usefixtures("without_weights")
 
@@ -58,7 +59,7 @@ def test_four_models_make_four_extractions_and_twelve_adjudications_at_once(benc
 
     def answer(asked: Asked) -> Reply:
         if not is_vote(asked):
-            all_four.wait(30)  # none is answered before all have been asked
+            all_four.wait(PATIENCE_SECONDS)  # none is answered before all have been asked
             return Reply(marked())
         return Reply(voted(), pause=0.3)
 
@@ -149,7 +150,7 @@ def test_a_resumed_run_pays_for_no_call_twice_and_tells_nothing_twice(bench: Ben
         sheet = RosterConfig("four", span_panel=seats, panel_sees_evidence=False)
         run_id = bench.jobs.start(bench.case, Plan(roster="four", sheet=sheet))
         for _ in range(12):
-            assert all_asked.acquire(timeout=60)
+            assert all_asked.acquire(timeout=PATIENCE_SECONDS)
         bench.jobs.stop(run_id, "Mira")
         bench.ended(run_id)
         goes_on.set()

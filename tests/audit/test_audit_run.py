@@ -25,6 +25,7 @@ from core.schema.run_state import RunState, can_resume, fold_events
 from core.tools.registry import SearchResult, ToolContext
 from tests.fakes import case_of, review
 from tests.readers import SUPPORTS, ScriptedReader, assessor_with
+from tests.waiting import PATIENCE_SECONDS
 
 PLAN = Plan("audit")
 TOWER = b"The Orrin tower is 412 m tall. It was opened in 1932. Its architect was Lena Moor."
@@ -377,7 +378,7 @@ def test_statements_are_checked_at_the_same_time(
 ) -> None:
     import threading
 
-    together = threading.Barrier(3, timeout=30)
+    together = threading.Barrier(3, timeout=PATIENCE_SECONDS)
 
     class Waiting(ScriptedPicker):
         def next_step(self, view: AuditView, stop: StopSignal) -> ToolStep:

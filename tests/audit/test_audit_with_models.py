@@ -21,6 +21,7 @@ from tests.fakes import case_of
 from tests.llm.cast import Cast, Part, as_json, endless, judged, oversized, role_of
 from tests.llm.loopback import Asked, Loopback, Reply, loopback
 from tests.test_with_models import FACTS, Bench, load_litellm, sheet_at
+from tests.waiting import PATIENCE_SECONDS
 
 CLAIM = "The tower is 512 m tall. 3 + 4 = 7."
 
@@ -240,7 +241,7 @@ def test_a_reflector_without_an_end_leaves_the_built_in_one(home: Path) -> None:
 
 def test_ten_statements_are_asked_about_at_the_same_time(home: Path) -> None:
     claim = " ".join(f"The tower number {n} is {n}12 m tall." for n in range(1, 11))
-    together = threading.Barrier(10, timeout=60)
+    together = threading.Barrier(10, timeout=PATIENCE_SECONDS)
 
     def waiting(asked: Asked) -> Reply:
         if statement_in(asked) and "observation (" not in asked.prompt:

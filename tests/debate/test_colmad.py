@@ -29,6 +29,7 @@ from tests.fakes import (
     make_passage,
     make_view,
 )
+from tests.waiting import PATIENCE_SECONDS
 
 FACT = make_passage("The Halden Bridge is 412 m long.", number=1)
 OTHER = make_passage("It carries four lanes.", number=2, source="b.txt")
@@ -334,7 +335,7 @@ def test_models_are_told_their_side_and_the_judge_whose_it_is() -> None:
 class BothBeforeEither(FakeDesk):
     """Both judgements are made before anybody is told of either's call."""
 
-    meeting = threading.Barrier(2, timeout=5)
+    meeting = threading.Barrier(2, timeout=PATIENCE_SECONDS)
 
     def ask(
         self, asked: ModelRequest, stop: StopSignal, speak: SpeakCallback = ignore_piece

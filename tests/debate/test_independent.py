@@ -42,6 +42,7 @@ from tests.fakes import (
     make_passage,
     make_view,
 )
+from tests.waiting import PATIENCE_SECONDS
 
 CLAIM = "The bridge opened in 1926."
 REPORT = make_passage("The bridge was opened in 1931.", number=1, source="report.pdf")
@@ -413,7 +414,7 @@ def test_without_a_vote_there_is_no_label(
 
 
 def test_all_answer_at_the_same_time() -> None:
-    meeting = threading.Barrier(3, timeout=10)
+    meeting = threading.Barrier(3, timeout=PATIENCE_SECONDS)
 
     def reply(_: ModelRequest) -> str:
         meeting.wait()

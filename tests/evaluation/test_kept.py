@@ -16,6 +16,7 @@ from core.evaluation.engine_runs import RowTask
 from core.evaluation.outcomes import Prediction, PredictionCache, compute_row_digest
 from core.evaluation.runner import RowRunner
 from core.runtime.errors import ConfigError, InputError, ModelError
+from tests.waiting import PATIENCE_SECONDS
 
 ROW = GoldRow("1", "a file, line 1", "It is so.", "supported", "group", documents=("It is.",))
 SAID = Prediction("hallucinated", 0.7, (GoldSpan(0, 2, 0.6),), (GoldSpan(3, 5, 0.2),), "", 0.5)
@@ -103,10 +104,10 @@ def test_a_second_run_waits_and_knows_what_the_first_did(home: Path) -> None:
     with kept(home) as first:
         thread = threading.Thread(target=run_again)
         thread.start()
-        assert "Another run checks the same rows" in told.get(timeout=20)
+        assert "Another run checks the same rows" in told.get(timeout=PATIENCE_SECONDS)
         first.add("a", SAID)
         assert not known
-    thread.join(timeout=20)
+    thread.join(timeout=PATIENCE_SECONDS)
     assert known == [SAID]
 
 

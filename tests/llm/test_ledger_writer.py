@@ -12,7 +12,7 @@ import pytest
 from core.llm import metering as books
 from core.llm.metering import Act, LedgerWriter
 from core.store import Store, open_store
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE_SECONDS, wait_for
 
 pytestmark = pytest.mark.timing
 
@@ -58,11 +58,11 @@ def together(home: Path, acts: list[Act[int]]) -> list[Future[int]]:
 
     def first(store: Store) -> None:
         begun.set()
-        assert goes_on.wait(20)
+        assert goes_on.wait(PATIENCE_SECONDS)
 
     with ThreadPoolExecutor(len(acts) + 1) as pool:
         pool.submit(ledger.write, first)
-        assert begun.wait(20)
+        assert begun.wait(PATIENCE_SECONDS)
         asked = [pool.submit(ledger.write, act) for act in acts]
         wait_for(lambda: len(ledger._waiting) == len(acts), "all acts")
         goes_on.set()
@@ -87,13 +87,13 @@ def test_what_is_written_within_a_call_shares_one_connection(
     def call(number: int) -> None:
         with ledger.kept_open():
             ledger.write(noting(number))
-            inside.wait(20)
-            assert goes_on.wait(20)
+            inside.wait(PATIENCE_SECONDS)
+            assert goes_on.wait(PATIENCE_SECONDS)
             ledger.write(noting(number), is_note=True)
 
     with ThreadPoolExecutor(MANY) as pool:
         calls = [pool.submit(call, number) for number in range(MANY)]
-        inside.wait(20)
+        inside.wait(PATIENCE_SECONDS)
         assert noted(home) == set(range(MANY)), "others see what is written, while it is kept open"
         store = ledger._kept
         goes_on.set()

@@ -37,6 +37,7 @@ from core.schema.rosters import AgentConfig
 from core.store import open_store
 from core.store.database import DATABASE_FILE
 from core.store.ledger import DAY_SECONDS, LedgerRow
+from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.timing
 
@@ -226,7 +227,9 @@ def test_a_cap_that_leaves_room_for_three_lets_three_of_twenty_through(home: Pat
     together, answering = threading.Barrier(20), threading.Event()
 
     def answer(call: Call) -> Completion:
-        assert answering.wait(20), "seventeen were to be refused while three were under way"
+        assert answering.wait(PATIENCE_SECONDS), (
+            "seventeen were to be refused while three were under way"
+        )
         return said(call)
 
     model = OneModel(answer)
@@ -244,7 +247,7 @@ def test_a_cap_that_leaves_room_for_three_lets_three_of_twenty_through(home: Pat
 
     with ThreadPoolExecutor(20) as pool:
         through = [pool.submit(attempt, number) for number in range(20)]
-        were_refused = [refused.acquire(timeout=20) for _ in range(17)]
+        were_refused = [refused.acquire(timeout=PATIENCE_SECONDS) for _ in range(17)]
         answering.set()
     assert all(were_refused)
     assert sum(done.result() for done in through) == 3

@@ -9,6 +9,7 @@ import pytest
 
 from core.runtime.concurrency import repeat_meanwhile
 from core.runtime.errors import ConflictError
+from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.timing
 NO_PAUSE = 0.0  # seconds
@@ -25,7 +26,7 @@ def test_failed_beat_is_logged_and_repeated(caplog: pytest.LogCaptureFixture) ->
         has_recovered.set()
 
     with repeat_meanwhile(beat, NO_PAUSE):
-        assert has_recovered.wait(10)
+        assert has_recovered.wait(PATIENCE_SECONDS)
     assert "database is locked" in caplog.text
 
 
@@ -38,6 +39,6 @@ def test_lost_lease_ends_the_beats() -> None:
 
     with repeat_meanwhile(beat, NO_PAUSE):
         (thread,) = [one for one in threading.enumerate() if one.name == "heartbeat"]
-        thread.join(10)
+        thread.join(PATIENCE_SECONDS)
         assert not thread.is_alive()
     assert beats == [0]

@@ -10,6 +10,7 @@ import pytest
 
 from core.runtime.concurrency import pause_collector
 from tests.test_architecture import ROOT
+from tests.waiting import PATIENCE_SECONDS
 
 FIRST_USE = """
 import sys, threading
@@ -46,7 +47,7 @@ def test_the_first_use_may_come_from_several_threads_at_once() -> None:
             cwd=ROOT,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_SECONDS,
             check=False,
         )
         assert (done.returncode, done.stdout.strip()) == (0, "whole"), done.stderr[-500:]

@@ -20,6 +20,7 @@ from core.store.migrations import migrations
 from core.store.projects import Projects
 from core.store.sqlite import Database
 from tests.fakes import make_case
+from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.timing
 
@@ -43,7 +44,7 @@ def test_many_processes_may_open_a_new_home_at_once(home: Path) -> None:
         subprocess.Popen([sys.executable, "-c", OPEN, str(home)], stderr=subprocess.PIPE)
         for _ in range(6)
     ]
-    results = [process.communicate(timeout=60)[1].decode() for process in processes]
+    results = [process.communicate(timeout=PATIENCE_SECONDS)[1].decode() for process in processes]
     assert [process.returncode for process in processes] == [0] * 6, results
 
 
