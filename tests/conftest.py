@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import socket
 from collections.abc import Generator, Iterator
@@ -13,7 +14,7 @@ from hypothesis import settings
 from streamlit.components.v2 import manifest_scanner
 
 from core.agents.rosters import make_built_in_roster
-from core.baseline.encoder import load_multilingual_encoder
+from core.baseline.encoder import MultilingualEncoder, load_multilingual_encoder
 from core.pipeline.jobs import JobRunner
 from core.pipeline.review import ReviewResources
 from core.runtime.config import HOME_VARIABLE, Settings
@@ -65,6 +66,15 @@ def _no_component_scan() -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(manifest_scanner, "scan_component_manifests", list)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _texts_encoded_once() -> Iterator[None]:
+    """Tests check the same few texts again and again: each is encoded once in a process."""
+    encode_one = functools.lru_cache(maxsize=10_000)(MultilingualEncoder._encode_one)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MultilingualEncoder, "_encode_one", encode_one)
         yield
 
 

@@ -7,6 +7,7 @@ module bases a decision on the environment, except for settings that its own pro
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -107,11 +108,11 @@ with Path(__file__).with_name("settings.csv").open(encoding="utf-8", newline="")
 def resolve_home(environment: Mapping[str, str], given: str | None = None) -> Path:
     """Return the data folder: `--home`, else the environment variable, else a folder in `~`."""
     path = given or environment.get(HOME_VARIABLE) or str(Path.home() / ".counterpoint")
-    return _resolve_path(path, Path.cwd())
+    return _resolve_path(path, "" if os.path.isabs(path) else os.getcwd())  # noqa: PTH109, PTH117
 
 
-@lru_cache(maxsize=64)  # each page asks dozens of times
-def _resolve_path(path: str, folder: Path) -> Path:
+@lru_cache(maxsize=64)  # each page asks dozens of times, and asks the system as seldom as possible
+def _resolve_path(path: str, folder: str) -> Path:
     """Return the absolute path as seen from the folder."""
     try:
         return (folder / Path(path).expanduser()).resolve()

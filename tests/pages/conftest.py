@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -16,6 +17,7 @@ from streamlit.util import calc_hash
 
 from components.app import state
 from components.app.frame import URL_PATHS
+from components.learn import retrain
 from core.documents.library import store_file
 from core.pipeline.single_check import CaseDraft, store_case
 from core.review.people import ensure_project
@@ -49,6 +51,15 @@ def _frozen_modules() -> None:
     """Streamlit collects garbage after each script run: it need not look through all modules."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _measured_once() -> Iterator[None]:
+    """How fast this computer trains is measured once in a process, not once in a test."""
+    measure = functools.cache(retrain.measure_sample_seconds)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(retrain, "measure_sample_seconds", measure)
+        yield
 
 
 @pytest.fixture(autouse=True)

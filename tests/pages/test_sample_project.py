@@ -30,8 +30,8 @@ PAGES = (
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sample of two documents: building the whole one has a test of its own."""
-    few = sample_project.SAMPLE_DOCUMENTS[:2]
+    """A sample of one document: building the whole one has a test of its own."""
+    few = sample_project.SAMPLE_DOCUMENTS[:1]
     monkeypatch.setattr(sample_project, "SAMPLE_DOCUMENTS", few)
 
 
