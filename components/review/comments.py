@@ -59,13 +59,9 @@ def _save_typed(key: str, texts: dict[str, str]) -> None:
         drafts.save_draft_values(key, {"words": words} if words else {})
 
 
-def send_typed_comment(case: Case) -> bool:
-    """Add the comment that was typed and not sent; return False if there is none."""
-    key = f"comment.{case.id}"
-    if not str(st.session_state.get(key) or "").strip():
-        return False
-    _add_comment(case, key)
-    return True
+def send_typed_comment(case: Case) -> None:
+    """Add the comment that was typed and not sent, if there is one."""
+    _add_comment(case, f"comment.{case.id}")
 
 
 def _add_comment(case: Case, key: str) -> None:

@@ -215,11 +215,9 @@ def save_answer(target: form.CorrectionTarget) -> None:
     """Append the answer; on a problem or conflict the form keeps what was typed."""
     key = form.make_form_key(target.id)
     take_unread_edits(key)
-    # Who saves from within the page's field for a comment meant that too.
-    is_sent = target.is_page and send_typed_comment(target.case)
     chosen: Label | None = st.session_state.get(f"{key}.label")
     if chosen not in ANSWER_LABELS:
-        if target.is_page and not is_sent and not st.session_state.get(ANSWER_SAVED):
+        if target.is_page and not st.session_state.get(ANSWER_SAVED):
             st.session_state[f"{key}.problem"] = "Expected an answer, found none; choose one first."
         return
 
@@ -234,6 +232,8 @@ def save_answer(target: form.CorrectionTarget) -> None:
         st.session_state[f"{key}.stamp"] = time.time()  # moves the cursor to the reason
         return
     if correction is not None:
+        if target.is_page:  # only now, or each attempt to save would add the comment again
+            send_typed_comment(target.case)
         form.save_draft(target.id)
         st.session_state[f"{key}.saved"] = correction.id, drafts.load_draft_values(key)
         form.discard_draft(target.id)

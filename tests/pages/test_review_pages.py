@@ -1109,6 +1109,27 @@ def test_a_flag_tells_the_lead_why_and_comments_go_both_ways(site: Site, run_id:
     ]  # fmt: skip
 
 
+def test_typed_comment_is_stored_once_and_with_the_saved_answer(site: Site, run_id: str) -> None:
+    case_id = queued(site.home, run_id).case_id
+
+    def list_comments() -> list[str]:
+        with open_store(site.home) as store:
+            events = store.queue_events.of_case(case_id)
+        return [each.words for each in events if each.did == "commented"]
+
+    form = label_page(site.open, case_id)
+    put(form.at, f"comment.{case_id}", "Which cats?")
+    form.do("save")
+    assert "choose one first" in told(form.at)
+    form.do("choose.supported", "save")
+    assert "takes a reason" in told(form.at)
+    assert list_comments() == []
+    form.write("reason", "the source says so").do("save")
+    assert list_comments() == ["Which cats?"]
+    with open_store(site.home) as store:
+        assert [one.label for one in store.corrections.of_case(case_id)] == ["supported"]
+
+
 def test_label_has_one_place_for_comments(site: Site, run_id: str) -> None:
     case_id = queued(site.home, run_id).case_id
     on_run, on_label = run_page(site.open, run_id), label_page(site.open, case_id)
