@@ -33,10 +33,14 @@ class Editor {
   attend() {
     if (this.elsewhere) return;
     // What a press elsewhere does, it does after what was done here.
-    this.pressed = () => this.flush(true);
+    this.pressed = () => {
+      this.pressedAt = performance.now();
+      this.flush(true);
+    };
     window.addEventListener("pointerdown", this.pressed, true);
     this.elsewhere = (event) => {
       const isSubmit = this.isSubmit(event);
+      if (event.altKey) this.pressedAt = performance.now();
       if (isSubmit && !this.root.contains(event.target)) this.flush(true);
       const isLetter = event.key.length === 1 && !event.ctrlKey && !event.metaKey && event.key !== "?";
       const isOurs = this.hears(event.target) ? isLetter || isSubmit : isSubmit && this.root.contains(event.target);

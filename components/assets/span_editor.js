@@ -5,6 +5,9 @@ const RIGHT_TO_LEFT = /[\u0590-\u08FF\uFB1D-\uFDFF\uFE70-\uFEFC]/;
 // What takes letters itself; any other place of the page leaves them to the words.
 const TYPED = "input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable], [role=dialog], .cp-be, .cp-se-text";
 
+const CHOOSE_FIRST = "Choose first: s supported, h hallucinated, u unclear.";
+const PRESS_SECONDS = 3; // for so long what was pressed outside may still bring a label
+
 /** Both ways between UTF-16 places, as the page counts, and code points, as Python does. */
 function placesOf(text) {
   const points = new Uint32Array(text.length + 1);
@@ -68,6 +71,7 @@ class SpanEditor extends Editor {
     if (data.revision >= this.revision) {
       this.revision = data.revision;
       this.state = { marks: data.marks.map((mark) => this.fromPython(mark)), none: data.none, label: data.label };
+      if (data.label && this.said.textContent === CHOOSE_FIRST) this.say("");
     }
     this.box.tabIndex = 0;
     this.began = performance.now() - 1000 * data.seconds;
@@ -146,9 +150,13 @@ class SpanEditor extends Editor {
 
   save() {
     if (!this.data.labels.length) return false;
-    // A version that was just taken brings its label.
-    if (!this.state.label && isDrawing()) return void setTimeout(() => this.root.isConnected && this.save(), 50);
-    if (!this.state.label) return this.say("Choose first: s supported, h hallucinated, u unclear.");
+    clearTimeout(this.waiting);
+    // A version or label that was just chosen outside comes from Python.
+    if (!this.state.label && (isDrawing() || performance.now() - this.pressedAt < PRESS_SECONDS * 1000)) {
+      this.waiting = setTimeout(() => this.root.isConnected && this.save(), 50);
+      return;
+    }
+    if (!this.state.label) return this.say(CHOOSE_FIRST);
     this.revision += 1;
     this.saving = this.revision;
     this.say("Saving…");
