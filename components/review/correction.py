@@ -244,20 +244,18 @@ def save_answer(target: form.CorrectionTarget) -> None:
 
 def _carry_statements(store: Store, correction: Correction) -> tuple[StatementLabel, ...]:
     """Return the labels that the person gave the statements before, if they imply this label."""
-    given = find_own_answer(store, correction.case_id, correction.run_id, correction.author)
+    given = find_own_answer(store, correction.case_id, correction.author)
     statements = given.statements if given else ()
     is_same = combine_statement_labels(one.label for one in statements) == correction.label
     return statements if is_same else ()
 
 
-def find_own_answer(
-    store: Store, case_id: str, run_id: str | None, person: str
-) -> Correction | None:
-    """Return the person's newest answer on this run over the case, taken back or not."""
+def find_own_answer(store: Store, case_id: str, person: str) -> Correction | None:
+    """Return the person's newest answer on the case, by any check, taken back or not."""
     entries = [
         entry
         for entry in store.corrections.history(case_id)
-        if (entry.author, entry.run_id) == (person, run_id) and not entry.withdraws
+        if entry.author == person and not entry.withdraws
     ]
     return entries[-1] if entries else None
 

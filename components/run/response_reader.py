@@ -340,12 +340,11 @@ def draw_reader(
     rows, text = _load_text(run.id, (shown.last_at, hash(shown.spans)), shown)
     with state.open_store() as store:
         person, project = state.get_person(store), store.projects.get(case.project_id)
-        own = find_own_answer(store, case.id, run.id, person)
+        own = find_own_answer(store, case.id, person)
         is_standing = own in store.corrections.of_run(run.id)
-        given = [c for c in store.corrections.of_case(case.id) if c.author == person][-1:]
     target = build_run_target(run, case, progress, project)
     # A new check of the same text begins with the labels that the person gave it before.
-    reader = _load_state(key, rows, own or next(iter(given), None))
+    reader = _load_state(key, rows, own)
     saved = own.statements if own is not None and is_standing else ()
     is_saved = bool(saved) and saved == place_statement_labels(rows, reader.labels)
     get_component("statement_editor")(
@@ -468,7 +467,7 @@ def _save_labels(target: CorrectionTarget, key: str, rows: Sequence[ReaderRow]) 
     reader: ReaderState = st.session_state[f"{key}.state"]
 
     def build(store: Store, person: str) -> Correction:
-        own = find_own_answer(store, target.case.id, target.run.id if target.run else None, person)
+        own = find_own_answer(store, target.case.id, person)
         correction = build_statement_correction(target, rows, reader.labels, person, own)
         seconds = max(0.0, correction.at - float(st.session_state.get(f"{key}.began", time.time())))
         return replace(correction, seconds=round(seconds, 1))
@@ -520,9 +519,10 @@ def build_statement_correction(
 ) -> Correction:
     """Return a correction with these labels, and with the other fields of the person's `own` one.
 
-    The machine's marks in statements that the person agrees are wrong become the person's, once no
-    statement is open; in those that the machine called right, its marks are accepted only if no
-    wrong statement lacks one. What lacks marks is not learned from (`Correction.lacks_marks`).
+    The person's own marks, and those that they rejected, stay so. Else the machine's marks in
+    statements that the person agrees are wrong become the person's, once no statement is open; in
+    those that the machine called right, its marks are accepted only if no wrong statement lacks
+    one. What lacks marks is not learned from (`Correction.lacks_marks`).
     Raises InputError: the label of the response does not follow from those of some statements.
     """
     label = combine_statement_labels(labels.values())
@@ -535,10 +535,10 @@ def build_statement_correction(
     wrong = [row for row in rows if labels.get(row.id) == "hallucinated"]
     right = [row for row in rows if labels.get(row.id) == "supported"]
     offered = target.suggested_spans
-    base = own or Correction(
-        "", target.run.id if target.run else None, target.case.id, "", 0, label
-    )
-    spans = [s for s in base.spans or offered if any(row.overlaps(s) for row in wrong)]
+    base = own or Correction("", None, target.case.id, "", 0, label)
+    refused = () if base.statements else base.rejected  # with labels, these follow from them
+    open_spans = () if base.is_unmarked else [s for s in offered if s not in refused]
+    spans = [s for s in base.spans or open_spans if any(row.overlaps(s) for row in wrong)]
     if not base.spans and not all(any(row.overlaps(s) for s in spans) for row in wrong):
         agreed = [row for row in wrong if row.machine == "hallucinated"]
         spans = [s for s in spans if any(row.overlaps(s) for row in agreed)]
@@ -547,7 +547,8 @@ def build_statement_correction(
     rejected = [
         span
         for span in offered
-        if any(row.overlaps(span) for row in right) and not any(row.overlaps(span) for row in wrong)
+        if any(row.overlaps(span) for row in right) > any(row.overlaps(span) for row in wrong)
+        or span in refused
     ]
     before = {
         row.id: one.label
@@ -559,6 +560,7 @@ def build_statement_correction(
     return replace(
         base,
         id=new_id(),
+        run_id=target.run.id if target.run else None,
         author=person,
         at=time.time(),
         label=label,

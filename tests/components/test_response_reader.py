@@ -152,6 +152,16 @@ def test_what_the_person_had_said_otherwise_stays() -> None:
     assert typed.reason == "typed"
 
 
+def test_own_decisions_on_marks_are_not_replaced_by_the_machines() -> None:
+    labels: dict[str, Label] = {**AS_MACHINE, "2": "supported", "3": "unclear"}
+    assert [span.text for span in corrected(labels).spans] == ["Monday"]
+    own = Correction("c", "older run", CASE.id, "Mira", 1.0, "hallucinated")
+    unmarked = corrected(labels, replace(own, is_unmarked=True))
+    assert (unmarked.spans, unmarked.is_unmarked, unmarked.run_id) == ((), True, "r")
+    refused = corrected(labels, replace(own, rejected=DONE.spans))
+    assert (refused.spans, refused.rejected) == ((), DONE.spans)
+
+
 def test_what_does_not_fit_the_statements_is_refused() -> None:
     choices = [{"id": row.id, "label": ""} for row in ROWS]
     assert parse_reader({"statements": choices, "shown": "0"}, ROWS).labels == {}

@@ -17,7 +17,7 @@ from components.run import response_reader
 from core.pipeline.single_check import CaseDraft, store_case
 from core.review.people import ensure_project
 from core.schema.events import Event
-from core.schema.records import Case, Plan, Run
+from core.schema.records import Case, Plan, Run, Span
 from core.schema.reviews import Correction, StatementLabel
 from core.store import open_store
 from core.store.traces import export_trace
@@ -113,6 +113,21 @@ def test_labels_of_statements_are_saved_as_one_correction(
     with open_store(home) as store:
         newest = store.corrections.of_run(ID)[-1]
     assert (newest.reason, newest.statements) == ("read again", corrections[1].statements)
+
+
+def test_labels_of_statements_keep_marks_of_an_answer_on_another_check(
+    app: OpenApp, home: Path, browser: list[dict[str, Any]]
+) -> None:
+    case = tell(home)
+    start = case.response.index("years")
+    mark = Span(start, start + 5, "years", 1.0, "number_or_date", "Mira")
+    earlier = Correction("k" * 32, None, case.id, "Mira", 2.0, "hallucinated", (mark,), "sums")
+    with open_store(home) as store, store.writing():
+        store.corrections.add(earlier, case.response)
+    labelled(app(RUN, run=ID), "shhh-")
+    with open_store(home) as store:
+        (saved,) = store.corrections.of_run(ID)
+    assert (saved.spans, saved.reason, len(saved.statements)) == ((mark,), "sums", 4)
 
 
 def test_a_new_check_begins_with_the_labels_of_the_one_before(
