@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import time
 from collections import Counter
@@ -124,6 +125,7 @@ def test_a_worker_that_was_replaced_gets_no_more_rows(
     monkeypatch.setattr(ray, "kill", Mock())
     monkeypatch.setattr(ray, "wait", lambda refs, timeout: (refs[:1], refs[1:]))
     store = Mock()
+    store.ledger.of_run.return_value = []
     workers = RayWorkers(store, None, 1, StopSignal(), Mock())
     actor = Mock()
     actor.check.remote.side_effect = lambda task, paid: f"row {task.position}"
@@ -136,6 +138,9 @@ def test_a_worker_that_was_replaced_gets_no_more_rows(
     assert answered[0].position == 1, "it had answered its other row"
     assert workers.take(0.0) is None
     assert actor.check.remote.call_count == 2
+    copied = [call.args[0].row for call in actor.check.remote.call_args_list]
+    assert [row.label for row in copied] == [None, None], "no answer of a person is copied"
+    assert answered[0].row.label is not None
 
 
 def test_this_computer_gets_no_more_workers_than_processors(
@@ -216,7 +221,9 @@ def test_a_worker_has_its_share_of_the_days_caps_and_the_replies_that_were_paid(
         setup = WorkerSetup((engine,), "Ida", "b")
         (row, *_) = facts(1)
         task = RowTask(0, 0, compute_row_digest(row), row)
-        first = RowActor(pack_actor_setup(setup, 3))
+        packed = pack_actor_setup(setup, 3)
+        assert b"Ida" not in pickle.dumps(packed)
+        first = RowActor(packed)
         said, calls = first.check(task, [])
         assert first._runs.store.projects.settings().day_tokens == 30_000
         first.leave()

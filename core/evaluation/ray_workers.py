@@ -1,11 +1,11 @@
 """Row workers as actors on a Ray cluster, an optional extra (`requirements-ray.txt`).
 
-Each actor loads its readers once and has a home of its own, with this home's configuration and
-nothing of its cases. It writes nothing elsewhere: what its models' calls cost comes back with each
-row, and this process enters it in the home's ledger. Rates, and what the day's caps leave, are
-divided among the actors. Every node has the same version of this
-program at the same path and reads keys from its own environment, so none travels. The row of an
-actor that dies goes to another.
+Each actor loads its readers once and has a home of its own, with the configuration that its engines
+use. No names and no answers of people travel, but for examples that a plan shows to a language
+model. An actor writes nothing elsewhere: what its models' calls cost comes back with each row, and
+this process enters it in the home's ledger. Rates, and what the day's caps leave, are divided among
+the actors. Every node has the same version of this program at the same path and reads keys from its
+own environment, so none travels. The row of an actor that dies goes to another.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ import os
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from core.baseline.entailment import choose_reader
 from core.evaluation.engine_runs import (
     Engine,
     RowTask,
@@ -33,10 +34,11 @@ from core.llm.keys import Keys, load_keys
 from core.llm.limits import NANO_PER_CENT
 from core.llm.rate_limit import RateLimits, get_rates, set_rates
 from core.pipeline.jobs import warm_up
-from core.pipeline.temporary_home import make_private_folder
+from core.pipeline.temporary_home import TEMPORARY_AUTHOR, make_private_folder
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import PROJECT_ROOT
 from core.runtime.errors import ConfigError
+from core.schema.records import Plan
 from core.store import Store, open_store
 from core.store.ledger import LedgerRow
 
@@ -65,18 +67,42 @@ class ActorSetup:
 
 
 def pack_actor_setup(setup: WorkerSetup, count: int) -> ActorSetup:
-    """Return the setup with the configuration and the models of the engines' home, without keys."""
+    """Return the setup with the configuration and models that its engines use, without keys.
+
+    Only language models are shown examples of people's answers.
+    """
     home, folders = setup.engines[0].home, set()
     for engine in setup.engines:
         names = (engine.plan.classifier, engine.plan.reader)
         folders |= {f"{kind}/{name}" for kind, name in zip(MODEL_FOLDERS, names, strict=True)}
     paths = [path for name in folders for path in (home / name).rglob("*") if path.is_file()]
     files = {str(path.relative_to(home)): path.read_bytes() for path in paths}
+    engines = tuple(
+        replace(engine, keys=Keys({}), plan=_hide_examples(engine.plan)) for engine in setup.engines
+    )
     with tempfile.TemporaryDirectory() as folder, open_store(home) as store:
-        files |= {path.name: path.read_bytes() for path in store.copy_configuration(Path(folder))}
+        copied = store.copy_configuration(
+            Path(folder),
+            [engine.project_id for engine in engines],
+            [engine.plan for engine in engines],
+        )
+        files |= {path.name: path.read_bytes() for path in copied}
         caps = _divide_caps(store, setup.person, count)
-    engines = tuple(replace(engine, keys=Keys({})) for engine in setup.engines)
-    return ActorSetup(replace(setup, engines=engines), files, get_rates(), 1 / count, caps)
+    workers = replace(setup, engines=engines, person=TEMPORARY_AUTHOR)
+    return ActorSetup(workers, files, get_rates(), 1 / count, caps)
+
+
+def _hide_examples(plan: Plan) -> Plan:
+    return plan if plan.sheet else replace(plan, span_examples=0)
+
+
+def _hide_answers(task: RowTask) -> RowTask:
+    """Return the task without what people, or other systems, answered on its row."""
+    row = replace(
+        task.row, label=None, group="", spans=None, soft=(), recorded=None, recorded_by="",
+        category="",
+    )  # fmt: skip
+    return replace(task, row=row)
 
 
 def _divide_caps(store: Store, person: str, count: int) -> dict[str, int]:
@@ -109,6 +135,8 @@ class RowActor:
             Engine(self._home, engine.plan, keys, engine.project_id)
             for engine in setup.workers.engines
         )
+        with open_store(self._home) as store:
+            choose_reader(store, self._home, engines[0].plan.reader)  # the one to warm up
         warm_up(self._home)
         self._runs = self._stack.enter_context(
             open_engine_runs(replace(setup.workers, engines=engines))
@@ -151,7 +179,7 @@ class RayWorkers:
     actor_setup: Any
     count: int
     stop: StopSignal
-    get_run_id: Callable[[RowTask], str]
+    setup: WorkerSetup
     _failed_starts: int = 0
     _starting: dict[Any, Any] = field(default_factory=dict)
     _free: list[Any] = field(default_factory=list)
@@ -174,8 +202,10 @@ class RayWorkers:
         while self._waiting and self._free:
             task, deaths = self._waiting.pop(0)
             actor = self._free.pop(0)
-            paid = self.store.ledger.of_run(self.get_run_id(task))
-            self._under_way[actor.check.remote(task, paid)] = _RowUnderWay(actor, task, deaths)
+            calls = self.store.ledger.of_run(self.setup.get_run_id(task))
+            paid = [replace(call, person=TEMPORARY_AUTHOR) for call in calls]
+            ref = actor.check.remote(_hide_answers(task), paid)
+            self._under_way[ref] = _RowUnderWay(actor, task, deaths)
         refs = [*self._under_way, *self._starting]
         ready, _ = ray.wait(refs, timeout=seconds)
         for ref in ready:
@@ -231,7 +261,7 @@ class RayWorkers:
         if calls:
             with self.store.noting():
                 for call in calls:
-                    self.store.ledger.put(call)
+                    self.store.ledger.put(replace(call, person=self.setup.person))
         if row.actor is not None:  # else it was replaced meanwhile
             self._free.append(row.actor)
         return row.task, said
@@ -277,7 +307,7 @@ def open_ray_workers(
         _join_cluster(address, count)
     with open_store(setup.engines[0].home) as store:
         packed = ray.put(pack_actor_setup(setup, count))
-        workers = RayWorkers(store, packed, count, stop, setup.get_run_id)
+        workers = RayWorkers(store, packed, count, stop, setup)
         try:
             yield workers
         finally:

@@ -8,15 +8,17 @@ transaction most of several concurrent claims would fail with "database is locke
 from __future__ import annotations
 
 import contextlib
+import json
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 
 from core.runtime.errors import ConfigError
+from core.schema.records import LEARNED_FIELDS, Plan
 from core.store.answered_verdicts import AnsweredVerdicts, QueueLists
 from core.store.benchmarks import Benchmarks
 from core.store.cases import Batches, Cases, Library, Readings
@@ -33,10 +35,25 @@ from core.store.versions import ClassifierVersions, LearnedArtefacts
 
 DATABASE_FILE = "counterpoint.db"
 BUSY_SECONDS = 15.0
-CONFIGURATION_TABLES = (
-    "settings", "people", "projects", "rosters", "prompt_edits", "versions", "activations",
-    "learned", "learned_choices",
-)  # fmt: skip
+# What rows are checked by. People's names, and what they wrote besides, stay in this home.
+_IS_NEWEST = "number IN (SELECT max(number) FROM main.{} GROUP BY {}) AND "
+COPIED_CONFIGURATION = (
+    "settings SELECT * FROM main.settings WHERE name NOT LIKE 'note.%' "
+    "OR name LIKE 'note.qualification.%'",
+    # whether a failed model's verdicts count, without the words of who decided so
+    "settings SELECT name, '\"yes\"' FROM main.settings WHERE name LIKE 'note.model_trusted.%' "
+    "AND value != '\"\"'",
+    "projects SELECT id, id, created_at, json_set(payload, '$.name', id, '$.description', '') "
+    "FROM main.projects WHERE id IN (SELECT value FROM json_each(:projects))",
+    "prompt_edits SELECT number, project_id, name, language, text, at, '' FROM main.prompt_edits "
+    f"WHERE {_IS_NEWEST.format('prompt_edits', 'project_id, name, language')}"
+    "project_id IN (SELECT value FROM json_each(:projects))",
+    "rosters SELECT number, name, at, '', sheet FROM main.rosters "
+    f"WHERE {_IS_NEWEST.format('rosters', 'name')}"
+    "name IN (SELECT value FROM json_each(:rosters))",
+    "learned SELECT number, kind, project_id, at, '', body, sha256 FROM main.learned "
+    "WHERE number IN (SELECT value FROM json_each(:learned))",
+)
 APPLIED_MIGRATIONS_SQL = f"SELECT name FROM {migrations.migrations_table} WHERE migration_set = ?"
 
 
@@ -122,16 +139,27 @@ class Store:
         finally:
             self.db.conn.rollback()
 
-    def copy_configuration(self, folder: Path) -> list[Path]:
-        """Copy settings, projects, rosters, prompts and what was learned to an empty folder.
+    def copy_configuration(
+        self, folder: Path, project_ids: Collection[str], plans: Collection[Plan]
+    ) -> list[Path]:
+        """Copy what checks with these plans in these projects use to an empty folder.
 
-        No case, file or person's answer is copied. Return the new database's files.
+        No case, file, name or answer of a person is copied, but for what a plan names, such as
+        examples of marked words. Return the new database's files.
         """
+        values = {
+            "projects": list(project_ids),
+            "rosters": [plan.sheet.name for plan in plans if plan.sheet],
+            "learned": [getattr(plan, name) for plan in plans for name in LEARNED_FIELDS],
+        }
         open_store(folder).close()
         self.db.conn.execute("ATTACH ? AS copy", [str(folder / DATABASE_FILE)])
         try:
-            for table in CONFIGURATION_TABLES:
-                self.db.conn.execute(f"INSERT INTO copy.{table} SELECT * FROM main.{table}")
+            for copied in COPIED_CONFIGURATION:
+                self.db.conn.execute(
+                    f"INSERT INTO copy.{copied}",
+                    {name: json.dumps(value) for name, value in values.items()},
+                )
         finally:
             self.db.conn.execute("DETACH copy")
         return sorted(folder.glob(f"{DATABASE_FILE}*"))

@@ -12,13 +12,15 @@ from pathlib import Path
 import pytest
 
 from core.runtime.errors import ConfigError
-from core.schema.records import Project
+from core.schema.records import Member, Plan, Project
+from core.schema.rosters import RosterConfig
 from core.store import open_store
 from core.store.cases import Cases
 from core.store.database import DATABASE_FILE
 from core.store.migrations import migrations
-from core.store.projects import Projects
+from core.store.projects import Projects, PromptEdit
 from core.store.sqlite import Database
+from core.store.versions import LearnedArtefact
 from tests.fakes import make_case
 from tests.waiting import PATIENCE_SECONDS
 
@@ -115,16 +117,51 @@ def test_reading_sees_one_state_whatever_is_written_meanwhile(home: Path) -> Non
         assert [project.id for project in store.projects.all()] == ["p"]
 
 
-def test_a_copied_configuration_holds_settings_and_no_case(home: Path, tmp_path: Path) -> None:
+def test_copied_configuration_holds_what_checks_use_and_nothing_else_that_people_wrote(
+    home: Path, tmp_path: Path
+) -> None:
+    roster = RosterConfig("Ours")
     with open_store(home) as store:
         with store.writing():
-            store.projects.save(Project("p", "Ours", 1.0))
+            store.projects.save(Project("p", "Mira's", 1.0, "secret plans", role="Auditor"))
+            store.projects.set_member(Member("p", "Mira", "admin", 1.0))
             store.projects.save_setting("passages", 7)
-            store.cases.add(make_case("Yes.", project_id="p"), [])
-        assert DATABASE_FILE in [path.name for path in store.copy_configuration(tmp_path / "copy")]
+            notes = {
+                "person": "Mira", "draft.answer.Mira": "a secret", "qualification.a": "passed",
+                "model_trusted.p.a": "Mira: a secret",
+            }  # fmt: skip
+            for name, text in notes.items():
+                store.projects.save_note(name, text)
+            store.cases.add(make_case("A secret.", project_id="p"), [])
+            for text in ("a secret of old", "Judge well."):
+                edit = PromptEdit(0, "p", "judge", "en", text, 1.0, "Mira")
+                store.prompt_edits.save(edit)
+            store.rosters.save(roster, "Mira", 1.0)
+            store.rosters.save(RosterConfig("secret"), "Mira", 1.0)
+            used, unused = (
+                store.learned.add(LearnedArtefact(kind, "p", 1.0, "Mira", body))
+                for kind, body in (
+                    ("span_threshold", {"limit": 0.4}),
+                    ("span_examples", {"reason": "a secret"}),
+                )
+            )
+        plan = Plan(sheet=roster, span_threshold=used)
+        files = store.copy_configuration(tmp_path / "copy", ["p"], [plan])
+    assert DATABASE_FILE in [path.name for path in files]
+    content = b"".join(path.read_bytes() for path in files)
+    assert b"Mira" not in content
+    assert b"secret" not in content
     with open_store(tmp_path / "copy") as copied:
         assert copied.projects.settings().passages == 7
-        assert [project.id for project in copied.projects.all()] == ["p"]
+        assert copied.projects.all() == [Project("p", "p", 1.0, role="Auditor")]
+        assert copied.projects.note("qualification.a") == "passed"
+        assert copied.projects.note("model_trusted.p.a")
+        assert copied.prompt_edits.of_project("p") == {("judge", "en"): "Judge well."}
+        assert [saved.sheet for saved in copied.rosters.all()] == [roster]
+        threshold = copied.learned.get(used)
+        assert threshold is not None
+        assert threshold.body == {"limit": 0.4}
+        assert copied.learned.get(unused) is None
         assert copied.cases.get("case") is None
 
 
