@@ -78,6 +78,23 @@ def test_a_check_prints_one_object(capsys: pytest.CaptureFixture[str], cats: str
     assert (found["cost"], found["models"]) == (0, {})
 
 
+def test_two_documents_of_one_name_are_told_apart(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    paths = [tmp_path / folder / "ferry.txt" for folder in ("one", "two")]
+    for path, minutes in zip(paths, (25, 55), strict=True):
+        path.parent.mkdir()
+        path.write_text(f"The ferry takes {minutes} minutes.")
+    documents = [word for path in paths for word in ("--document", str(path))]
+    _, found, _ = check(capsys, "--claim", "The ferry takes 25 minutes.", *documents)
+    sources = {passage["text"]: passage["source"] for passage in found["evidence"]}
+    assert sources == {
+        "The ferry takes 25 minutes.": "ferry.txt",
+        "The ferry takes 55 minutes.": "ferry [2].txt",
+    }
+    assert {q["source"] for turn in found["turns"] for q in turn["quotes"]} <= {*sources.values()}
+
+
 def test_without_evidence_it_is_unclear_with_its_cause(capsys: pytest.CaptureFixture[str]) -> None:
     code, found, _ = check(capsys, "--claim", "Paris is the capital of France.")
     assert (code, found["label"], found["cause"]) == (0, "unclear", "no_evidence")

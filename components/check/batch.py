@@ -69,7 +69,6 @@ from core.pipeline.batch_check import (
     list_missing_files,
     list_other_columns,
     load_batch_results,
-    load_entries_by_name,
     read_claims,
     resume_batch,
     start_batch,
@@ -327,7 +326,7 @@ def draw_new_table() -> None:
     with state.open_store() as store:
         project = state.get_project(store)
         rows = find_problems(store, project.id, rows)
-        by_name = load_entries_by_name(store, project.id)
+        by_name = store.library.by_name(project.id)
     checked = _draw_rows(name, rows, list_missing_files(rows, by_name))
     used = [*chain(*split_sources(sources))]
     if used:

@@ -48,8 +48,7 @@ class LibraryFiles:
 
     def __init__(self, store: Store, home: Path, project_id: str) -> None:
         self._store, self._home = store, home
-        entries = store.library.all(project_id)
-        self._ids = {entry.name: entry.id for entry in reversed(entries)}  # the newest counts
+        self._ids = {name: one.id for name, one in store.library.by_name(project_id).items()}
 
     def load(self, source_ids: Iterable[str]) -> tuple[list[str], tuple[Path, ...]] | None:
         """Return the texts and images of these files; None if one is not read, or not here."""

@@ -447,10 +447,9 @@ def _store_document(
     sha = hashlib.sha256(data).hexdigest()
     if sha in outcome.sources:
         return sha
-    if name := get_named_file(document):
-        same_name = [e for e in store.library.all(project.id) if e.name == name]
-        if same_name:
-            return same_name[0].id
+    name = get_named_file(document)
+    if name and (same_name := store.library.by_name(project.id).get(name)):
+        return same_name.id
     entry = store.library.get(project.id, sha)
     if entry is None:
         name = _choose_file_name(_name_document(document, row))

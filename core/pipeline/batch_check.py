@@ -199,13 +199,8 @@ def _read_rows(name: str, text: str) -> Iterator[tuple[list[str], str]]:
 def find_problems(store: Store, project_id: str, rows: Sequence[ClaimRow]) -> list[ClaimRow]:
     """Return the rows with whatever prevents a check: no text, or files missing or unreadable."""
     limit = store.projects.settings().response_characters
-    by_name = load_entries_by_name(store, project_id)
+    by_name = store.library.by_name(project_id)
     return [replace(row, problem=_find_problem(row, by_name, limit)) for row in rows]
-
-
-def load_entries_by_name(store: Store, project_id: str) -> dict[str, LibraryEntry]:
-    """Return the library by name; the newest of a name counts."""
-    return {entry.name: entry for entry in reversed(store.library.all(project_id))}
 
 
 def list_missing_files(
@@ -255,7 +250,7 @@ def start_batch(
     payer = jobs.payer(author, typed)
     jobs.require(plan, payer)
     batch = Batch(new_id(), project.id, name, author, time.time(), plan)
-    by_name = load_entries_by_name(store, project.id)
+    by_name = store.library.by_name(project.id)
     shared = [entry for i in common if (entry := store.library.get(project.id, i))]
     store.projects.require(project.id, author, "annotator", "check a table")
     texts = _store_texts(store, jobs, batch, find_problems(store, project.id, rows))

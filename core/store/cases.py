@@ -35,6 +35,11 @@ from core.store.sqlite import (
 )
 
 ENTRY_COLUMNS = ("project_id", "name", "kind", "size", "status", "problem", "added_by", "added_at")
+# How many files of the same name were added to the project before this one and are still there.
+EARLIER_NAMESAKES = (
+    "(SELECT count(*) FROM library o WHERE o.project_id = l.project_id AND o.name = l.name "
+    "AND o.removed_at IS NULL AND o.rowid < l.rowid) AS earlier"
+)
 READING_COLUMNS = ("kind", "text", "language", "width", "height")
 READING_LIST_TYPES: dict[str, Any] = {
     "pages": tuple[SourcePage, ...], "boxes": tuple[BoxedText, ...], "notes": tuple[str, ...],
@@ -114,7 +119,10 @@ def _parse_batch(row: dict[str, Any]) -> Batch:
 
 
 class Library(Repository):
-    """Entries of the library; the bytes are in the home's `documents` folder."""
+    """Entries of the library; the bytes are in the home's `documents` folder.
+
+    Names are unique in a project: a second file of one name is called “name [2].txt”.
+    """
 
     def add(self, entry: LibraryEntry) -> None:
         """Add a file to the library; the same content again takes the newest name."""
@@ -138,6 +146,13 @@ class Library(Repository):
         """Return all entries, newest first."""
         return self._select("1 = 1", [project_id])
 
+    def by_name(self, project_id: str) -> dict[str, LibraryEntry]:
+        """Return all entries by name; a file name that several were added under is the newest's."""
+        rows = self._rows("1 = 1", [project_id])[::-1]
+        entries = [_parse_entry(row) for row in rows]
+        unique = {entry.name: entry for entry in entries}
+        return unique | {row["name"]: entry for row, entry in zip(rows, entries, strict=True)}
+
     def is_held(self, source_id: str) -> bool:
         """Return True while any library holds that content."""
         query = "SELECT 1 FROM library WHERE source_id = ? AND removed_at IS NULL"
@@ -145,9 +160,10 @@ class Library(Repository):
 
     def name_of(self, project_id: str, source_id: str) -> str:
         """Return that content's present or former name in the project, or an empty string."""
-        query = "SELECT name FROM library WHERE project_id = ? AND source_id = ?"
+        where = "project_id = ? AND source_id = ?"
+        query = f"SELECT name, {EARLIER_NAMESAKES} FROM library l WHERE {where}"
         row = fetch_first_row(self._db, query, [project_id, source_id])
-        return str(row["name"]) if row else ""
+        return _get_unique_name(row) if row else ""
 
     def kind_of(self, source_id: str) -> SourceKind | None:
         """Return the kind of file of that content, or None if it was never added."""
@@ -163,23 +179,32 @@ class Library(Repository):
         return not self.is_held(source_id)
 
     def _select(self, where: str, values: Sequence[Any]) -> list[LibraryEntry]:
+        return [_parse_entry(row) for row in self._rows(where, values)]
+
+    def _rows(self, where: str, values: Sequence[Any]) -> list[dict[str, Any]]:
         rows = self._db.query(
             f"SELECT l.source_id, {', '.join(f'l.{name}' for name in ENTRY_COLUMNS)}, r.pages, "
-            f"r.language, "
-            "r.notes, length(r.text) AS characters "
+            f"r.language, r.notes, length(r.text) AS characters, {EARLIER_NAMESAKES} "
             "FROM library l LEFT JOIN readings r ON r.source_id = l.source_id "
             f"WHERE l.project_id = ? AND l.removed_at IS NULL AND {where} "
             "ORDER BY l.added_at DESC, l.rowid DESC",
             list(values),
         )
-        return [_parse_entry(row) for row in rows]
+        return list(rows)
+
+
+def _get_unique_name(row: dict[str, Any]) -> str:
+    if not row["earlier"]:
+        return str(row["name"])
+    stem, dot, ending = row["name"].rpartition(".")
+    return f"{stem} [{row['earlier'] + 1}].{ending}" if dot else f"{ending} [{row['earlier'] + 1}]"
 
 
 def _parse_entry(row: dict[str, Any]) -> LibraryEntry:
     pages = from_json(tuple[SourcePage, ...], row["pages"] or "[]")
     return LibraryEntry(
         id=row["source_id"],
-        **{name: row[name] for name in ENTRY_COLUMNS},
+        **{name: row[name] for name in ENTRY_COLUMNS} | {"name": _get_unique_name(row)},
         pages=len(pages),
         ocr_pages=tuple(page.number for page in pages if page.reading == "ocr"),
         characters=row["characters"] or 0,

@@ -89,6 +89,35 @@ def test_refused_files_are_not_stored(
     assert not (home / "documents").exists()
 
 
+def test_two_files_of_one_name_have_different_names(shelf: Store, home: Path) -> None:
+    first, second = (put(shelf, home, data, "plan.txt") for data in (b"25 min", b"55 min"))
+    put(shelf, home, b"other project", "plan.txt", project="q")
+    bare = [put(shelf, home, data, "README") for data in (b"one", b"two", b"three")]
+    assert [entry.name for entry in (first, second)] == ["plan.txt", "plan [2].txt"]
+    assert [entry.name for entry in bare] == ["README", "README [2]", "README [3]"]
+    assert [shelf.library.name_of("p", e.id) for e in (first, second)] == [first.name, second.name]
+    names = {"README", "README [2]", "README [3]", "plan.txt", "plan [2].txt"}
+    assert {entry.name for entry in shelf.library.all("p")} == names
+    assert [entry.name for entry in shelf.library.all("q")] == ["plan.txt"]
+
+
+def test_a_shared_name_finds_the_newest_file(shelf: Store, home: Path) -> None:
+    first, second = (put(shelf, home, data, "plan.txt") for data in (b"25 min", b"55 min"))
+    assert {name: entry.id for name, entry in shelf.library.by_name("p").items()} == {
+        "plan.txt": second.id,
+        "plan [2].txt": second.id,
+    }
+    remove_file(shelf, home, "p", second.id, 6.0)
+    assert shelf.library.by_name("p")["plan.txt"].id == first.id
+    assert put(shelf, home, b"65 min", "plan.txt").name == "plan [2].txt"
+
+
+def test_a_name_alone_again_needs_no_number(shelf: Store, home: Path) -> None:
+    first, second = (put(shelf, home, data, "plan.txt") for data in (b"25 min", b"55 min"))
+    remove_file(shelf, home, "p", first.id, 6.0)
+    assert shelf.library.name_of("p", second.id) == "plan.txt"
+
+
 def test_reading_is_done_once(shelf: Store, home: Path) -> None:
     put(shelf, home)
     source, reused, seconds = read(shelf, home)
