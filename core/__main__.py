@@ -50,7 +50,8 @@ Check one claim against documents and images, and print the verdict.
 
 Without --model and --roster the built-in engine checks: no key, no network, no language model.
 With --model one language model plays every speaking role; documents are searched on this computer.
-Keys are read from the environment and from .streamlit/secrets.toml, never from an argument."""
+Keys are read from the environment and from .streamlit/secrets.toml, never from an argument.
+While large files are read and indexed, standard error says how much is done."""
 CHECK_EXAMPLES = """\
 examples:
   python -m core check --claim "The tower is 412 m tall." --document facts.pdf
@@ -412,7 +413,8 @@ def _check(given: argparse.Namespace, home: Path) -> int:
                 "Expected a claim to check, found an empty text or one that cannot be seen; "
                 "give one."
             )
-        result, complaints = check_once(home, replace(request, response=claim), time.time, keys)
+        asked = replace(request, response=claim)
+        result, complaints = check_once(home, asked, time.time, keys, _complain)
     for complaint in complaints:
         _complain(complaint)
     _print(json.dumps(result, ensure_ascii=False) + "\n" if given.json else _plainly(result))

@@ -9,12 +9,15 @@ import pytest
 
 from core.agents.rosters import SHIPPED_ROSTERS
 from core.llm.keys import Keys
+from core.pipeline.jobs import JobRunner, LiveState
 from core.pipeline.single_check import (
     CaseDraft,
     CheckRequest,
+    ProgressLines,
     build_outcome,
     plan_check,
     store_case,
+    wait_for_run,
 )
 from core.review.people import PERSON_NOTE, ensure_project, load_draft, rename_person, save_draft
 from core.runtime.errors import InputError, KeyMissing
@@ -23,6 +26,7 @@ from core.schema.events import (
     DebateDecided,
     Event,
     ModelCalled,
+    ProgressMade,
     RunFailed,
     RunStarted,
     TurnFinished,
@@ -202,3 +206,39 @@ def test_turns_come_in_their_order_with_what_was_asked_and_stated() -> None:
     assert isinstance(turns, list)
     told = [(t["number"], t["manner"], t["assigned"], t["doubt"]) for t in turns]
     assert told == [(1, "answer", None, "A digit"), (2, "compete", "hallucinated", "")]
+
+
+def test_long_work_is_reported_every_few_seconds_and_short_work_is_not() -> None:
+    said: list[str] = []
+    times = iter([100.0, 104.0, 105.0, 106.0, 111.0, 120.0])
+    lines = ProgressLines(said.append, lambda: next(times))
+    for page in (1, 2, 3, 4, 5, 6):
+        lines.report(f"Reading a.pdf: page {page} of 6", page, 6)
+    assert said == ["Reading a.pdf: page 3 of 6 (50%)", "Reading a.pdf: page 5 of 6 (83%)"]
+
+
+class OneRun(JobRunner):
+    """A run that shows each of the steps once and has ended then."""
+
+    def __init__(self, *steps: ProgressMade | None) -> None:
+        self.steps = [*steps]
+
+    def wait(self, run_id: str, seconds: float | None = None) -> bool:
+        assert seconds, "waits without looking at the progress"
+        return not self.steps
+
+    def live(self, run_id: str) -> LiveState:
+        return LiveState(progress=self.steps.pop(0))
+
+
+def test_waiting_for_run_reports_indexing() -> None:
+    said: list[str] = []
+    times = iter([0.0, 60.0])
+    run = OneRun(
+        None,
+        ProgressMade(1.0, "searching", "Indexing a.pdf: passage 96 of 384", 96, 384),
+        ProgressMade(2.0, "debating", "Round 1", 1, 2),
+        ProgressMade(3.0, "searching", "Indexing a.pdf: passage 192 of 384", 192, 384),
+    )
+    wait_for_run(run, "r", ProgressLines(said.append, lambda: next(times)))
+    assert said == ["Indexing a.pdf: passage 192 of 384 (50%)"]

@@ -334,10 +334,11 @@ def _read_one(
         name = store.library.name_of(job.case.project_id, source_id) or "a deleted file"
 
         def reading(done: int, total: int, note: str) -> None:
-            report(ProgressMade(now(), "reading", f"{name}: {note}", done, total))
+            report(ProgressMade(now(), "reading", f"Reading {name}: {note}", done, total))
 
         def indexing(done: int, total: int) -> None:
-            report(ProgressMade(now(), "searching", f"Indexing {name}", done, total))
+            note = f"Indexing {name}: passage {done:,} of {total:,}"
+            report(ProgressMade(now(), "searching", note, done, total))
 
         report(ProgressMade(now(), "reading", f"Reading {name}"))
         try:

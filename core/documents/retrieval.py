@@ -29,7 +29,7 @@ from core.schema.records import Passage, Source, TextBlock
 from core.store import Store
 from core.store.cases import IndexedPassage, PassageVectors
 
-ENCODING_BATCH = 256
+ENCODING_BATCH = 96  # texts between two reports of progress; what providers take at once
 BM25_WEIGHT = 0.5  # weight of the best bm25 match relative to the best cosine match
 BM25_K1, BM25_B, MIN_TERM_WEIGHT = 1.2, 0.75, 1e-6  # SQLite's
 MIN_DIVISOR = 1e-9
@@ -141,6 +141,7 @@ def ensure_index(
     texts = [f"{h}: {p.text}" if h else p.text for h, p in zip(headings, passages, strict=True)]
     distinct = list(dict.fromkeys(texts))
     parts = []
+    progress(0, len(distinct))
     for begin in range(0, len(distinct), ENCODING_BATCH):
         parts.append(encoder.encode(distinct[begin : begin + ENCODING_BATCH], stop))
         progress(min(begin + ENCODING_BATCH, len(distinct)), len(distinct))

@@ -53,6 +53,8 @@ SEGMENTER_NOTICE = (
     "The built-in segmenter cuts a response that is still arriving: a model would be asked anew "
     "with every sentence, and might cut otherwise what is checked already."
 )
+PROGRESS_SECONDS = 5.0  # between two lines about long reading or indexing
+POLL_SECONDS = 1.0
 StatementCallback = Callable[[Statement, MemoryEntry], None]
 
 
@@ -168,6 +170,23 @@ class CheckRequest:
     reader: str = ""
 
 
+@dataclass
+class ProgressLines:
+    """Reports reading and indexing that takes long: a line every few seconds, none at first."""
+
+    say: Callable[[str], None]
+    clock: Callable[[], float]
+    next_at: float = 0.0
+
+    def report(self, note: str, done: int, total: int) -> None:
+        """Say how much is done, unless that was said a moment ago or nothing is known."""
+        now = self.clock()
+        self.next_at = self.next_at or now + PROGRESS_SECONDS
+        if now >= self.next_at and 0 < done < total:
+            self.say(f"{note} ({done / total:.0%})")
+            self.next_at = now + PROGRESS_SECONDS
+
+
 @dataclass(frozen=True)
 class CaseDraft:
     """A case before it is stored; None takes the project's role or instruction.
@@ -232,13 +251,13 @@ def build_case(draft: CaseDraft, project: Project, response: str, author: str, n
 
 
 def submit_files(
-    store: Store, home: Path, request: CheckRequest, clock: Callable[[], float]
+    store: Store, home: Path, request: CheckRequest, lines: ProgressLines
 ) -> tuple[str, Project, CaseDraft, list[ProblemMet]]:
     """Add the files to the library; return (person, project, draft, the unreadable files).
 
     Raises InputError: none could be used, or one does not exist, which is a mistake in the command.
     """
-    person = find_operator(store)
+    person, clock = find_operator(store), lines.clock
     project = ensure_project(store, person, clock())
     settings = store.projects.settings()
     entries: dict[str, str] = {}
@@ -248,9 +267,11 @@ def submit_files(
         name = replace_invalid_bytes(path.name)
         try:
             entry = store_file(store, home, project.id, name, data, person, clock(), settings)
-            ensure_read(
-                store, home, entry.id, entry.name, settings, StopSignal(), lambda *_: None, clock
-            )
+
+            def report(done: int, total: int, note: str, name: str = name) -> None:
+                lines.report(f"Reading {name}: {note}", done, total)
+
+            ensure_read(store, home, entry.id, entry.name, settings, StopSignal(), report, clock)
         except InputError as error:
             unread.append(ProblemMet(clock(), "reading", str(error), name))
         else:
@@ -282,21 +303,29 @@ def read_file_bytes(path: Path, most_megabytes: int) -> bytes:
 
 
 def check_once(
-    home: Path, request: CheckRequest, clock: Callable[[], float], keys: Keys = NO_KEYS
+    home: Path,
+    request: CheckRequest,
+    clock: Callable[[], float],
+    keys: Keys = NO_KEYS,
+    say: Callable[[str], None] = lambda _: None,
 ) -> tuple[dict[str, Any], list[str]]:
-    """Check one claim here and now; return (the outcome, complaints about files left out)."""
+    """Check one claim here and now; return (the outcome, complaints about files left out).
+
+    `say` gets a line every few seconds while large files are read and indexed.
+    """
+    lines = ProgressLines(say, clock)
     plan, notices = plan_check(home, request, keys)
     if not request.response.strip():
         raise InputError("Expected a claim to check, found an empty text; give one.")
     with open_store(home) as store:
-        person, project, draft, unread = submit_files(store, home, request, clock)
+        person, project, draft, unread = submit_files(store, home, request, lines)
         case = store_case(store, project, draft, person, clock())
         settings = store.projects.settings()
     plan = replace(plan, max_turns=settings.max_turns, passages=settings.passages)
     jobs = JobRunner(home, keys=keys)
     run_id = jobs.start(case, plan, unread=unread, by=person)
     notices += [problem.message for problem in unread]
-    return await_outcome(home, jobs, run_id, person, clock), notices
+    return await_outcome(home, jobs, run_id, person, clock, lines), notices
 
 
 def plan_check(home: Path, request: CheckRequest, keys: Keys) -> tuple[Plan, list[str]]:
@@ -334,7 +363,12 @@ def plan_check(home: Path, request: CheckRequest, keys: Keys) -> tuple[Plan, lis
 
 
 def await_outcome(
-    home: Path, jobs: JobRunner, run_id: str, person: str, clock: Callable[[], float]
+    home: Path,
+    jobs: JobRunner,
+    run_id: str,
+    person: str,
+    clock: Callable[[], float],
+    lines: ProgressLines | None = None,
 ) -> dict[str, Any]:
     """Wait for a run of this process and return its outcome; Ctrl-C stops the run.
 
@@ -342,7 +376,7 @@ def await_outcome(
     the project has set no limit, or there is no probability.
     """
     try:
-        jobs.wait(run_id)
+        wait_for_run(jobs, run_id, lines or ProgressLines(lambda _: None, clock))
     except KeyboardInterrupt:
         jobs.stop(run_id, person)
         jobs.wait(run_id)
@@ -359,6 +393,15 @@ def await_outcome(
     if run.status in ("queued", "running"):  # no process carries it out any more
         result |= {"status": "interrupted", "cause_words": NOT_STORED_MESSAGE}
     return result
+
+
+def wait_for_run(jobs: JobRunner, run_id: str, lines: ProgressLines) -> None:
+    """Wait for a run of this process, and report how far reading and indexing are."""
+    while not jobs.wait(run_id, POLL_SECONDS):
+        live = jobs.live(run_id)
+        step = live.progress if live else None
+        if step and step.stage in ("reading", "searching"):
+            lines.report(step.note, step.done, step.total)
 
 
 class GrowingSegmenter(BuiltInSegmenter):
@@ -432,7 +475,7 @@ def check_stream(
         found = f"{entry.label}{p}" if entry.is_checkable else "not checked"
         say(f"{statement.index + 1}. {found}: “{statement.text}” {entry.evidence}")
 
-    return check_arriving(home, request, pieces, tell, time.time, keys)
+    return check_arriving(home, request, pieces, tell, time.time, keys, say)
 
 
 def check_arriving(
@@ -442,6 +485,7 @@ def check_arriving(
     tell: StatementCallback,
     clock: Callable[[], float],
     keys: Keys,
+    say: Callable[[str], None] = lambda _: None,
 ) -> tuple[dict[str, Any], list[str]]:
     """Check a response as an audit while its `pieces` arrive; `tell` is called for each statement.
 
@@ -456,7 +500,8 @@ def check_arriving(
         )
     jobs = JobRunner(home, keys=keys)
     with open_store(home) as store:
-        person, project, draft, unread = submit_files(store, home, request, clock)
+        lines = ProgressLines(say, clock)
+        person, project, draft, unread = submit_files(store, home, request, lines)
         payer, draft = jobs.payer(person), replace(draft, id=new_id())
         settings = store.projects.settings()
         plan = replace(plan, max_turns=settings.max_turns, passages=settings.passages)

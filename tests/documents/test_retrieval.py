@@ -6,6 +6,7 @@ import sqlite3
 
 import pytest
 
+from core.documents import retrieval
 from core.documents.retrieval import Retriever, TermIndex, ensure_index
 from core.llm.encoder import Embedder, load_encoder
 from core.runtime.concurrency import StopSignal
@@ -29,16 +30,17 @@ def index(store: Store, encoder: Embedder, *sources: Source) -> Retriever:
     return Retriever(store, encoder, sources)
 
 
-def test_an_index_is_built_once(store: Store) -> None:
+def test_an_index_is_built_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retrieval, "ENCODING_BATCH", 1)
     item = source("One thing. Another thing.")
     store.readings.save(item, reader="test", seconds=0.0, now=1.0)
     seen: list[tuple[int, int]] = []
     encoder = FakeEmbedder()
     progress = lambda done, total: seen.append((done, total))  # noqa: E731
     assert not ensure_index(store, item, encoder, StopSignal(), progress)
-    assert seen == [(2, 2)]
+    assert seen == [(0, 2), (1, 2), (2, 2)]
     assert ensure_index(store, item, encoder, StopSignal(), progress)
-    assert seen == [(2, 2)]
+    assert seen == [(0, 2), (1, 2), (2, 2)]
 
 
 def test_a_stopped_index_is_not_there(store: Store) -> None:
