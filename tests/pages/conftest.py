@@ -17,8 +17,8 @@ from streamlit.util import calc_hash
 
 from components.app import state
 from components.app.frame import URL_PATHS
-from components.learn import retrain
 from core.documents.library import store_file
+from core.learning.retrain import measure_sample_seconds
 from core.pipeline.single_check import CaseDraft, store_case
 from core.review.people import ensure_project
 from core.runtime.config import Settings
@@ -56,9 +56,9 @@ def _frozen_modules() -> None:
 @pytest.fixture(autouse=True, scope="session")
 def _measured_once() -> Iterator[None]:
     """How fast this computer trains is measured once in a process, not once in a test."""
-    measure = functools.cache(retrain.measure_sample_seconds)
+    measure = functools.cache(measure_sample_seconds)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(retrain, "measure_sample_seconds", measure)
+        patch.setattr("components.learn.retrain.measure_sample_seconds", measure)
         yield
 
 
