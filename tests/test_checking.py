@@ -199,13 +199,16 @@ def test_turns_come_in_their_order_with_what_was_asked_and_stated() -> None:
     one = Turn("Ada", "m", 1, 0, "agree", "supported", "CORRECT.", manner="answer", doubt="A digit")
     side = Turn(
         "Ben", "m", 2, 1, "deny", "hallucinated", "WRONG.", manner="compete",
-        assigned="hallucinated",
+        assigned="hallucinated", cut=True,
     )  # fmt: skip
     found = made(TurnFinished(102.0, side, 1.0), TurnFinished(103.0, one, 2.0))
     turns = found["turns"]
     assert isinstance(turns, list)
-    told = [(t["number"], t["manner"], t["assigned"], t["doubt"]) for t in turns]
-    assert told == [(1, "answer", None, "A digit"), (2, "compete", "hallucinated", "")]
+    told = [(t["number"], t["manner"], t["assigned"], t["doubt"], t["cut"]) for t in turns]
+    assert told == [
+        (1, "answer", None, "A digit", False),
+        (2, "compete", "hallucinated", "", True),
+    ]
 
 
 def test_long_work_is_reported_every_few_seconds_and_short_work_is_not() -> None:

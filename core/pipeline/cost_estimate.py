@@ -5,8 +5,8 @@ newest runs here by the same protocol. The models' use is the sum of each role's
 server of one's own keeps the pace of its past calls, one at a time; that of others is a guess.
 “Likely” assumes a debate of three turns (none if a check is adaptive) and one wrong place, in an
 audit three steps a statement and no contested statement; “at most” assumes that every turn and step
-is taken, every statement is contested, every reply has the maximum length and every reply of a
-required form is asked for twice.
+is taken, every statement is contested, every reply has the maximum length and every reply but
+a turn is asked for twice.
 """
 
 from __future__ import annotations

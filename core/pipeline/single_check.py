@@ -40,7 +40,9 @@ from core.schema.run_state import RESUMABLE_CAUSES, RunState, fold_events, sum_c
 from core.store import Store, open_store
 
 SPAN_FIELDS = "start end text p category source instead in_evidence"
-TURN_FIELDS = "number debater agent round manner about assigned reply stance confidence doubt text"
+TURN_FIELDS = (
+    "number debater agent round manner about assigned reply stance confidence doubt cut text"
+)
 QUOTE_FIELDS = "text status score source page start end"
 NANO_DIGITS = 9  # decimals of a US dollar, as in the ledger
 CLI_PROTOCOLS = (*PROTOCOL_NAMES, AUDIT)
@@ -63,9 +65,10 @@ def build_outcome(run: Run, progress: RunState) -> dict[str, Any]:
 
     Offsets of statements and spans count code points of the response, those of evidence and quotes
     of the source's text. A run that did not finish has `label: null`. `cost` is in US dollars, null
-    where part of it is not known; built-in agents call nothing and cost nothing. A span's `instead`
-    was read in a source if `in_evidence` is true, else computed. `options` are the chosen options
-    of the protocol. `models` has an entry for each language model that was called.
+    where part of it is not known; built-in agents call nothing and cost nothing. A turn that is
+    `cut` reached its token limit. A span's `instead` was read in a source if `in_evidence` is true,
+    else computed. `options` are the chosen options of the protocol. `models` has an entry for each
+    language model that was called.
     """
     verdict = progress.verdict if run.status == "finished" else None
     ending, decided, weighed = progress.ending, progress.decided, progress.weighed
