@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,6 +101,7 @@ STAGE_WORDS: dict[Stage, str] = {
     "marking": "Marking the words",
 }
 RECORD_WAIT_SECONDS = 0.2
+FOLLOWED_KEY = "run.followed"  # of the run that this session follows
 SIGNAL_CACHE_SECONDS = 30.0  # seconds for which an agent's record is cached
 PastRecords = Mapping[str, AgentAccuracy]
 ProjectKey = tuple[str, str]  # a home, a project
@@ -240,19 +242,40 @@ def _find_signals(
     return find_signals(_progress, load_past_records(project_id)) if turns else ()
 
 
+@dataclass
+class FollowedRun:
+    """A run under way in this session: it reads each event once, however often it is drawn."""
+
+    run_id: str
+    last_seq: int = 0
+    events: list[Event] = field(default_factory=list)
+    progress: RunState = field(default_factory=RunState)
+
+    def read_new_events(self, store: Store) -> None:
+        """Add the events that were stored since the last call."""
+        for seq, event in store.runs.events(self.run_id, self.last_seq):
+            self.events.append(event)
+            self.progress.add(event)
+            self.last_seq = seq
+
+
 @st.fragment(run_every=POLL_SECONDS)
 def follow_run(run_id: str) -> None:
     """Draw the run as it is now; when it has ended, redraw the page."""
+    followed: FollowedRun | None = st.session_state.get(FOLLOWED_KEY)
+    if followed is None or followed.run_id != run_id:
+        followed = st.session_state[FOLLOWED_KEY] = FollowedRun(run_id)
     with state.open_store() as store:
         run = _load_current_run(store, run_id)
-        events = [event for _, event in store.runs.events(run_id)]
+        followed.read_new_events(store)
         case = store.cases.get(run.case_id) if run else None
         if run is not None and not state.can_see_project(store, run.project_id):
             run = None  # the person lost their role meanwhile
     if run is None or case is None or run.status not in ACTIVE_STATUSES:
+        del st.session_state[FOLLOWED_KEY]
         st.rerun()
         return
-    progress = fold_events(events)
+    progress = followed.progress
     live = state.get_jobs().live(run_id)
     left, right = st.columns([4, 1.4], vertical_alignment="center")
     with left, st.container(key="run.stage"):
@@ -277,7 +300,7 @@ def follow_run(run_id: str) -> None:
     for problem in progress.problems:
         st.warning(escape_markdown(problem.message), icon=":material/warning:")
     draw_audit_so_far(progress, f"run.{run_id}.audit", len(shown))
-    draw_debate_so_far(run, progress, find_open_turns(events, live))
+    draw_debate_so_far(run, progress, find_open_turns(followed.events, live))
 
 
 @st.fragment(run_every=STATUS_POLL_SECONDS)

@@ -20,6 +20,7 @@ from core.schema.events import Event
 from core.schema.records import Case, Plan, Run, Span
 from core.schema.reviews import Correction, StatementLabel
 from core.store import open_store
+from core.store.runs import Runs
 from core.store.traces import export_trace
 from tests.audit.audit_events import CASE, RESPONSE, STEPS, begun, told
 from tests.pages.conftest import RUN, OpenApp, brought, check, drawn, kept, ours, said
@@ -222,6 +223,28 @@ def test_statements_are_drawn_while_they_are_checked(app: OpenApp, home: Path) -
     assert numbers(at) == ["1", "2", "3", "4", "5"]
     assert "The source says 412 m." in drawn(at)
     assert "waiting" in drawn(at)
+
+
+def test_a_run_under_way_reads_each_event_once(
+    app: OpenApp, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tell(home, [*begun(), *STEPS[:4]], owner="somebody")
+    at = app(RUN, run=ID)
+    assert "The source says 412 m." not in drawn(at)
+    with open_store(home) as store, store.writing():
+        seen = store.runs.last_seq(ID)
+        store.runs.append(ID, "somebody", STEPS[4:5])
+    reads: list[int] = []
+    read_events = Runs.events
+
+    def watch(runs: Runs, run_id: str, after: int = 0) -> list[tuple[int, Event]]:
+        reads.append(after)
+        return read_events(runs, run_id, after)
+
+    monkeypatch.setattr(Runs, "events", watch)
+    at.run()
+    assert reads == [0, seen], "the page reads the run, and then follows it"
+    assert "The source says 412 m." in drawn(at)
 
 
 def test_a_replay_plays_the_audit_step_by_step(app: OpenApp, home: Path) -> None:
