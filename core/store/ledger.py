@@ -62,13 +62,19 @@ class WebSearches(Repository):
         sql = "SELECT count(*) FROM web_searches WHERE run_id = ?"
         return int(self._db.execute(sql, [run_id]).fetchone()[0])
 
-    def kept(self, query: WebQuery, since: float) -> StoredSearch | None:
-        """Return the newest results of the same query since that time, or None."""
+    def kept(self, query: WebQuery, since: float, run_id: str) -> StoredSearch | None:
+        """Return the newest results of the same query since that time, or None.
+
+        They are of the run's project: others must not learn what a project has searched for.
+        """
+        project = "coalesce((SELECT project_id FROM runs WHERE id = {}), '')"
         row = fetch_first_row(
             self._db,
             "SELECT results, at FROM web_searches WHERE service = ? AND language = ? "
-            "AND query = ? AND at >= ? AND results IS NOT NULL ORDER BY number DESC LIMIT 1",
-            [query.service, query.language, query.words, since],
+            "AND query = ? AND at >= ? AND results IS NOT NULL "
+            f"AND {project.format('web_searches.run_id')} = {project.format('?')} "
+            "ORDER BY number DESC LIMIT 1",
+            [query.service, query.language, query.words, since, run_id],
         )
         return StoredSearch(**row) if row else None
 

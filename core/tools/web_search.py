@@ -243,8 +243,8 @@ class WebSearch:
         try:
             with open_store(self.home) as store, store.writing():
                 since = now - account.days * DAY_SECONDS
-                cached = store.web_searches.kept(request, since) if account.days else None
-                if cached is not None:
+                cached = store.web_searches.kept(request, since, account.run_id)
+                if cached is not None and account.days:
                     return cached
                 if store.web_searches.sent(account.run_id) >= account.most:
                     raise BudgetReached(

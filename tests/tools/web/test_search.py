@@ -15,7 +15,7 @@ from core.llm.keys import SEARCH_KEY, Keys
 from core.runtime.concurrency import StopSignal
 from core.runtime.errors import BudgetReached, ConfigError, InputError, KeyMissing, ModelError
 from core.schema.events import ToolUse
-from core.schema.records import Statement
+from core.schema.records import Plan, Project, Run, Statement
 from core.store import Store, open_store
 from core.store.ledger import DAY_SECONDS, WebQuery
 from core.tools.registry import SearchResult, ToolContext, read_input, use_tool
@@ -90,6 +90,23 @@ def test_the_same_search_is_answered_again_and_says_from_when(make: Make) -> Non
     assert [one.seen_at for one in again] == [1000.0, 1000.0]
     assert [replace(one, seen_at=None) for one in again] == list(first)
     assert ours.asked == ["How long?"]
+
+
+def test_results_are_not_reused_in_another_project(make: Make, home: Path) -> None:
+    with open_store(home) as store, store.writing():
+        for project in ("ours", "theirs"):
+            store.projects.save(Project(project, project, 1.0))
+            store.cases.add(make_case("It is 412 m long.", id=project, project_id=project), [])
+            for number in (1, 2):
+                run = Run(f"{project} {number}", project, project, Plan(), "queued", 1.0)
+                store.runs.add(run, "me", 1.0)
+    ours = Ours()
+    seen_at = [
+        make(ours, run_id=run)("How long?", 1)[0].seen_at
+        for run in ("ours 1", "theirs 1", "ours 2", "theirs 2")
+    ]
+    assert seen_at == [None, None, 1000.0, 1000.0]
+    assert len(ours.asked) == 2
 
 
 def test_only_as_many_as_were_wanted_are_given(make: Make) -> None:
@@ -182,7 +199,7 @@ def test_old_searches_are_dropped(store: Store) -> None:
     store.web_searches.finish(number, "[]")
     store.web_searches.begin("run", query, 31.0 * DAY_SECONDS)
     assert store.web_searches.sent("run") == 1
-    assert store.web_searches.kept(query, 0.0) is None
+    assert store.web_searches.kept(query, 0.0, "run") is None
 
 
 def test_nothing_is_chosen_at_first(store: Store, home: Path) -> None:
