@@ -137,10 +137,26 @@ def test_audits_are_paced_by_audits_and_debates_by_debates(shelf: Store) -> None
 def test_only_what_is_not_read_yet_is_added(shelf: Store) -> None:
     base = estimate_seconds(shelf, [], 70)
     assert estimate_seconds(shelf, [entry(status="ready")], 70) == base
-    document = estimate_seconds(shelf, [entry()], 70) - base
+    document = estimate_seconds(shelf, [entry()], 70, is_indexed_here=False) - base
     assert document == pytest.approx(2 * PER_MEGABYTE_SECONDS)
     image = estimate_seconds(shelf, [entry("image", status="reading")], 70) - base
     assert image == pytest.approx(PER_IMAGE_SECONDS)
+
+
+def test_indexing_counts_by_the_length_of_the_text_until_it_is_done(shelf: Store) -> None:
+    text = "One line of a long report.\n" * 20_000
+    source = Source("d", "d.pdf", "pdf", text)
+    shelf.readings.save(source, reader="test", seconds=7.0, now=1.0)
+    long = replace(entry(status="ready"), characters=len(text))
+    base, longest = estimate_duration(shelf, [], 70)
+    usual, slow = estimate_duration(shelf, [long], 70)
+    assert 60.0 < usual - base < 300.0
+    assert slow - longest > 2 * (usual - base), "this computer may be busy"
+    assert estimate_duration(shelf, [long], 70, is_indexed_here=False) == (base, longest)
+    unread = replace(entry("text", len(text)), status="waiting")
+    assert estimate_seconds(shelf, [unread], 70) > usual - base
+    shelf.readings.save_index("d", "e", [], PassageVectors(0, 4, b"", b""))
+    assert estimate_duration(shelf, [long], 70) == (base, longest)
 
 
 def work_of(store: Store, work: Callable[[], object]) -> int:

@@ -356,8 +356,16 @@ def describe_expectation(
 
     The time is a range: a busy computer takes longer, and a local model's pace may be unknown.
     """
+    is_indexed_here = plan.sheet is None or plan.sheet.retriever.is_built_in
     durations = [
-        estimate_duration(store, entries, len(text), protocol=plan.protocol) for text, _ in asked
+        estimate_duration(
+            store,
+            () if number else entries,  # the first check reads and indexes them for all
+            len(text),
+            protocol=plan.protocol,
+            is_indexed_here=is_indexed_here,
+        )
+        for number, (text, _) in enumerate(asked)
     ]
     duration, longest = map(sum, zip((0.0, 0.0), *durations, strict=True))
     standings = load_standings(store, state.get_project(store).id, plan)

@@ -48,6 +48,8 @@ MIN_PACES = 5  # earlier checks that show how much their pace varies
 UNMEASURED_RATIO = 4.0  # of a busy computer's pace to that of an idle one
 PER_MEGABYTE_SECONDS = 6.0
 PER_IMAGE_SECONDS = 4.0
+INDEXING_SECONDS = 0.3 / 1000  # for each character: 600,000 took three minutes on two idle cores
+PACKED_CHARACTERS = 0.5  # for each byte of a file whose text is packed, before it is read
 FIRST_WORD_SECONDS = 1.0
 TOKENS_PER_SECOND = 40.0
 CONCURRENT_CALLS = 8  # concurrent calls
@@ -483,9 +485,13 @@ def estimate_seconds(
     characters: int,
     roster: str = "builtin",
     protocol: str = "ceda",
+    *,
+    is_indexed_here: bool = True,
 ) -> float:
     """Estimate the seconds that a check of a response of that length usually takes."""
-    return estimate_duration(store, entries, characters, roster, protocol)[0]
+    return estimate_duration(
+        store, entries, characters, roster, protocol, is_indexed_here=is_indexed_here
+    )[0]
 
 
 def estimate_duration(
@@ -494,10 +500,13 @@ def estimate_duration(
     characters: int,
     roster: str = "builtin",
     protocol: str = "ceda",
+    *,
+    is_indexed_here: bool = True,
 ) -> tuple[float, float]:
     """Estimate a check's (usual, longest) seconds for a response of that length.
 
-    Sources that were read before cost no time. The pace is taken only from earlier checks by the
+    Sources that were read and indexed before cost no time. `is_indexed_here` is False if a
+    provider's model embeds them. The pace is taken only from earlier checks by the
     same protocol: an audit takes longer the more of it is contested, or is code to run. A tenth of
     those took longer than the longest: this computer was busy then, and may be again.
     """
@@ -510,8 +519,22 @@ def estimate_duration(
         for entry in entries
         if entry.status in ("waiting", "reading")
     )
+    indexing = 0.0
+    if is_indexed_here:
+        lengths = (_count_characters(e) for e in entries if not store.readings.has_index(e.id))
+        indexing = INDEXING_SECONDS * sum(lengths)
     base = _compute_base_seconds(characters)
-    return base * usual + reading, base * slow + reading
+    return (
+        base * usual + reading + indexing,
+        base * slow + reading + UNMEASURED_RATIO * indexing,
+    )
+
+
+def _count_characters(entry: LibraryEntry) -> float:
+    """Return the length of a file's text, or a guess before it is read."""
+    if entry.status not in ("waiting", "reading") or entry.kind == "image":
+        return entry.characters
+    return entry.size * (PACKED_CHARACTERS if entry.kind in ("pdf", "docx") else 1.0)
 
 
 def _compute_base_seconds(characters: int) -> float:

@@ -287,9 +287,9 @@ class Readings(Repository):
         ):
             self._db.execute(f"DELETE FROM {table} WHERE {which}", [source_id])
 
-    def has_index(self, source_id: str, encoder: str) -> bool:
-        """Return True if the source is indexed with that encoder."""
-        query = "SELECT 1 FROM embeddings WHERE source_id = ? AND encoder = ?"
+    def has_index(self, source_id: str, encoder: str = "") -> bool:
+        """Return True if the source is indexed with that encoder, or with any if none is given."""
+        query = "SELECT 1 FROM embeddings WHERE source_id = ? AND ? IN (encoder, '')"
         return fetch_first_row(self._db, query, [source_id, encoder]) is not None
 
     def save_index(
