@@ -40,39 +40,60 @@ class _Content:
     is_negated: bool
 
 
+_Sentence = tuple[Passage, _Content]
+
+
 def find_conflict(measured: StatementFeatures, language: str) -> tuple[Passage, Passage] | None:
     """Return (a passage that supports the statement, one that contradicts it), if there are both.
 
     `language` is the statement's.
     """
     windows = [window for window in measured.reading.windows if not window.is_joined]
-    if pair := _find_read_conflict(windows):
-        return pair
     claim = _parse_content(measured.reading.claim[measured.reading.own_start :], language)
+    if pair := _find_read_conflict(claim, windows, language):
+        return pair
     contents = [(p, _parse_content(p.text, language)) for p in measured.passages]
     is_known = measured.reading.is_known
-    for one, own in contents:
+    for sentence in contents:
+        one, own = sentence
         terms = claim.words | claim.numbers
         shared = terms & (own.words | own.numbers)
         is_read = any(one in w.passages and w.reading.supported >= SUPPORTS_FROM for w in windows)
         if len(shared) < MIN_SHARED_SHARE * len(terms) or (is_known and not is_read):
             continue
-        for other, theirs in contents:
-            is_aligned = claim.words & own.words <= theirs.words and _may_be_same_case(
-                one, other, own, theirs, windows
-            )
-            if is_aligned and _differs_in_one_point(claim, own, theirs):
-                return one, other
+        for other in contents:
+            if (
+                claim.words & own.words <= other[1].words
+                and _may_be_same_case(claim, sentence, other, windows)
+                and _differs_in_one_point(claim, own, other[1])
+            ):
+                return one, other[0]
     return None
 
 
-def _find_read_conflict(windows: Sequence[EvidenceWindow]) -> tuple[Passage, Passage] | None:
-    """Return passages of two sources of which the reader is sure that they disagree."""
+def _find_read_conflict(
+    claim: _Content, windows: Sequence[EvidenceWindow], language: str
+) -> tuple[Passage, Passage] | None:
+    """Return passages of two sources of which the reader is sure that they disagree.
+
+    If they differ in two points of the statement, such as a name and a value, each is about another
+    case.
+    """
     level = READER_DISAGREES_FROM
-    supporting = [w.passage for w in windows if w.reading.supported >= level]
-    contradicting = [w.passage for w in windows if w.reading.contradicted >= level]
-    pairs = ((one, other) for one in supporting for other in contradicting)
-    return next((pair for pair in pairs if pair[0].source_id != pair[1].source_id), None)
+    contradicting = [w for w in windows if w.reading.contradicted >= level]
+    for one in (w for w in windows if w.reading.supported >= level):
+        for other in contradicting:
+            own, theirs = (_parse_content(w.text, language) for w in (one, other))
+            named = [v for v in _subtract(own.values, theirs.values) if _is_in(v, claim.values)]
+            points = (
+                len(named)
+                + bool(claim.words & own.words - theirs.words)
+                + bool(claim.numbers & own.numbers - theirs.numbers)
+                + (own.is_negated != theirs.is_negated)
+            )
+            if one.passage.source_id != other.passage.source_id and points <= 1:
+                return one.passage, other.passage
+    return None
 
 
 @lru_cache(maxsize=4096)
@@ -91,9 +112,10 @@ def _parse_content(text: str, language: str) -> _Content:
 
 
 def _may_be_same_case(
-    one: Passage, other: Passage, own: _Content, theirs: _Content, windows: Iterable[EvidenceWindow]
+    claim: _Content, sentence: _Sentence, opposite: _Sentence, windows: Iterable[EvidenceWindow]
 ) -> bool:
     """Return False if the words of the two passages, or their headings, name different cases."""
+    (one, own), (other, theirs) = sentence, opposite
     is_one_source = one.source_id == other.source_id
     if one.id == other.id or (
         is_one_source and (one.heading != other.heading or is_table_row(one.text))
@@ -101,18 +123,18 @@ def _may_be_same_case(
         return False
     if own.words == theirs.words:
         return True
-    alone = [w.reading for w in windows if w.passages == (other,)]
     level = READER_DISAGREES_FROM if is_one_source else CONTRADICTS_FROM
-    is_read = any(reading.contradicted >= level for reading in alone)
-    return is_read and (own.words <= theirs.words or theirs.words <= own.words)
+    is_nested = own.words <= theirs.words or theirs.words <= own.words
+    has_claim = not is_one_source and claim.words <= theirs.words
+    return (is_nested or has_claim) and any(
+        w.passages == (other,) and w.reading.contradicted >= level for w in windows
+    )
 
 
 def _differs_in_one_point(claim: _Content, own: _Content, theirs: _Content) -> bool:
     """Return True if the passages differ in one value of the statement, or in a negation."""
-    own_only, their_only = (
-        _subtract(own.values, theirs.values),
-        _subtract(theirs.values, own.values),
-    )
+    own_only = _subtract(own.values, theirs.values)
+    their_only = _subtract(theirs.values, own.values)
     own_numbers, their_numbers = own.numbers - theirs.numbers, theirs.numbers - own.numbers
     if own.is_negated != theirs.is_negated:
         return not (own_only or their_only or own_numbers or their_numbers)
@@ -122,14 +144,18 @@ def _differs_in_one_point(claim: _Content, own: _Content, theirs: _Content) -> b
         )
     return (
         len(own_only) == 1
-        and any(_compare(own_only[0], value) == "same" for value in claim.values)
+        and _is_in(own_only[0], claim.values)
         and any(_compare(own_only[0], value) == "different" for value in their_only)
     )
 
 
 def _subtract(values: Sequence[Value], others: Sequence[Value]) -> list[Value]:
     """Return the values that agree with none of the others."""
-    return [v for v in values if not any(_compare(v, other) == "same" for other in others)]
+    return [value for value in values if not _is_in(value, others)]
+
+
+def _is_in(value: Value, others: Sequence[Value]) -> bool:
+    return any(_compare(value, other) == "same" for other in others)
 
 
 def _compare(one: Value, other: Value) -> str:

@@ -100,6 +100,28 @@ def test_sentence_that_says_more_is_conflict_if_reader_sees_contradiction() -> N
             assert (found.cause == "sources_disagree") == is_conflict
 
 
+def test_sources_in_other_words_are_conflict_if_reader_sees_contradiction() -> None:
+    sources = (
+        "The museum was founded in 1904 by nuns.",
+        "Founded in 1912, the museum is large.",
+    )
+    for odds, is_conflict in ((CONTRADICTS, True), (NEUTRAL, False)):
+        found = assess("The museum was founded in 1904.", *sources, odds=(SUPPORTS, odds))
+        assert (found.cause == "sources_disagree") == is_conflict
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("In 2023 the ferry carried 400 people.", "In 2024 the ferry carried 500 people."),
+        ("The train to Bonn takes 2 hours.", "The train to Kiel takes 4 hours."),
+        ("Dogs are allowed on the beach.", "Cats are not allowed on the beach."),
+    ],
+)
+def test_sentences_that_differ_in_two_points_are_no_conflict(one: str, other: str) -> None:
+    assert assess(one, one, other).conflict is None
+
+
 def test_sections_of_one_source_may_differ() -> None:
     text = "The ferry takes 25 minutes. The ferry takes 55 minutes."
     claim = "The ferry takes 25 minutes."
