@@ -154,7 +154,8 @@ class Assessor:
         decided = [value for value in values if value.decided_by]
         is_wrong = any(value.status == "different" for value in decided)
         is_settled = is_wrong or all(value.status in ("same", "derived") for value in values)
-        if not decided or not is_settled or not measured.reading.is_known:
+        is_date = all(value.is_date for value in decided)
+        if is_date or not is_settled or not measured.reading.is_known:
             return p
         bounded = max(p, P_IF_VALUE_DIFFERS) if is_wrong else min(p, P_IF_VALUES_AGREE)
         if all(value.names_cell for value in decided) and not measured.numbers["denials"]:

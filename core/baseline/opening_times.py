@@ -56,8 +56,11 @@ class _Days:
 class _Row:
     """The times of some weekdays, each with its text; without times they are closed or unknown."""
 
+    label: str
     days: frozenset[int]
     times: tuple[tuple[_Time, str], ...]
+    rest: str = ""
+    """The row's text if it has no times: “closed”."""
 
 
 def compare_opening_times(
@@ -70,25 +73,36 @@ def compare_opening_times(
         return ()
     wanted = frozenset[int]().union(*(group.days for group in named))
     about = [time for row in rows if row.days & wanted for time in row.times]
-    known = frozenset[int]().union(*(row.days for row in rows))
-    findings = [
-        ValueFinding(
-            group.start,
-            group.end,
-            claim[group.start : group.end],
-            is_date=True,
-            status="same" if group.days <= known else "unmatched",
-        )
-        for group in named
-    ]
-    findings += [_compare_time(claim, time, about) for time in _find_times(claim, language)]
+    closed = next((row.rest for row in rows if row.days & wanted and row.rest), "")
+    findings = [_compare_days(claim, group, rows) for group in named]
+    times = _find_times(claim, language)
+    findings += [_compare_time(claim, time, about, closed) for time in times]
     return tuple(finding for finding in findings if finding.start >= own_start)
 
 
-def _compare_time(claim: str, own: _Time, about: Sequence[tuple[_Time, str]]) -> ValueFinding:
-    """Compare a time with those of its weekdays; only the end of a range settles it."""
-    status: ValueStatus = "different" if about else "unmatched"
-    instead = decided_by = about[0][1] if about else ""
+def _compare_days(claim: str, own: _Days, rows: Sequence[_Row]) -> ValueFinding:
+    """Compare weekdays with the rows' labels; “Tuesday to Thursday” decides about Wednesday."""
+    row = next((row for row in rows if own.days <= row.days), None)
+    return ValueFinding(
+        own.start,
+        own.end,
+        claim[own.start : own.end],
+        is_date=True,
+        status="same" if row else "unmatched",
+        decided_by=row.label if row and own.days < row.days else "",
+        phrase_start=own.start,
+    )
+
+
+def _compare_time(
+    claim: str, own: _Time, about: Sequence[tuple[_Time, str]], closed: str
+) -> ValueFinding:
+    """Compare a time with those of its weekdays; only the end of a range settles it.
+
+    `closed` is what the row of these weekdays says if it has no times.
+    """
+    status: ValueStatus = "different" if about or closed else "unmatched"
+    instead, decided_by = (about[0][1],) * 2 if about else (closed, "")
     for time, text in about:
         ends = {"from": (time.low,), "until": (time.high,)}.get(own.side, (time.low, time.high))
         is_equal = own.low in ends if own.low == own.high else own.low == time.low
@@ -118,8 +132,12 @@ def _read_rows(text: str, language: str) -> tuple[_Row, ...]:
     for group, end in zip(groups, [*(g.start for g in groups[1:]), len(text)], strict=False):
         own = tuple((t, text[t.start : t.end]) for t in times if group.end <= t.start < end)
         tail = text[group.end : own[0][0].start if own else end]
-        if PATTERNS.row_tail.match(tail) if own else PATTERNS.colon.match(tail):
-            rows.append(_Row(group.days, own))
+        label = text[group.start : group.end]
+        if own and PATTERNS.row_tail.match(tail):
+            rows.append(_Row(label, group.days, own))
+        elif not own and (colon := PATTERNS.colon.match(tail)):
+            rest = tail[colon.end() :].splitlines()[:1]
+            rows.append(_Row(label, group.days, (), "".join(rest).strip(" -–—*•,;.")))
     return tuple(rows)
 
 

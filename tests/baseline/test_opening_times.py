@@ -23,7 +23,7 @@ CHINESE = "周一至周四：10:00–18:00\n周五：10:00–14:00"
         ("It opens at 14:00 on Tuesday.", BARE, "en", "same"),
         ("It is open from 9 to 12 on Friday.", BARE, "en", "same"),
         ("It is open from 9 to 18 on Friday.", BARE, "en", "different"),
-        ("It is open until 12 on Monday.", BARE, "en", "unmatched"),
+        ("It is open until 12 on Monday.", BARE, "en", "different"),
         ("It is open until 12 on Saturday.", BARE, "en", "unmatched"),
         ("It is open until 7 pm on Friday.", CLOCK, "en", "same"),
         ("It is open until 9 pm on Friday.", CLOCK, "en", "different"),
@@ -62,10 +62,15 @@ def test_text_without_timetable_or_weekday_is_left_to_other_comparisons(
 
 def test_weekday_inside_range_of_days_is_the_same() -> None:
     [day] = compare_opening_times("It is open on Wednesday.", 0, [BARE], "en")
-    assert (day.text, day.is_date, day.status) == ("Wednesday", True, "same")
+    assert (day.text, day.status, day.decided_by) == ("Wednesday", "same", "Tuesday to Thursday")
 
 
 def test_time_inside_range_is_the_same_but_decides_nothing() -> None:
     """“It opens at 11” has the same words as “it is open at 11”."""
     time = compare_opening_times("On Friday it opens at 11:00.", 0, [BARE], "en")[-1]
     assert (time.status, time.decided_by) == ("same", "")
+
+
+def test_row_without_times_differs_from_any_time() -> None:
+    time = compare_opening_times("It is open until 18:00 on Monday.", 0, [BARE], "en")[-1]
+    assert (time.status, time.instead, time.decided_by) == ("different", "closed", "")
