@@ -365,7 +365,7 @@ def _draw_rates(
     rows = [_build_rate_row(rate, limit) for rate, limit in limits]
     draw_table(rows, "confidence.rates")
     first = limits[0][1]
-    drawn = " that were drawn at random" if first.is_random else ""
+    drawn = " that were drawn at random or known before" if first.is_random else ""
     st.caption(
         f"What each rate would mean, on {format_count(first.n, 'verdict')} looked at{drawn}. "
         f"“From” is "
@@ -520,7 +520,7 @@ def _compute_figures(
     return CalibrationFigures(
         past.compute_right_share(_verdicts),
         past.WilsonShare(max(by_label), len(_verdicts)),
-        sum(each.is_random for each in _verdicts),
+        sum(each.is_drawn for each in _verdicts),
         [_build_level_row(n, band) for n, band in enumerate(past.group_by_level(_verdicts))],
         [
             (sum(each.confidence for each in band) / len(band), past.compute_right_share(band))
@@ -546,7 +546,7 @@ def _build_level_row(number: int, band: Sequence[AnsweredVerdict]) -> dict[str, 
     for label in ("hallucinated", "supported"):
         by_label = past.compute_right_share(each for each in band if each.label == label)
         row[f"Right of “{label}”"] = f"{by_label.right:,} of {by_label.n:,}" if by_label.n else "–"
-    row["Drawn at random"] = sum(each.is_random for each in band)
+    row["Drawn at random"] = sum(each.is_drawn for each in band)
     return row
 
 

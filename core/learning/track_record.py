@@ -45,7 +45,7 @@ RecordCell = tuple[str, str, bool, int]  # a version, a roster, whether tools de
 LOGGER = logging.getLogger(__name__)
 # Fixed in advance: a threshold chosen from the answers would promise too much.
 CONFIDENCE_THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.975, 0.99)
-MIN_RANDOM_VERDICTS = 100  # verdicts drawn at random, from which on the others are not used
+MIN_RANDOM_VERDICTS = 100  # drawn at random or known before; from these on no others are used
 ERROR_RATE_CHOICES = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2)
 MAX_CURVE_POINTS = 200
 
@@ -219,7 +219,7 @@ def count_needed_verdicts(wanted: float) -> int:
 def select_fitting_verdicts(
     verdicts: Sequence[AnsweredVerdict],
 ) -> tuple[Sequence[AnsweredVerdict], bool]:
-    """Return (verdicts to fit a limit on, whether these are only those drawn at random)."""
+    """Return (verdicts to fit a limit on, whether these are only unselected ones)."""
     at_random = [one for one in verdicts if one.is_random]
     return (at_random, True) if len(at_random) >= MIN_RANDOM_VERDICTS else (verdicts, False)
 

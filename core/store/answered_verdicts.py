@@ -37,7 +37,8 @@ class AnsweredVerdict:
     """A verdict with the answer that counts for its case.
 
     `text` identifies the case by question and response. `is_random`: the answer was requested
-    whatever the machine said, not because it was unsure. `by_tool`: a tool decided it.
+    whatever the machine said, not because it was unsure. `was_known`: so it was because the answer
+    came with the case, and nobody drew it. `by_tool`: a tool decided it.
     """
 
     run_id: str
@@ -50,6 +51,12 @@ class AnsweredVerdict:
     answer: Label
     is_random: bool = False
     by_tool: bool = False
+    was_known: bool = False
+
+    @property
+    def is_drawn(self) -> bool:
+        """True if somebody was given the case at random."""
+        return self.is_random and not self.was_known
 
     @property
     def confidence(self) -> float:
@@ -96,6 +103,7 @@ class AnsweredVerdicts(Repository):
             version = row["version"] or SEED_VERSION
             if truth.label is None or truth.label == "unclear":
                 continue
+            is_drawn, has_gold = row["case_id"] in random_cases, truth.basis == "gold"
             verdict = AnsweredVerdict(
                 row["id"],
                 row["case_id"],
@@ -105,8 +113,9 @@ class AnsweredVerdicts(Repository):
                 row["p"],
                 row["at"],
                 truth.label,
-                truth.basis == "gold" or row["case_id"] in random_cases,
+                is_drawn or has_gold,
                 bool(row["by_tool"]),
+                has_gold and not is_drawn,
             )
             if row["sided_at"] is None or row["sided_at"] > created_at.get(version, 0.0):
                 own_verdicts[verdict.text, version, verdict.roster] = verdict

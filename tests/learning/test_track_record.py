@@ -120,6 +120,9 @@ def test_the_answer_that_counts_is_settled_else_imported_else_agreed(ours: Store
     )
     assert not any(one.is_right for one in found.values())
     assert [name for name, one in found.items() if one.is_random] == ["r-imported"]
+    assert not found["r-imported"].is_drawn
+    draw(ours, "imported")
+    assert of(ours)["r-imported"].is_drawn
 
 
 def test_who_was_given_it_at_random_is_known(ours: Store) -> None:
