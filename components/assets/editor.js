@@ -278,7 +278,9 @@ class Editor {
   }
 }
 
-const HELD = ["state", "revision", "active", "saving", "saves", "isSaving", "unsent", "unsentAt", "done", "undone", "text", "places"];
+const HELD = [
+  "state", "revision", "active", "saving", "saves", "isSaving", "wantsSave", "pressedAt", "unsent", "unsentAt", "done", "undone", "text", "places",
+];
 const LEFT = new Map(); // editors that were taken off the page, by their keys, and when
 
 function mount(Kind, name, { data, parentElement, setStateValue }) {
@@ -295,6 +297,7 @@ function mount(Kind, name, { data, parentElement, setStateValue }) {
   }
   editor.take(data, (edit) => setStateValue("edit", edit));
   if (editor.unsent) editor.tell(editor.unsent);
+  if (editor.wantsSave) editor.save();
   return () => {
     LEFT.set(data.key, [editor, performance.now()]);
     editor.leave();

@@ -150,12 +150,10 @@ class SpanEditor extends Editor {
 
   save() {
     if (!this.data.labels.length) return false;
+    // A version or label that was just chosen outside comes from Python, maybe to another editor.
+    this.wantsSave = !this.state.label && (isDrawing() || performance.now() - this.pressedAt < PRESS_SECONDS * 1000);
     clearTimeout(this.waiting);
-    // A version or label that was just chosen outside comes from Python.
-    if (!this.state.label && (isDrawing() || performance.now() - this.pressedAt < PRESS_SECONDS * 1000)) {
-      this.waiting = setTimeout(() => this.root.isConnected && this.save(), 50);
-      return;
-    }
+    if (this.wantsSave) return void (this.waiting = setTimeout(() => this.root.isConnected && this.save(), 50));
     if (!this.state.label) return this.say(CHOOSE_FIRST);
     this.revision += 1;
     this.saving = this.revision;

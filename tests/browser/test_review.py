@@ -205,6 +205,13 @@ def test_keys_of_a_quick_hand_wait_for_the_next_item(
     assert "".join(one.label[0] for one in saved) == said
 
 
+BUTTONS_OUTSIDE_CARDS = """() => {
+  const right = (element) => element.getBoundingClientRect().right;
+  const cards = [...document.querySelectorAll('[class*="st-key-settle-version-"]')];
+  return cards.filter((card) => right(card.querySelector("button")) > right(card)).length;
+}"""
+
+
 @pytest.mark.journey
 def test_a_disagreement_is_settled_by_two_keys_with_all_of_it_in_view(
     make_site: MakeSite, open_page: OpenPage
@@ -227,6 +234,7 @@ def test_a_disagreement_is_settled_by_two_keys_with_all_of_it_in_view(
     save = page.get_by_role("button", name=re.compile("^Save"))
     versions = page.get_by_role("button", name=re.compile("^Use this")).all()
     assert len(versions) == 5
+    assert page.evaluate(BUTTONS_OUTSIDE_CARDS) == 0
     source = page.locator(".cp-sr-source")
     for part in (words, source, save, *versions[:3]):
         box = part.bounding_box()
