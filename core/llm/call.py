@@ -273,6 +273,7 @@ def ignore_piece(piece: str) -> None:
 
 Kind = TypeVar("Kind")
 MAX_REPLY_CHARS = 200_000
+MAX_REPAIRED_CHARS = 20_000  # repair takes time that grows with the square of the length
 # What repair reads of deeper ones takes minutes, and what reads them later may break off.
 MAX_REPLY_DEPTH = 100
 # Possessive: a fence that never ends is gone over once.
@@ -348,7 +349,9 @@ class ReplySchema(Generic[Kind]):
         except msgspec.ValidationError as error:
             raise UnusableReply(f"The JSON object has not the form asked for: {error}.") from error
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            raise UnusableReply("Expected one JSON object and nothing else; found none.") from error
+            raise UnusableReply(
+                "Expected one JSON object and nothing else; found none, or several."
+            ) from error
 
 
 def ask_structured(
@@ -454,6 +457,8 @@ def _repair_json(text: str) -> dict[str, Any]:
     try:
         found, end = json.JSONDecoder().raw_decode(text)
     except ValueError:
+        if len(text) > MAX_REPAIRED_CHARS:
+            raise UnusableReply("too long to repair") from None
         found, end = json_repair.loads(text), len(text)
     if FURTHER_OBJECT.search(text, end):  # which of them counts is not guessed
         raise UnusableReply("several objects")

@@ -120,7 +120,7 @@ async def embed_texts(agent: AgentConfig, request: dict[str, Any]) -> EmbeddingR
     """Return vectors for the request's texts. Raises whatever the client does."""
     if speaks_openai(agent):
         client = await _openai_client(agent, request)
-        reply = await client.embeddings.create(**_openais(agent, request))
+        reply = _check_event(await client.embeddings.create(**_openais(agent, request)))
         rows = {row.index: row.embedding for row in reply.data}
     else:
         reply = await _litellm().aembedding(**_litellms(agent, request))

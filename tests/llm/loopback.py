@@ -173,10 +173,10 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         elif reply.fault == "hang_before":
             self._hang(asked)
-        elif self.path.endswith("/embeddings"):
-            self._embeddings(asked, reply)
         elif reply.body:
             self._raw(200, reply.media_type, reply.body)
+        elif self.path.endswith("/embeddings"):
+            self._embeddings(asked, reply)
         elif reply.fault in RAW_BODIES:
             self._raw(200, *RAW_BODIES[reply.fault])
         elif reply.status != 200:

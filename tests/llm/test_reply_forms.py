@@ -59,6 +59,17 @@ def test_the_prose_streams_as_the_fields_come(name: str, size: int) -> None:
     assert WHY in "".join(said)
 
 
+@pytest.mark.parametrize("wrapping", ["```json\n{}\n```", "<think>\nIs it {x}?\n</think>\n{}"])
+def test_prose_streams_from_within_a_wrapping(wrapping: str) -> None:
+    shown: list[str] = []
+    stream = ProseStream(REPLY_FORMS["debate"], shown.append)
+    whole = wrapping.replace("{}", reply("debate"))
+    for start in range(0, len(whole), 3):
+        stream.add(whole[start : start + 3])
+    assert f"DENY, WRONG. {WHY}".startswith("".join(shown))
+    assert "412 m" in "".join(shown)
+
+
 def test_a_long_reply_is_not_parsed_at_every_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     whole, plain = reply("debate").replace(WHY[:8], "word " * 5000), json.loads
     parsed: list[int] = []

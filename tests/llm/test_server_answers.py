@@ -151,3 +151,11 @@ def test_system_text_moves_into_user_message(message: str, status: int) -> None:
     assert [each.body["messages"] for each in asked][1:] == [
         [{"role": "user", "content": "You judge.\n\nIs it so?"}]
     ]
+
+
+def test_error_in_place_of_embeddings_is_quoted() -> None:
+    with loopback(as_json(error(code=400))) as server:
+        agent = AgentConfig("tiny", server.base, seconds=5)
+        with pytest.raises(ModelError, match="“the server says so”"):
+            ModelClient(Keys({})).embed(agent, ["one"], StopSignal())
+        assert len(server.asked) == 1

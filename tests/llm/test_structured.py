@@ -97,6 +97,7 @@ def test_wrapping_is_taken_off(text: str) -> None:
         ("I cannot say.", "JSON object"),
         ("{" * 20_000, "JSON object"),
         ("", "JSON object"),
+        (f"{GOOD} or {GOOD}", "several"),
     ],
 )
 def test_a_wrong_form_is_shown_to_the_model_once(text: str, shown: str) -> None:
@@ -142,7 +143,8 @@ def test_a_refusal_is_not_asked_again() -> None:
 
 
 @pytest.mark.parametrize(
-    "bomb", ["{```" + "\n" * 90_000 + "x", "{```" + "a" * 90_000, "{" * 90_000]
+    "bomb",
+    ["{```" + "\n" * 90_000 + "x", "{```" + "a" * 90_000, "{" * 90_000, "{" + "word " * 30_000],
 )
 @pytest.mark.parametrize("end", ["", "}"])
 def test_no_reply_takes_long_to_read(bomb: str, end: str) -> None:
