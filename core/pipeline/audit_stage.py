@@ -264,8 +264,9 @@ def _find_cause(result: AuditResult) -> tuple[UnclearCause, str]:
         return "not_addressed", NO_STATEMENT_REASON
     left_open = result.with_label("unclear")
     uses = [use for statement, _ in left_open for use in result.of(statement.index)]
-    if any(decode_reading_report(use).cause == "sources_disagree" for use in uses):
-        return "sources_disagree", "the sources contradict each other"
+    for use in uses:
+        if decode_reading_report(use).cause == "sources_disagree":
+            return "sources_disagree", use.words[:1].lower() + use.words[1:].removesuffix(".")
     open_share = f"{len(left_open)} of {format_count(len(result.checkable), 'statement')}"
     details = f"first “{shorten(left_open[0][0].text, 80)}”" if left_open else ""
     open_ones = {statement.index for statement, _ in left_open}
