@@ -81,6 +81,12 @@ class Assessment:
         """Return the statement itself."""
         return self.measured.statement
 
+    @property
+    def deciding(self) -> EvidenceWindow | None:
+        """Return the window of the table cell that decides, if one does."""
+        texts = {value.cell_window for value in self.measured.values if value.cell_window}
+        return next((w for w in self.measured.reading.windows if w.text in texts), None)
+
 
 class Assessor:
     """Assesses statements with one reader and one evidence model, and caches their features."""
@@ -158,7 +164,7 @@ class Assessor:
         if is_date or not is_settled or not measured.reading.is_known:
             return p
         bounded = max(p, P_IF_VALUE_DIFFERS) if is_wrong else min(p, P_IF_VALUES_AGREE)
-        if all(value.names_cell for value in decided) and not measured.numbers["denials"]:
+        if all(value.cell_window for value in decided) and not measured.numbers["denials"]:
             return bounded
         for value in reversed(decided):
             claim = claim[: value.phrase_start] + value.decided_by + claim[value.end :]
@@ -246,7 +252,7 @@ def explain_assessment(
     if item.label == "hallucinated":
         points = (_make_point(words, item) for words in find_wrong_words(item, reader, stop))
         return tuple(point for point in points if point is not None)
-    window = item.measured.reading.supporting
+    window = item.deciding or item.measured.reading.supporting
     if item.label != "supported" or window is None:
         return ()
     statement = item.statement
@@ -290,7 +296,7 @@ def explain_label(item: Assessment, points: Sequence[DebatePoint]) -> str:
         return UNCLEAR_REASONS.get(item.cause or "", UNCLEAR_REASONS["not_settled"])
     reading = item.measured.reading
     if item.label == "supported":
-        window = reading.supporting
+        window = item.deciding or reading.supporting
         where = cite_passage(choose_best_passage(window, item)) if window else "the evidence"
         return f"The source says so: {where}."
     with_evidence = [point for point in points if point.evidence]
@@ -300,8 +306,8 @@ def explain_label(item: Assessment, points: Sequence[DebatePoint]) -> str:
         quoted = [p for p in item.measured.passages if (p.source_id, p.start) == place]
         where = f" ({cite_passage(quoted[0])})" if quoted else ""
         return f"“{first.text}” is wrong: {first.explanation}{where}."
-    against = reading.contradicting
-    if against is not None and against.reading.contradicted >= 0.5:
+    against = item.deciding or reading.contradicting
+    if against is not None and (item.deciding or against.reading.contradicted >= 0.5):
         return f"The source says otherwise: {cite_passage(choose_best_passage(against, item))}."
     if points:
         verb = "is" if len(points) == 1 else "are"

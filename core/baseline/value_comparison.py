@@ -103,8 +103,8 @@ class ValueFinding:
     """The evidence's range or bound, or value under the label that the statement names."""
     phrase_start: int = 0
     """Start of the value with the words of its bound: “at least 12”."""
-    names_cell: bool = False
-    """True if a table cell decides, and the statement says nothing beside its labels."""
+    cell_window: str = ""
+    """The window of the table cell that decides if the statement says nothing beside its labels."""
 
 
 @dataclass(frozen=True)
@@ -418,12 +418,13 @@ def _compare_signs(
     named = [source for source in sources if source.cell and claim.names(source.cell)]
     if word is None or not claim.sign or not named:
         return []
-    best = max(named, key=lambda source: len(claim.terms & source.around)).value
-    if not isinstance(best, Quantity) or best.low == 0:
+    source = max(named, key=lambda source: len(claim.terms & source.around))
+    figure = source.value
+    if not isinstance(figure, Quantity) or figure.low == 0:
         return []
-    status: ValueStatus = "same" if (best.low > 0) == (claim.sign > 0) else "different"
-    place = (*word.span(), word.group())
-    return [ValueFinding(*place, False, status, decided_by=best.text, names_cell=True)]
+    status: ValueStatus = "same" if (figure.low > 0) == (claim.sign > 0) else "different"
+    found = ValueFinding(*word.span(), word.group(), is_date=False, status=status)
+    return [replace(found, decided_by=figure.text, cell_window=source.text)]
 
 
 def _add_decision(
@@ -440,8 +441,9 @@ def _add_decision(
     bounds = _compile_bounds(claim.language).finditer(claim.text, 0, own.start)
     starts = (m.start() for m in bounds if not claim.text[m.end() : own.start].strip())
     start = min(starts, default=own.start)
-    names_cell = source.cell is not None and claim.names(source.cell)
-    return replace(finding, decided_by=source.value.text, phrase_start=start, names_cell=names_cell)
+    window = source.text if source.cell and claim.names(source.cell) else ""
+    decided_by = source.value.text
+    return replace(finding, decided_by=decided_by, phrase_start=start, cell_window=window)
 
 
 def _decides(

@@ -290,7 +290,8 @@ class _Table:
     def set_unit(self, unit: str) -> None:
         """Set the unit of all values: the one named over the labels, or else the one given."""
         stub = _join_text(self.names[0]) if self.names else ""
-        self.unit = stub.strip("()") if is_unit(stub) else unit
+        has_names = not any(is_number(row[0]) for row in self.rows[self.header.stop :])
+        self.unit = stub.strip("()") if is_unit(stub) else (has_names and find_unit(stub)) or unit
         is_label = stub and not is_unit(stub) and len(stub) <= MAX_LABEL_NAME_LENGTH
         self.label_name = [*self.names[0], TextPiece(" ")] if is_label else []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from core.baseline.assessment import explain_assessment, explain_label
 from core.baseline.entailment import EntailmentReading
 from core.baseline.evidence_model import compare_words
 from core.baseline.evidence_windows import StatementReading
@@ -137,3 +138,12 @@ def test_signs_and_dates_of_table_cells_decide(claim: str, status: str, label: s
     )
     [item] = assessor_with(ScriptedReader({"": NEUTRAL})).assess(view, StopSignal())
     assert item.label == label
+
+
+def test_reason_cites_the_row_of_the_deciding_cell() -> None:
+    claim, reader = "The operating result was positive in 2023.", ScriptedReader({"": NEUTRAL})
+    items = [make_passage(row, number=n) for n, row in enumerate(reversed(RESULTS))]
+    for word in ("positive", "negative"):
+        view = make_view(make_case(claim.replace("positive", word)), items)
+        [item] = assessor_with(reader).assess(view, StopSignal())
+        assert RESULTS[0] in explain_label(item, explain_assessment(item, reader, StopSignal()))

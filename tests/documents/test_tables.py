@@ -219,6 +219,16 @@ def test_headers(grid: list[list[str]], headers: int) -> None:
             ["Item Emissions (t), 2024: 120", "Item Water (m³), 2024: 20"],
         ),
         (
+            [["Revenue, in EUR million", "2024"], ["North", "1,204"]],
+            "",
+            ["Revenue, in EUR million North (EUR million), 2024: 1,204"],
+        ),
+        (
+            [["Distance (km)", "Time"], ["5", "24"], ["10", "51"]],
+            "",
+            ["Distance (km) 5, Time: 24", "Distance (km) 10, Time: 51"],
+        ),
+        (
             [["Depot", "Part", "Units"], ["North", "Drum", "12"], ["South", "Motor", "1000"]],
             "",
             ["Depot North, Part: Drum; Units: 12", "Depot South, Part: Motor; Units: 1000"],
