@@ -25,7 +25,13 @@ from core.documents.pdf_text import (
 )
 from core.documents.readers import build_plain_blocks
 from core.documents.segmentation import collect_words, is_ended, join_lines
-from core.documents.source_builder import BlockContent, ReadRequest, SourceBuilder, format_file_name
+from core.documents.source_builder import (
+    STRUCK_TEXT_NOTE,
+    BlockContent,
+    ReadRequest,
+    SourceBuilder,
+    format_file_name,
+)
 from core.runtime.errors import InputError
 from core.schema.records import Source
 
@@ -198,6 +204,8 @@ class _Reading:
                 f"{_list_pages(self.pictured)} with pictures: text and charts in them were not "
                 "read; their values cannot be checked here."
             )
+        if any(page.has_struck_text for page in self.pages):
+            draft.note(STRUCK_TEXT_NOTE)
         if charts := [n for n, page in enumerate(self.pages) if page.has_unread_chart]:
             draft.note(f"{_list_pages(charts)} with a chart: its values cannot be read here.")
         if self.broken:
@@ -226,8 +234,8 @@ def _list_pages(indexes: Sequence[int]) -> str:
 def _is_scan(page: PdfPage) -> bool:
     """Return True if the page shows something that its text layer (nearly) lacks."""
     letters = len("".join(page.layer.split()))
-    if letters == 0:
-        return page.objects > 0
+    if letters == 0:  # OCR would read struck text as any other
+        return page.objects > 0 and not page.has_struck_text
     return page.is_garbage or (
         letters < MIN_LAYER_LETTERS and page.picture_share >= MIN_SCAN_PICTURE_SHARE
     )

@@ -52,6 +52,8 @@ MARGIN_SHARE = 0.12  # share of the page's height, at the top and at the bottom
 RAISABLE_TEXT = re.compile(r"(?:(?<=\S)[+\-−–])?\d(?:[\d.,;+\-−–]*\d)?|(?<=\S)[*†‡§]+")
 # A raised character's height, and how far it is raised, as shares of the height before it.
 MAX_RAISED_SCALE, MIN_RAISED_SHARE = 0.8, 0.2
+# Where a line strikes text through, as shares of the text's height from its top.
+STRUCK_BAND = (0.3, 0.7)
 BOLD_FONT_WORDS = (b"bold", b"black", b"heavy", b"demi")
 MAX_FONT_NAME_BYTES = 128
 GET_LOOSE_BOX = pdfium.FPDFText_GetLooseCharBox
@@ -108,6 +110,7 @@ class PdfPage:
     picture_share: float = 0.0
     objects: int = 0
     has_unread_chart: bool = False
+    has_struck_text: bool = False
     is_garbage: bool = False
     layer: str = ""  # the text layer, line by line
     fallback: str = ""
@@ -144,6 +147,7 @@ def read_page(page: Any, index: int, second: PageTextReader) -> PdfPage:
         view = _View(page, text_page)
         pdf_page.rules, pdf_page.picture_share, pdf_page.objects = view.drawn()
         pdf_page.lines = list(view.lines())
+        pdf_page.has_struck_text = view.has_struck_text
     finally:
         text_page.close()
     text = pdf_page.layer = "\n".join(line.whole.text for line in pdf_page.lines)
@@ -208,6 +212,7 @@ class _View:
         self._name, self._flags = ctypes.create_string_buffer(MAX_FONT_NAME_BYTES), ctypes.c_int()
         self._stroke, self._edges = ctypes.c_int(), [ctypes.c_float() for _ in range(4)]
         self._bold: dict[bytes, bool] = {}
+        self.has_struck_text = False
 
     def _device(self, x: float, y: float) -> tuple[float, float]:
         across, down = ctypes.c_int(), ctypes.c_int()
@@ -311,7 +316,9 @@ class _View:
     ) -> TextLine | None:
         words: list[TextBox] = []
         box = self._box
-        pieces = NON_BLANK_RUN if closely or not self._is_one_piece(start, end) else TRIMMED_LINE
+        strikes = self._find_strikes(start, end)
+        is_whole = not strikes and not closely and self._is_one_piece(start, end)
+        pieces = TRIMMED_LINE if is_whole else NON_BLANK_RUN
         raised = [place for place in self._raised if start <= place[0] < end]
         for match in pieces.finditer(text, start, end):
             first, last = match.span()
@@ -320,6 +327,10 @@ class _View:
             if last - first > 1:
                 other = box(last - 1)
                 left, right = min(left, other[0]), max(right, other[2])
+            slack = 0.3 * (bottom - top)
+            if any(one.left < left + slack and right - slack < one.right for one in strikes):
+                self.has_struck_text = True
+                continue
             for a, b in reversed(raised):
                 if first < a < last:
                     a, b = a - first, b - first
@@ -330,6 +341,20 @@ class _View:
         if is_cut:
             words[-1] = words[-1]._replace(text=words[-1].text + "-")
         return build_text_line(words, bold=self._is_bold(start) and self._is_bold(end - 1))
+
+    def _find_strikes(self, start: int, end: int) -> list[RuledLine]:
+        """Return the level lines through the middle of a text line that are no longer than it."""
+        left, top, _, bottom = self._box(start)
+        height, right = bottom - top, self._box(end - 1)[2]
+        upper, lower = (top + share * height for share in STRUCK_BAND)
+        return [
+            rule
+            for rule in self._rules
+            if upper < rule.top < lower
+            and rule.is_level
+            and left - height < rule.left
+            and rule.right < right + height
+        ]
 
     def _is_raised(self, index: int, reference: tuple[float, float, float, float]) -> bool:
         _, top, _, bottom = self._box(index)

@@ -23,7 +23,7 @@ from core.documents.pdf_text import (
     order_letters,
     read_page,
 )
-from core.documents.source_builder import TextBox
+from core.documents.source_builder import STRUCK_TEXT_NOTE, TextBox
 from core.runtime.errors import InputError
 from core.schema.records import Source
 from tests.documents.builders import (
@@ -92,6 +92,32 @@ def write_with_raised(canvas: Canvas, line: str, y: float = 700, rise: float = 4
 )  # fmt: skip
 def test_raised_text_changes_no_number(line: str, text: str) -> None:
     assert read(pdf(lambda canvas: write_with_raised(canvas, line))).text == text
+
+
+def write_with_line(canvas: Canvas, words: tuple[int, int], rise: float, beyond: float) -> None:
+    """Write a sentence with a line over some of its words, at a height and beyond them."""
+    sentence = "It costs 120 90 euros."
+    canvas.setFont("Helvetica", 12)
+    canvas.drawString(60, 700, sentence)
+    first, last = (60 + canvas.stringWidth(sentence[:n], "Helvetica", 12) for n in words)
+    canvas.line(first - beyond, 700 + rise, last + beyond, 700 + rise)
+
+
+@pytest.mark.parametrize(
+    ("words", "rise", "beyond", "text"),
+    [
+        ((9, 12), 3.5, 0.5, "It costs 90 euros."),
+        ((0, 22), 3.5, 0.0, ""),
+        ((9, 12), -1.5, 0.5, "It costs 120 90 euros."),  # underlined
+        ((9, 12), 3.5, 200.0, "It costs 120 90 euros."),  # a line of a drawing
+    ],
+)
+def test_struck_text_is_left_out_and_noted(
+    words: tuple[int, int], rise: float, beyond: float, text: str
+) -> None:
+    source = read(pdf(lambda canvas: write_with_line(canvas, words, rise, beyond)))
+    assert source.text == text
+    assert (STRUCK_TEXT_NOTE in source.notes) == ("120" not in text)
 
 
 def test_lowered_text_ends_no_line() -> None:
