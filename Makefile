@@ -44,8 +44,8 @@ test-repeat: setup $(VENV)/.dev
 test-newest: setup $(VENV)/.dev $(VENV)/newest
 	@PYTHONPATH=$(VENV)/newest $(PY) -c "import importlib.metadata as m; print('litellm', m.version('litellm'))"
 	@PYTHONPATH=$(VENV)/newest $(PY) -m pytest -n 2 --dist loadgroup tests/llm/test_metering_over_http.py \
-	  tests/llm/test_stream_end.py tests/llm/test_limits.py tests/agents/test_rosters.py \
-	  tests/test_with_models.py
+	  tests/llm/test_stream_end.py tests/llm/test_server_answers.py tests/llm/test_limits.py \
+	  tests/agents/test_rosters.py tests/test_with_models.py
 
 lint: setup $(VENV)/.dev
 	@$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m mypy
