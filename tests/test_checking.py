@@ -213,9 +213,9 @@ def test_turns_come_in_their_order_with_what_was_asked_and_stated() -> None:
 
 def test_long_work_is_reported_every_few_seconds_and_short_work_is_not() -> None:
     said: list[str] = []
-    times = iter([100.0, 104.0, 105.0, 106.0, 111.0, 120.0])
+    times = iter([100.0, 104.0, 105.0, 106.0, 111.0, 120.0, 130.0])
     lines = ProgressLines(said.append, lambda: next(times))
-    for page in (1, 2, 3, 4, 5, 6):
+    for page in (1, 2, 3, 4, 5, 5, 6):
         lines.report(f"Reading a.pdf: page {page} of 6", page, 6)
     assert said == ["Reading a.pdf: page 3 of 6 (50%)", "Reading a.pdf: page 5 of 6 (83%)"]
 

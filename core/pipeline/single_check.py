@@ -180,14 +180,16 @@ class ProgressLines:
     say: Callable[[str], None]
     clock: Callable[[], float]
     next_at: float = 0.0
+    last_line: str = ""
 
     def report(self, note: str, done: int, total: int) -> None:
-        """Say how much is done, unless that was said a moment ago or nothing is known."""
+        """Say how much is done, unless a line was printed a moment ago or nothing has changed."""
         now = self.clock()
         self.next_at = self.next_at or now + PROGRESS_SECONDS
-        if now >= self.next_at and 0 < done < total:
-            self.say(f"{note} ({done / total:.0%})")
-            self.next_at = now + PROGRESS_SECONDS
+        line = f"{note} ({done / max(1, total):.0%})"
+        if now >= self.next_at and 0 < done < total and line != self.last_line:
+            self.say(line)
+            self.next_at, self.last_line = now + PROGRESS_SECONDS, line
 
 
 @dataclass(frozen=True)
