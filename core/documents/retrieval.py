@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -201,8 +201,8 @@ class TermIndex:
     def __init__(self, terms: Mapping[str, Sequence[Sequence[str]]]) -> None:
         """Index the terms of each source's passages, in order and with repeats."""
         self._keys = [(source, n) for source, rows in terms.items() for n in range(len(rows))]
-        self._lengths = [len(row) for rows in terms.values() for row in rows]
-        self._mean_length = sum(self._lengths) / max(1, len(self._lengths))
+        lengths = np.array([len(row) for rows in terms.values() for row in rows], float)
+        self._lengths = lengths / max(1.0, lengths.sum() / max(1, len(lengths)))  # mean 1
         self._rows_by_term: defaultdict[str, list[int]] = defaultdict(list)
         for number, row in enumerate(chain.from_iterable(terms.values())):
             for term in row:
@@ -210,16 +210,16 @@ class TermIndex:
 
     def score(self, terms: Iterable[str], limit: int) -> dict[PassageKey, float]:
         """Return the scores of the best passages with any of the terms, best first."""
-        scores: dict[int, float] = defaultdict(float)
+        scores = np.zeros(len(self._keys))
         for term in terms:
-            counts = Counter(self._rows_by_term.get(term, ()))
-            odds = (len(self._keys) - len(counts) + 0.5) / (len(counts) + 0.5)
-            weight = max(MIN_TERM_WEIGHT, math.log(odds))
-            for row, count in counts.items():
-                length = 1 - BM25_B + BM25_B * self._lengths[row] / self._mean_length
-                scores[row] += weight * count * (BM25_K1 + 1) / (count + BM25_K1 * length)
-        best = sorted(scores, key=lambda row: (-scores[row], row))[:limit]
-        return {self._keys[row]: scores[row] for row in best}
+            places = np.array(self._rows_by_term.get(term, ()), np.intp)
+            rows, counts = np.unique(places, return_counts=True)
+            odds = (len(self._keys) - len(rows) + 0.5) / (len(rows) + 0.5)
+            length = 1 - BM25_B + BM25_B * self._lengths[rows]
+            share = counts * (BM25_K1 + 1) / (counts + BM25_K1 * length)
+            scores[rows] += max(MIN_TERM_WEIGHT, math.log(odds)) * share
+        best = [row for row in np.argsort(-scores, kind="stable")[:limit] if scores[row] > 0]
+        return {self._keys[row]: float(scores[row]) for row in best}
 
 
 class Retriever:
