@@ -16,6 +16,7 @@ from core.evaluation.table import (
     END_MARKER,
     PAGES,
     RESULTS_FOLDER,
+    describe_conditions,
     format_summary,
     format_tables,
     load_results,
@@ -115,15 +116,16 @@ def test_the_tables_take_their_places_in_the_pages(
 
 def test_the_summary_has_every_result_beside_a_constant_answer(results: Path) -> None:
     constant = {"always_hallucinated": figures(balanced_accuracy=0.5)}
-    measured = figures(balanced_accuracy=0.8125, forced_balanced_accuracy=0.9, coverage=0.7)
+    measured = figures(
+        balanced_accuracy=0.1, forced_balanced_accuracy=0.9, coverage=0.7, selective_accuracy=0.95
+    )
     write_result(results, result("bees", metrics=measured, trivial=constant))
     lines = format_summary(load_results(results)).splitlines()
     assert [line.split("|")[1].strip() for line in lines[2:]] == [
-        "ants dev20", "bees dev20", "mushroom dev20", "zebra stripes dev20 (sample)",
-    ]  # fmt: skip
-    assert lines[3] == (
-        "| bees dev20 | 1,417 | 0.812 (0.71–0.91) | 0.900 (0.80–1.00) | 0.500 | 0.700 | 2.00 |"
-    )
+        "bees dev20", "ants dev20", "zebra stripes dev20 (sample)", "mushroom dev20",
+    ], "the most accurate first; no figure last"  # fmt: skip
+    assert lines[2] == "| bees dev20 | 1,417 | 0.900 (0.80–1.00) | 0.500 | 0.700 | 0.950 |"
+    assert lines[3].startswith("| ants dev20 | 1,417 | 0.812 (0.71–0.91) |"), "nothing is forced"
 
 
 def test_results_that_do_not_record_what_they_were_measured_under_say_so() -> None:
@@ -187,6 +189,10 @@ def test_the_pages_show_the_stored_results(page: str) -> None:
     assert shown == PAGES[page](load_results(RESULTS_FOLDER)), (
         "run `python -m core.evaluation.table --write`"
     )
+
+
+def test_the_stored_results_record_what_they_were_measured_under() -> None:
+    assert describe_conditions(load_results(RESULTS_FOLDER), CONDITIONS) == []
 
 
 def test_the_stored_results_name_no_place_of_the_machine_that_measured() -> None:
