@@ -6,7 +6,7 @@ const RIGHT_TO_LEFT = /[\u0590-\u08FF\uFB1D-\uFDFF\uFE70-\uFEFC]/;
 const TYPED = "input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable], [role=dialog], .cp-be, .cp-se-text";
 
 const CHOOSE_FIRST = "Choose first: s supported, h hallucinated, u unclear.";
-const PRESS_SECONDS = 3; // for so long what was pressed outside may still bring a label
+const PRESS_SECONDS = 5; // for so long what was pressed outside may still bring a label
 
 /** Both ways between UTF-16 places, as the page counts, and code points, as Python does. */
 function placesOf(text) {
@@ -67,6 +67,7 @@ class SpanEditor extends Editor {
       [this.done, this.undone] = [[], []];
       this.selected = this.active = null;
       this.isCaret = false;
+      this.wantsSave = false;
     }
     if (data.revision >= this.revision) {
       this.revision = data.revision;
@@ -128,6 +129,7 @@ class SpanEditor extends Editor {
   answer(number) {
     const label = this.data.labels[number];
     if (!label) return false;
+    this.wantsSave = false; // it was meant for a label from outside
     this.change({ ...this.state, label: label.id }, "label");
     if (label.id === "hallucinated") this.toLikely();
     this.say(`${label.words}.${this.selected ? ` Selected: ${this.quoteOf(this.selected)}.` : ""}`);
@@ -153,7 +155,10 @@ class SpanEditor extends Editor {
     // A version or label that was just chosen outside comes from Python, maybe to another editor.
     this.wantsSave = !this.state.label && (isDrawing() || performance.now() - this.pressedAt < PRESS_SECONDS * 1000);
     clearTimeout(this.waiting);
-    if (this.wantsSave) return void (this.waiting = setTimeout(() => this.root.isConnected && this.save(), 50));
+    if (this.wantsSave) {
+      this.waiting = setTimeout(() => this.root.isConnected && this.wantsSave && this.save(), 50);
+      return;
+    }
     if (!this.state.label) return this.say(CHOOSE_FIRST);
     this.revision += 1;
     this.saving = this.revision;
