@@ -36,7 +36,12 @@ from core.baseline.tokenizer import (
     open_packed_model,
 )
 from core.llm.export import packages, sha256_of
-from core.runtime.concurrency import StopSignal, cache_load, count_threads
+from core.runtime.concurrency import (
+    StopSignal,
+    cache_load,
+    choose_product_precision,
+    count_threads,
+)
 from core.runtime.config import E5_DIR
 from core.runtime.errors import ConfigError, ReviewError
 
@@ -143,8 +148,7 @@ def open_session(path: Path) -> Any:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = 1
-    # Else sums of 8-bit products saturate on processors without VNNI, and verdicts differ there.
-    options.add_session_config_entry("session.x64quantprecision", "1")
+    options.add_session_config_entry("session.x64quantprecision", choose_product_precision())
     try:
         return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the loader raises undocumented types of its own

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from core.llm.client import Embeddings, ModelClient
 from core.llm.keys import Keys
-from core.runtime.concurrency import StopSignal
+from core.runtime.concurrency import StopSignal, choose_product_precision
 from core.runtime.errors import ConfigError, ModelError
 from core.schema.rosters import AgentConfig
 
@@ -66,8 +66,8 @@ class OnnxEncoder:
             options.log_severity_level = 3
             # Else its threads spin for 30 ms after every text, as the first calls go out.
             options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-            # Else sums of 8-bit products saturate on processors without VNNI.
-            options.add_session_config_entry("session.x64quantprecision", "1")
+            precision = choose_product_precision()
+            options.add_session_config_entry("session.x64quantprecision", precision)
             self._session: Any = onnxruntime.InferenceSession(
                 str(folder / "encoder.onnx"), options, providers=["CPUExecutionProvider"]
             )

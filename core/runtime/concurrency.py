@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from core.runtime.errors import ConflictError, Stopped
@@ -63,6 +64,19 @@ def count_threads(most: int) -> int:
     """
     stated = os.environ.get("OMP_NUM_THREADS", "")
     return max(1, min(most, int(stated) if stated.isdecimal() else os.cpu_count() or 1))
+
+
+@functools.cache
+def choose_product_precision(processor: Path = Path("/proc/cpuinfo")) -> str:
+    """Return onnxruntime's `session.x64quantprecision`: "1" if sums of 8-bit products may saturate.
+
+    They do on processors without VNNI, and verdicts would differ there. With VNNI they are exact,
+    and the exact way for other processors gives the same figures at half the speed.
+    """
+    try:
+        return "0" if "vnni" in processor.read_text(encoding="utf-8") else "1"
+    except OSError:  # not Linux
+        return "1"
 
 
 class StopSignal:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from core.llm import encoder as encoders
 from core.llm.client import Embeddings, ModelClient
-from core.llm.encoder import TEXTS_PER_CALL, Embedder, LlmEmbedder, load_encoder
+from core.llm.encoder import TEXTS_PER_CALL, Embedder, LlmEmbedder, OnnxEncoder, load_encoder
 from core.llm.failures import RetryPolicy
 from core.llm.keys import Keys
-from core.runtime.concurrency import StopSignal
+from core.runtime.concurrency import StopSignal, choose_product_precision
 from core.runtime.config import ENCODER_DIR
 from core.runtime.errors import ConfigError, ModelError, ModelTimeout, Stopped
 from core.schema.rosters import AgentConfig
@@ -142,3 +144,22 @@ def test_stop_closes_the_connection() -> None:
         ended = time.monotonic()
         assert server.wait_closed() - ended < 0.5
         timer.join()
+
+
+@pytest.mark.parametrize(
+    ("flags", "precision"),
+    [("fma avx2 avx_vnni", "0"), ("avx512f avx512_vnni", "0"), ("fma avx2", "1"), (None, "1")],
+)
+def test_exact_products_are_slow_only_without_vnni(
+    tmp_path: Path, flags: str | None, precision: str
+) -> None:
+    if flags is not None:
+        (tmp_path / "cpuinfo").write_text(f"processor: 0\nflags: {flags}\n")
+    assert choose_product_precision(tmp_path / "cpuinfo") == precision
+
+
+def test_vectors_are_the_same_with_slow_exact_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["The tower is 412 m tall.", "Pumps: 1,250; price: €7.40"]
+    fast = OnnxEncoder(ENCODER_DIR).encode(texts)
+    monkeypatch.setattr(encoders, "choose_product_precision", lambda: "1")
+    assert np.array_equal(fast, OnnxEncoder(ENCODER_DIR).encode(texts))
