@@ -21,6 +21,7 @@ from core.runtime.config import ENCODER_DIR
 from core.runtime.errors import ConfigError, ModelError, ModelTimeout, Stopped
 from core.schema.rosters import AgentConfig
 from tests.llm.loopback import Asked, Loopback, Reply, loopback
+from tests.waiting import wait_for
 
 REST = 0.04  # seconds
 TEXTS = ["The tower of the old town is 412 m tall and was opened in the year 1931."] * 4
@@ -137,13 +138,14 @@ def test_stop_closes_the_connection() -> None:
         LlmEmbedder(seat_at(server), KEYS).encode(["x"], StopSignal())
     with loopback(Reply(fault="hang_before")) as server:
         embedder = LlmEmbedder(seat_at(server), KEYS)
-        timer = threading.Timer(0.4, stop.set)
-        timer.start()
+        thread = threading.Thread(
+            target=lambda: (wait_for(lambda: server.asked, "the request"), stop.set())
+        )
+        thread.start()
         with pytest.raises(Stopped):
             embedder.encode(["x"], stop)
-        ended = time.monotonic()
-        assert server.wait_closed() - ended < 0.5
-        timer.join()
+        server.wait_closed()
+        thread.join()
 
 
 @pytest.mark.parametrize(
