@@ -138,9 +138,12 @@ def test_stop_closes_the_connection() -> None:
         LlmEmbedder(seat_at(server), KEYS).encode(["x"], StopSignal())
     with loopback(Reply(fault="hang_before")) as server:
         embedder = LlmEmbedder(seat_at(server), KEYS)
-        thread = threading.Thread(
-            target=lambda: (wait_for(lambda: server.asked, "the request"), stop.set())
-        )
+
+        def press() -> None:
+            wait_for(lambda: server.asked, "the request")
+            stop.set()
+
+        thread = threading.Thread(target=press)
         thread.start()
         with pytest.raises(Stopped):
             embedder.encode(["x"], stop)
