@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import socket
 from collections.abc import Generator, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,10 @@ import pytest
 from hypothesis import settings
 from streamlit.components.v2 import manifest_scanner
 
+from core.agents.roster_files import TEST_RETRY_POLICY
 from core.agents.rosters import make_built_in_roster
 from core.baseline.encoder import MultilingualEncoder, load_multilingual_encoder
+from core.llm.failures import RetryPolicy
 from core.pipeline.jobs import JobRunner
 from core.pipeline.review import ReviewResources
 from core.runtime.config import HOME_VARIABLE, Settings
@@ -45,6 +49,13 @@ def pytest_runtest_makereport(
     return report
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _frozen_modules() -> None:
+    """Libraries collect garbage often: a third of a second if they look through all modules."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any connection that leaves this machine fails at once."""
@@ -66,6 +77,17 @@ def _no_component_scan() -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(manifest_scanner, "scan_component_manifests", list)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_pause_before_retries() -> Iterator[None]:
+    """Calls that name no policy of their own retry at once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("core.llm.client.RetryPolicy", functools.partial(RetryPolicy, backoff=0.01))
+        patch.setattr(
+            "core.agents.roster_files.TEST_RETRY_POLICY", replace(TEST_RETRY_POLICY, backoff=0.01)
+        )
         yield
 
 

@@ -402,7 +402,7 @@ def test_who_interrupts_a_check_stops_it_whoever_first_submitted_its_text(
 ) -> None:
     jobs, pressed, stopped = JobRunner(home), [KeyboardInterrupt()], list[str]()
 
-    def wait(run_id: str, _: float) -> bool:
+    def wait(run_id: str, _: float = PATIENCE) -> bool:
         if pressed:
             raise pressed.pop()
         return JobRunner.wait(jobs, run_id, PATIENCE)

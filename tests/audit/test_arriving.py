@@ -246,6 +246,7 @@ def test_a_model_that_cuts_otherwise_loses_and_doubles_no_statement(home: Path) 
     assert sum(event.kind == "statement_found" for event in events) == len(pieces)
 
 
+@pytest.mark.slow
 def test_the_work_for_a_statement_does_not_grow_with_those_before_it(home: Path) -> None:
     """What the last hundred of many statements cost, beside the second hundred.
 

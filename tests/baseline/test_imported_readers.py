@@ -62,6 +62,7 @@ def test_a_classifier_reads_as_it_did_before_its_export(
     assert reading.supported + reading.contradicted + reading.neutral == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_a_token_classifier_says_which_words_it_doubts(tmp_path: Path) -> None:
     written(tmp_path / "model", "modernbert", CONSISTENCY)
     import_reader(str(tmp_path / "model"), tmp_path / "reader")
@@ -117,6 +118,7 @@ def test_a_reader_is_brought_calibrated_chosen_and_used(
     assert run.plan.reader == "mine"
 
 
+@pytest.mark.slow
 def test_a_folder_is_exported_anew_where_it_was_written_since_or_is_another(
     tmp_path: Path, home: Path
 ) -> None:

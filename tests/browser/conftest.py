@@ -6,6 +6,7 @@ import contextlib
 import json
 import re
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -26,6 +27,12 @@ LOG_SHOWN = 6000
 PATIENCE = 300
 """Seconds for a journey: on a busy machine a server alone can take 60 of them to start."""
 SHOTS = ROOT / "test-results"
+IS_IDLE = """began => {
+  const isIdle = document.querySelector('[data-test-script-state="notRunning"]');
+  const { idle } = window, now = performance.now();
+  window.idle = isIdle ? { began, since: idle?.began === began ? idle.since : now } : null;
+  return window.idle !== null && now - window.idle.since >= 200;
+}"""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -164,9 +171,8 @@ def choose_home(context: BrowserContext, site: Site) -> None:
 
 
 def settle(page: Page) -> None:
-    """Wait until the script has run to its end."""
-    page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]')
-    page.wait_for_timeout(250)
+    """Wait until no script has been running for a fifth of a second."""
+    page.wait_for_function(IS_IDLE, arg=time.monotonic(), polling=25)
 
 
 def until_kept(page: Page, server: Site, words: str) -> None:
@@ -174,8 +180,8 @@ def until_kept(page: Page, server: Site, words: str) -> None:
 
     A pause in typing has no length of its own: a machine that does much else takes longer to tell.
     """
-    for _ in range(60):
-        page.wait_for_timeout(250)
+    for _ in range(600):
+        page.wait_for_timeout(25)
         with closing(sqlite3.connect(server.home / "counterpoint.db")) as db:
             drafts = db.execute("SELECT value FROM settings WHERE name LIKE 'note.draft.%'")
             kept = [json.loads(json.loads(text) or "{}") for (text,) in drafts]

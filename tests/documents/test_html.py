@@ -230,6 +230,7 @@ def test_escaped_words_come_back(words: list[str]) -> None:
     assert read(f"<body>{page}").text == "\n\n".join(words)
 
 
+@pytest.mark.slow
 def test_elements_nest_no_deeper_than_a_browser_lets_them() -> None:
     page = "<div>" * 100_000 + "deep"
     assert flatten_nesting(page).count("<div>") == MAX_NESTING
@@ -263,6 +264,7 @@ def test_unclosed_tags_and_quotes_are_gone_through_once(part: str) -> None:
     assert time.perf_counter() - began < 20.0
 
 
+@pytest.mark.slow
 def test_spans_repeat_a_bounded_number_of_cells() -> None:
     row = "<tr>" + "<td colspan=200 rowspan=200>a" * 5
     assert len(read("<table>" + row * 400 + "</table>").text) < 2 * MAX_SPANNED_CELLS

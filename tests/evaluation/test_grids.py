@@ -292,6 +292,7 @@ def test_what_cannot_run_says_why_and_the_rest_runs(
     assert "not measured" in table
 
 
+@pytest.mark.slow
 def test_a_model_plays_every_way(
     capsys: pytest.CaptureFixture[str],
     data: Path,

@@ -261,7 +261,7 @@ def outcomes(rows: Sequence[tuple[Label, int, Label, Label]], system: int) -> Ou
     return Outcomes(golds, [Prediction(label, p[label]) for label in said])
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(ROWS, st.randoms(use_true_random=False))
 def test_comparisons_are_whole_and_the_same_in_any_order(
     rows: list[tuple[Label, int, Label, Label]], shuffler: random.Random

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gc
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -44,13 +43,6 @@ WRONG = "Female cats tend to be left pawed."
 @pytest.fixture(autouse=True)
 def _without_weights(without_weights: None) -> None:
     """Which words a page shows does not depend on what the shipped reader has learned."""
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _frozen_modules() -> None:
-    """Streamlit collects garbage after each script run: it need not look through all modules."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -212,6 +212,7 @@ def test_signals_headings_and_what_was_asked_are_there_while_it_is_spoken(
     assert said(at.caption, "Signals of debate hacking so far")
 
 
+@pytest.mark.slow
 def test_who_writes_is_there_before_anybody_debates(app: OpenApp, home: Path) -> None:
     """The judge's and others' prose, too; of a local model the time is a range at first."""
     facts = as_json({"facts": [], "conflicts": [], "shares": {}, "summary": "Cats have paws."})

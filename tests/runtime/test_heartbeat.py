@@ -9,7 +9,7 @@ import pytest
 
 from core.runtime.concurrency import repeat_meanwhile
 from core.runtime.errors import ConflictError
-from tests.waiting import PATIENCE_SECONDS
+from tests.waiting import PATIENCE_SECONDS, wait_for
 
 pytestmark = pytest.mark.timing
 NO_PAUSE = 0.0  # seconds
@@ -38,7 +38,6 @@ def test_lost_lease_ends_the_beats() -> None:
         raise ConflictError("the lease is lost")
 
     with repeat_meanwhile(beat, NO_PAUSE):
-        (thread,) = [one for one in threading.enumerate() if one.name == "heartbeat"]
-        thread.join(PATIENCE_SECONDS)
-        assert not thread.is_alive()
+        wait_for(lambda: beats, "the first beat")
+        wait_for(lambda: "heartbeat" not in {one.name for one in threading.enumerate()})
     assert beats == [0]
