@@ -6,6 +6,7 @@ PAUSE in the environment is how many seconds the reader takes for what it is ask
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -28,6 +29,8 @@ class UnhurriedReader(PawReader):
 
 
 if __name__ == "__main__":
+    # Tests that a shell runs in the background pass on that they ignore Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     assessor = assessor_with(UnhurriedReader())
     core.baseline.entailment.load_shared_assessor = lambda: assessor  # type: ignore[assignment]
     sys.exit(main())

@@ -25,17 +25,14 @@ from core.llm.local_server import MODEL, PROVIDER, SERVER, SLOTS, LocalServer, f
 from core.llm.metering import CallAccount, MeteredClient
 from core.llm.prompting import Fence, PromptBook
 from core.llm.servers import find_slots
-from core.pipeline.jobs import JobRunner
-from core.pipeline.single_check import CaseDraft, CheckRequest, check_once, store_case
-from core.review.people import ensure_project
+from core.pipeline.single_check import CheckRequest, check_once
 from core.runtime.concurrency import StopSignal
 from core.runtime.config import Settings
 from core.runtime.errors import ModelError, Stopped
-from core.schema.records import Case, EvidenceContext, Passage, Plan
+from core.schema.records import Case, EvidenceContext, Passage
 from core.schema.roles import CaseView, Evidence, JudgeView
 from core.schema.rosters import AgentConfig
 from core.store import open_store
-from tests.waiting import wait_for
 
 pytestmark = [
     pytest.mark.slow,
@@ -168,30 +165,6 @@ def test_a_whole_check_ends_with_an_outcome_that_its_test_qualifies(home: Path) 
     assert result.has_passed or outcome["label"] == "unclear"
     assert all(row.status == "done" for row in rows)
     assert len(rows) >= 13, "the judge's call and those of its test are booked"
-
-
-def test_a_run_that_was_stopped_resumes_and_asks_for_nothing_twice(home: Path) -> None:
-    with open_store(home) as store, store.writing():
-        project = ensure_project(store, "Mira", time.time())
-        case = store_case(store, project, CaseDraft("Ice is warm."), "Mira", time.time())
-    plan = Plan("ensemble", "local", sheet=SHIPPED_ROSTERS["local"])
-    jobs = JobRunner(home, keys=Keys({}))
-    run = jobs.start(case, plan, by="Mira")
-    with open_store(home) as store:
-        wait_for(
-            lambda: any(row.status == "done" for row in store.ledger.of_run(run)), "a first reply"
-        )
-    jobs.stop(run, "Mira")
-    jobs.wait(run)
-    with open_store(home) as store:
-        before = [row.slot for row in store.ledger.of_run(run) if row.status == "done"]
-    assert before
-    jobs.resume(run, by="Mira")
-    jobs.wait(run)
-    with open_store(home) as store:
-        after = [row.slot for row in store.ledger.of_run(run) if row.status == "done"]
-    assert len(after) == len(set(after)), "no slot was paid for twice"
-    assert set(before) <= set(after)
 
 
 def test_the_servers_child_gets_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
