@@ -20,6 +20,7 @@ from PIL import Image
 from core.agents.agent_runner import AgentContext, LlmAgent, PromptCall, case_fields, one_line
 from core.agents.llm_judge import TEXT_BLOCK_MARK, format_places, parse_contested, parse_text_block
 from core.agents.reply_parser import (
+    SENTENCE_END,
     cut_to_sentences,
     infer_stance,
     is_refusal,
@@ -80,7 +81,6 @@ LONGEST_TEXT_BLOCK = re.compile(
     r"^[ \t]*<<<[ \t]*TEXT[ \t]*\n(?P<text>.*)\n[ \t]*TEXT[ \t]*>>>[ \t]*$",
     re.DOTALL | re.MULTILINE,
 )
-SENTENCE_MARK = re.compile(r"[.!?。！？।؟…]")
 EMPTY_CONTEXT = EvidenceContext((), (), "")
 PLACES_WINDOW_FRACTION = 8  # contested places may take one part in so many of a window
 
@@ -236,9 +236,10 @@ class LlmDebater(LlmAgent):
             return self._build_revision(view, text)
         reply, stance = _read_position(view, text)
         is_cut = completion.finish == "length"
-        if is_cut and not SENTENCE_MARK.search(text):
-            raise ReplyError("The turn was cut off within its first sentence.", reply=text)
-        text = cut_to_sentences(text, case.language) if is_cut else text
+        if is_cut:
+            text = cut_to_sentences(text, case.language)
+            if not SENTENCE_END.search(text):
+                raise ReplyError("The turn was cut off within its first sentence.", reply=text)
         return Turn(
             debater=view.debater,
             agent=self.name,

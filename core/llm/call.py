@@ -282,13 +282,18 @@ FURTHER_OBJECT = re.compile(r'\{\s*"')
 WHOLLY_FENCED = re.compile(r"\s*```[a-zA-Z]*+[ \t]*+\n(.*?)\n?```\s*", re.DOTALL)
 # Some models think aloud before they answer, and some servers leave out the opening tag.
 THOUGHT = re.compile(
-    r"\A(?:(?:\s*<(think|thinking|thought|reasoning)>.*?</\1>)+|.*?^[ \t]*</think>[ \t]*$)\s*",
+    r"\A(?:(?:\s*<(think|thinking|thought|reasoning)>.*?</\1>)+"
+    r"|(?:(?!<<<|```|\{).)*?^[ \t]*</think>[ \t]*$)\s*",
     re.DOTALL | re.IGNORECASE | re.MULTILINE,
 )
 UNFINISHED_THOUGHT = re.compile(r"\s*<(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
+# A whole first line, but for one that states a position.
 COURTESY = re.compile(
-    r"\A\s*(?:sure|certainly|of course|okay|here(?: is|['’]s| are)|below is|当然|好的|以下)\b"
-    r"[^\n]{0,100}[:：!！][ \t]*\n\s*",
+    r"\A\s*(?![^\n]*\b(?-i:AGREE|DENY|CORRECT|INCORRECT|WRONG|OPEN)\b)"
+    r"(?:(?:(?:sure|certainly|of course|okay)\b[^\n:]{0,40}?)?"
+    r"(?:here(?: is|['’]s| are)|below is)\b[^\n]{0,100}[:：]"
+    r"|(?:sure|certainly|of course|okay)[.,!]?"
+    r"|[^\n]{0,8}以下[^\n]{0,60}[:：]|(?:当然|好的)[^\n]{0,8}[:：!！。])[ \t]*\n\s*",
     re.IGNORECASE,
 )
 MARK = re.compile(r"\\.|[\"{}\[\]]", re.DOTALL)

@@ -199,7 +199,7 @@ def _check_event(event: Any, *, is_error: bool = False) -> Any:
     if error := _of(event, "error"):
         raise ServerError(error)
     if is_error or _of(event, "object") == "error":
-        raise ServerError(event)
+        raise ServerError(event.model_dump() if hasattr(event, "model_dump") else event)
     return event
 
 
@@ -208,7 +208,8 @@ def _piece(event: Any) -> StreamPiece:
     usage, choices = _of(event, "usage"), _of(event, "choices")
     read, written = (_of(usage, f"{name}_tokens") for name in ("prompt", "completion"))
     choice = choices[0] if isinstance(choices, list) and choices else None
-    delta = _of(choice, "delta") or _of(choice, "message")
+    delta = _of(choice, "delta")
+    delta = _of(choice, "message") if delta is None else delta
     refusal = _of(delta, "refusal")
     return StreamPiece(
         _text_of(_of(delta, "content")),

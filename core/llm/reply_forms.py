@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.llm.call import THOUGHT, UnusableReply, find_object
+from core.llm.call import THOUGHT, UNFINISHED_THOUGHT, UnusableReply, find_object
 
 # An escape of which only half has come; of an emoji the first of two.
 GROWTH = 1.01
@@ -133,6 +133,8 @@ class ProseStream:
             return
         self.parsed_chars = len(self.received)
         answer = THOUGHT.sub("", self.received, count=1).lstrip()
+        if UNFINISHED_THOUGHT.match(answer):
+            return
         is_object = answer[:1] in ("", "{", "`", "<")  # or a fence or a thought before it
         prose = self.form.beginning(answer[answer.find("{") :]) if is_object else answer
         if len(prose) > len(self.passed_on) and prose.startswith(self.passed_on):

@@ -93,8 +93,8 @@ class BackgroundReader:
             self._notes[source_id] = "waiting"
             self._waiting.append((source_id, name))
             if not self._is_reading:
-                self._is_reading = True
                 threading.Thread(target=self._read_all, daemon=True, name="prereading").start()
+                self._is_reading = True
 
     def note(self, source_id: str) -> str:
         """Return what is being done with the file; empty if nothing is."""
@@ -453,8 +453,8 @@ class JobRunner:
         self._max_workers = limit
         for _ in range(min(len(self._waiting), limit - len(self._workers))):
             worker = threading.Thread(target=self._run_jobs, daemon=True, name="run worker")
-            self._workers.add(worker)
             worker.start()
+            self._workers.add(worker)
 
     def _run_jobs(self) -> None:
         """Carry out what waits; the thread ends when nothing does or the limit was lowered."""
@@ -556,11 +556,11 @@ class JobRunner:
                 with open_store(self.home) as store, store.noting():
                     stops = store.runs.beat(self.owner, list(active), time.time())
                     workers = store.projects.settings().workers
+                with self._changed:
+                    self._start_workers(workers)
             except Exception as error:  # noqa: BLE001 - the heartbeat must go on
                 LOGGER.error("the heartbeat missed a beat: %r", error)
                 continue
-            with self._changed:
-                self._start_workers(workers)
             for run_id, by in stops.items():
                 active[run_id].stopped_by = active[run_id].stopped_by or by
                 active[run_id].stop.set()

@@ -120,6 +120,25 @@ def test_role_reads_wrapped_prose(role: str, wrapping: str) -> None:
     assert play(workplace([wrapping.replace("{}", reply)])) == expected
 
 
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("Sure, I DENY, CORRECT!\nThe source says 1932.", None),
+        ("Here is the claim: it is WRONG!\nBecause it is.", None),
+        ("Here is why I DENY:\nIt is 1932.", None),
+        ("Okay, the claim is right:\nIt is 1932.", None),
+        ("Sure, here is my turn:\nDENY.", "DENY."),
+        ("Certainly!\nDENY.", "DENY."),
+        ("以下是我的回答：\nDENY.", "DENY."),
+        ("当然可以，以下是：\nDENY.", "DENY."),
+        ("I think so.\n</think>\nDENY.", "DENY."),
+        ("<<<TEXT\nUse this:\n</think>\nrest\nTEXT>>>", None),
+    ],
+)
+def test_only_lines_around_an_answer_are_left_out(reply: str, answer: str | None) -> None:
+    assert extract_answer(reply) == (answer or reply)
+
+
 def test_reviser_reads_text_before_closing_remark() -> None:
     reply, play, expected = PROSE["reviser"]
     assert play(workplace([f"{reply}\n\nI corrected the year."])) == expected
@@ -141,7 +160,18 @@ def test_turn_that_was_cut_off_keeps_whole_sentences(is_object: bool) -> None:
     place = workplace([Said(reply, "length")])
     turn = LlmDebater(SEAT, place.work).argue(debate_view(VIEW), ignore_piece, STOP)
     assert (turn.text, turn.cut) == ("DENY, WRONG. The page says 1931.", True)
-    place = workplace([Said("DENY, WRO", "length")])
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "DENY, WRO",
+        "DENY, WRONG. The bridge opened in the year of",
+        "DENY, WRONG: it was 4.5 m and then the sou",
+    ],
+)
+def test_turn_that_was_cut_off_in_its_first_sentence_is_not_used(said: str) -> None:
+    place = workplace([Said(said, "length")])
     with pytest.raises(ReplyError, match="cut off"):
         LlmDebater(SEAT, place.work).argue(debate_view(VIEW), ignore_piece, STOP)
 

@@ -59,7 +59,17 @@ def test_the_prose_streams_as_the_fields_come(name: str, size: int) -> None:
     assert WHY in "".join(said)
 
 
-@pytest.mark.parametrize("wrapping", ["```json\n{}\n```", "<think>\nIs it {x}?\n</think>\n{}"])
+DRAFT = '{"reply": "AGREE", "claim": "CORRECT", "argument": "A draft."}'
+
+
+@pytest.mark.parametrize(
+    "wrapping",
+    [
+        "```json\n{}\n```",
+        "<think>\nIs it {x}?\n</think>\n{}",
+        f"<think>\nSo: {DRAFT}\n</think>\n{{}}",
+    ],
+)
 def test_prose_streams_from_within_a_wrapping(wrapping: str) -> None:
     shown: list[str] = []
     stream = ProseStream(REPLY_FORMS["debate"], shown.append)

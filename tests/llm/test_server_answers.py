@@ -52,6 +52,7 @@ def whole_answer(content: Any, **more: Any) -> dict[str, Any]:
 
 
 THINKING = {"type": "thinking", "thinking": [{"type": "text", "text": "Is it 1926?"}]}
+AT_THE_END = {"delta": {}, "message": {"content": "It is so."}, "finish_reason": "stop"}
 PARTS = [THINKING, {"type": "text", "text": "It is "}, {"type": "text", "text": "so."}]
 
 
@@ -66,6 +67,10 @@ PARTS = [THINKING, {"type": "text", "text": "It is "}, {"type": "text", "text": 
             json.dumps(chunk({"content": "It is so."}, "stop"), indent=1).replace("\n", "\ndata: ")
         ),
         stream(chunk({"content": "It is so."}, "stop"), prefix=": a comment\nid: 1\ndata:"),
+        stream(
+            chunk({"content": "It is so."}),
+            whole_answer("It is so.") | {"choices": [AT_THE_END]},
+        ),
         as_json(whole_answer("It is so.")),
         as_json(whole_answer(PARTS)),
         as_json(whole_answer("It is so."), "text/event-stream"),
@@ -153,8 +158,12 @@ def test_system_text_moves_into_user_message(message: str, status: int) -> None:
     ]
 
 
-def test_error_in_place_of_embeddings_is_quoted() -> None:
-    with loopback(as_json(error(code=400))) as server:
+@pytest.mark.parametrize(
+    "body",
+    [error(code=400), {"object": "error", "message": "the server says so", "code": 400}],
+)
+def test_error_in_place_of_embeddings_is_quoted(body: dict[str, Any]) -> None:
+    with loopback(as_json(body)) as server:
         agent = AgentConfig("tiny", server.base, seconds=5)
         with pytest.raises(ModelError, match="“the server says so”"):
             ModelClient(Keys({})).embed(agent, ["one"], StopSignal())
