@@ -200,6 +200,7 @@ class _Walk:
     has_struck_text: bool = False
     blocks: list[BlockContent] = field(default_factory=list)
     line: list[str] = field(default_factory=list)
+    opened: list[int] = field(default_factory=list)  # raised elements around the current one
     within: list[str] = field(default_factory=list)  # open block elements, outermost first
     about: tuple[str, ...] = ()  # those open when the line began, innermost first
     term: str = ""  # a term whose definition is yet to come
@@ -255,7 +256,8 @@ def _walk_tree(root: LexborNode, walk: _Walk) -> _Walk:
         while node is not None:
             if node.tag in BLOCK_TAGS:
                 walk.close()
-            elif _is_raised(node, walk):
+            elif walk.opened[-1:] == [node.mem_id]:
+                walk.opened.pop()
                 walk.add(RAISED_END)
             if node.mem_id == root.mem_id:
                 node = None
@@ -293,6 +295,7 @@ def _visit_node(node: LexborNode, walk: _Walk) -> bool:
     if tag in BLOCK_TAGS:
         walk.close()
     elif _is_raised(node, walk):
+        walk.opened.append(node.mem_id)
         walk.add(RAISED_START)
     rows = _read_table(node, walk) if tag == "table" else None
     walk.blocks.extend(rows or ())

@@ -19,6 +19,11 @@ SIGNED_EXPONENT = re.compile(r"[+\-−–]")
 POWER_BASE = re.compile(
     r"(?:(?<![\d.,])\d{1,2}|(?<![^\W\d_])(?:[^\W\d_]|[cdkmnµμ]m|ft|yd|mi|sec|min)|[)\]}])\Z"
 )
+# A raised number is the numerator of a fraction where a slash and a denominator follow. After a
+# whole number only a usual fraction counts: 1 1/2, but 10⁶/100.
+NUMERATOR = re.compile(r"\d{1,3}")
+NUMERATOR_BASE = re.compile(r"(?:^|[\s(\[–-]|(?<![\d.,])(?P<whole>\d{1,3}))\Z")
+DENOMINATOR = re.compile(r"\s?[/⁄]\s?(?:(?P<usual>[2-9]|16|32|64)|\d{1,3})(?!\d|[.,]\d)")
 FOOTNOTE_MARKS = re.compile(
     r"[\[(]?(?:\d{1,3}|[a-z]|[*†‡§¶#]+)(?:[,;–-]\s?(?:\d{1,3}|[a-z]))*[\])]?|[A-Z]{1,2}"
 )
@@ -35,7 +40,8 @@ def mark_raised(text: str) -> str:
 def write_raised(line: str) -> str:
     """Return the line with its enclosed raised text written in plain characters.
 
-    Exponents become superscript digits, footnote marks are left out, ordinal endings stay.
+    Exponents become superscript digits, footnote marks are left out, numerators and ordinal
+    endings stay.
     """
     if RAISED_START not in line and RAISED_END not in line:
         return line
@@ -47,6 +53,8 @@ def write_raised(line: str) -> str:
 def _write_one(match: re.Match[str]) -> str:
     line, raised = match.string, match[1].strip()
     before = line[max(0, match.start() - MAX_CONTEXT) : match.start()]
+    if _is_numerator(raised, before, line[match.end() : match.end() + MAX_CONTEXT]):
+        return f" {raised}" if before[-1:].isdigit() else raised
     if not before.strip() or before[-1].isspace():
         is_apart = bool(before.strip()) and not line[match.end() : match.end() + 1].isalnum()
         if is_apart and FOOTNOTE_MARKS.fullmatch(raised):
@@ -58,3 +66,10 @@ def _write_one(match: re.Match[str]) -> str:
     if FOOTNOTE_MARKS.fullmatch(raised) and not (raised.isalpha() and ORDINAL_BASE.search(before)):
         return ""
     return match[1] if ENDING.fullmatch(raised) or not raised[:1].isalnum() else f" {match[1]}"
+
+
+def _is_numerator(raised: str, before: str, after: str) -> bool:
+    base, denominator = NUMERATOR_BASE.search(before), DENOMINATOR.match(after)
+    if not NUMERATOR.fullmatch(raised) or not base or not denominator:
+        return False
+    return not base["whole"] or int(raised) < int(denominator["usual"] or 0)

@@ -91,7 +91,7 @@ MAX_CONTENT_TYPES_BYTES = 1024 * 1024
 WORD_PART = b"wordprocessingml.document.main+xml"
 WORD_MACRO_PART = b"ms-word.document.macroEnabled.main+xml"
 # Raise this when a reader's text or offsets change; stored readings are then made anew.
-READER_VERSION = "7"
+READER_VERSION = "8"
 
 
 def read_text(request: ReadRequest) -> Source:

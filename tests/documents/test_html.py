@@ -134,6 +134,10 @@ RAISED_STYLE = "<style>.ref { vertical-align: super; font-size: 60% }</style>"
         (f"{RAISED_STYLE}<p>120<i class=ref>1</i> people", "120 people"),
         ("<table><tr><th>Pumps<th>Year<tr><td>1,250<sup>5</sup><td>2021<sup>4</sup></table>",
          "Pumps 1,250, Year: 2021"),
+        ("<p>10<sup hidden>x</sup><sup>6</sup>, 120<del><sup>1</sup></del><sup>3</sup> people",
+         "10⁶, 120 people"),
+        ("<p>about <sup>3</sup>/<sub>4</sub> of 1<sup>1</sup>&frasl;<sub>2</sub> cups",
+         "about 3/4 of 1 1⁄2 cups"),
         ("<sup hidden>3</sup>One<sup><p>2</p></sup><p>two\x0e3\x0f</p>", "One\n\n2\n\ntwo 3"),
     ],
 )  # fmt: skip

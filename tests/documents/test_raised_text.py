@@ -31,6 +31,11 @@ from core.documents.raised_text import RAISED_END, RAISED_START, write_raised
         # parts belong together
         ("10{-}{6} m", "10⁻⁶ m"),
         ("nothing raised", "nothing raised"),
+        # numerators stay numerators
+        ("Use about {3}/4 of the flour, or {7}⁄10.", "Use about 3/4 of the flour, or 7⁄10."),
+        ("{3}/4 cup, 1{1}/2 cups (or {5}/4), 1{3/}4", "3/4 cup, 1 1/2 cups (or 5/4), 1 3/4"),
+        ("10{6}/ml, 10{3}/100 ml, 10{6}/2", "10⁶/ml, 10³/100 ml, 10⁶/2"),
+        ("25 m{2}/3 people, 2021{4}/22, 25 pupils{1}/2", "25 m²/3 people, 2021/22, 25 pupils/2"),
     ],
 )  # fmt: skip
 def test_raised_text_is_written(line: str, written: str) -> None:
