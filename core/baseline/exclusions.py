@@ -21,9 +21,8 @@ from core.documents.segmentation import (
     extract_query_terms,
     extract_terms,
 )
-from core.tools.vocabulary import PatternTable
+from core.tools.vocabulary import NORWEGIAN_CODES, PATTERN_TABLES, PatternTable
 
-PATTERNS = PatternTable("exclusions", regex.compile)
 APOSTROPHE = regex.compile("['’]")
 LAST_WORD = regex.compile(r"(\p{L}+)[ \u00a0]$")
 MAX_WORDS = 8
@@ -46,7 +45,7 @@ def find_excluded_words(
     claim: str, own_start: int, evidence: Sequence[str], language: str
 ) -> tuple[ValueFinding, ...]:
     """Return a finding for words from `own_start` on that the evidence rules out, at most one."""
-    if count_negations(claim, language) or _list_exclusions(claim):
+    if count_negations(claim, language) or _list_exclusions(claim, language):
         return ()
     terms = frozenset(extract_query_terms(claim, language))
     sentences = (sentence for text in evidence for sentence in SENTENCE_END.split(text))
@@ -54,7 +53,7 @@ def find_excluded_words(
         return ()
     for text in evidence:
         known = frozenset(extract_terms(text, language))
-        for exclusion in _list_exclusions(text):
+        for exclusion in _list_exclusions(text, language):
             out, put = (
                 frozenset(extract_query_terms(part, language) if part else ())
                 for part in (exclusion.out, exclusion.put)
@@ -88,7 +87,8 @@ def find_excluded_words(
 
 def _states(sentence: str, terms: frozenset[str], language: str) -> bool:
     """Return True if a sentence that rules nothing out has all the terms."""
-    return terms <= frozenset(extract_terms(sentence, language)) and not _list_exclusions(sentence)
+    is_whole = terms <= frozenset(extract_terms(sentence, language))
+    return is_whole and not _list_exclusions(sentence, language)
 
 
 def _locate(text: str, terms: frozenset[str], language: str) -> tuple[int, int] | None:
@@ -113,21 +113,30 @@ def _skip_articles_back(text: str, end: int) -> int:
     return end
 
 
+@lru_cache(maxsize=64)
+def _load_patterns(language: str) -> PatternTable:
+    """Return the patterns with the language's own words: Portuguese “no” means “in the”."""
+    tables = PATTERN_TABLES["exclusion_words"]
+    code = language.lower().replace("_", "-").split("-")[0]
+    words = tables.get(NORWEGIAN_CODES.get(code, code), tables["en"])
+    return PatternTable("exclusions", regex.compile, words)
+
+
 @lru_cache(maxsize=20_000)
-def _list_exclusions(text: str) -> tuple[_Exclusion, ...]:
-    return tuple(_find_exclusions(text))
+def _list_exclusions(text: str, language: str) -> tuple[_Exclusion, ...]:
+    return tuple(_find_exclusions(text, _load_patterns(language)))
 
 
-def _find_exclusions(text: str) -> Iterator[_Exclusion]:
-    for match in PATTERNS.but.finditer(text):
+def _find_exclusions(text: str, patterns: PatternTable) -> Iterator[_Exclusion]:
+    for match in patterns.but.finditer(text):
         out, put = _take_words(match["out"]), _take_words(match["put"])
         size = min(_count_words(out), _count_words(put))
         yield _Exclusion(_take_words(out, size, is_last=True), _take_words(put, size))
-    for pattern in (PATTERNS.instead, PATTERNS.in_front):
+    for pattern in (patterns.instead, patterns.in_front):
         for match in pattern.finditer(text):
             out = _take_words(match["out"])
             yield _Exclusion(out, _take_words(match["put"], _count_words(out), is_last=True))
-    for match in PATTERNS.neither.finditer(text):
+    for match in patterns.neither.finditer(text):
         first = _take_words(match["out"])
         last = _take_words(match["also"], _count_words(first))
         end = match.start("also") + match["also"].index(last) + len(last)

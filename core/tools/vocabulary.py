@@ -263,12 +263,18 @@ class ListPatterns:
 class PatternTable:
     """A table of `patterns.toml` as compiled patterns, available as attributes.
 
-    `compiled` is `regex.compile` for patterns that need its character classes.
+    `compiled` is `regex.compile` for patterns that need its character classes. `words` are further
+    patterns that the table's own may name.
     """
 
-    def __init__(self, table: str, compiled: Callable[[str], Any] = re.compile) -> None:
+    def __init__(
+        self,
+        table: str,
+        compiled: Callable[[str], Any] = re.compile,
+        words: Mapping[str, str] | None = None,
+    ) -> None:
         self._compiled = compiled
-        self._known: dict[str, str] = {}
+        self._known = dict(words or {})
         for name, written in PATTERN_TABLES[table].items():
             self._known[name] = re.sub(
                 r"\{([a-z_]+)\}", lambda part: self._known[part[1]], "".join(written)

@@ -10,7 +10,7 @@ from tests.fakes import make_case, make_passage, make_view
 from tests.readers import WordReader, assessor_with
 from tests.tools.corpus import rows
 
-FLOOR = 0.98  # 51 of 52 rows
+FLOOR = 0.98  # 56 of 57 rows
 
 
 def test_words_ruled_out_in_the_corpus() -> None:
@@ -44,16 +44,33 @@ def test_words_in_place_of_those_ruled_out_decide(claim: str, source: str, resta
 
 
 @pytest.mark.parametrize(
-    ("claim", "source"),
+    ("claim", "source", "language"),
     [
-        ("The crew used sandbags.", "The crew used sandbags rather than pumps."),
-        ("The mayor signed.", "Not only the mayor but also the clerk signed."),
+        ("The crew used sandbags.", "The crew used sandbags rather than pumps.", "en"),
+        ("The mayor signed.", "Not only the mayor but also the clerk signed.", "en"),
         (
             "The crew used pumps.",
             "In May the crew used sandbags instead of pumps. In June the crew used pumps.",
+            "en",
         ),
-        ("Pumps were sold in Lund.", "The crew used sandbags rather than pumps."),
+        ("Pumps were sold in Lund.", "The crew used sandbags rather than pumps.", "en"),
+        (
+            "Ela nasceu no Rio de Janeiro.",
+            "Ela nasceu em 1950, no Rio de Janeiro, filha de italianos.",
+            "pt",
+        ),
+        ("A empresa nasceu no Brasil.", "A empresa nasceu no Brasil, mas opera em Portugal.", "pt"),
+        (
+            "Maria ist Studentin in Bonn.",
+            "Maria ist noch Studentin in Bonn und wohnt noch bei ihren Eltern.",
+            "de",
+        ),
+        (
+            "Ni betalar kontant.",
+            "Om ni betalar kontant eller med kort får ni ett kvitto.",
+            "sv",
+        ),
     ],
 )
-def test_nothing_else_is_ruled_out(claim: str, source: str) -> None:
-    assert find_excluded_words(claim, 0, [source], "en") == ()
+def test_nothing_else_is_ruled_out(claim: str, source: str, language: str) -> None:
+    assert find_excluded_words(claim, 0, [source], language) == ()
