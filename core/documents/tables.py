@@ -180,8 +180,8 @@ def count_header_rows(grid: CellGrid) -> int:
 def _names_columns(grid: CellGrid, number: int) -> bool:
     """Return True for a row without values.
 
-    Dates count as names if the rows below hold none, ranges (“25–34”) beside other names, and
-    1, 2, 3 in order.
+    Dates count as names unless the rows below hold dates too, ranges (“25–34”) beside other names,
+    and 1, 2, 3 in order.
     """
     row = [clean_cell(cell) for cell in grid[number]]
     values = [cell for cell in row[1:] if is_number(cell) and not is_unit(cell)]
@@ -200,7 +200,19 @@ def _names_columns(grid: CellGrid, number: int) -> bool:
     ):
         return False
     below = [clean_cell(line[n]) for line in grid[number + 1 :] for n in dates if n < len(line)]
-    return not dates or not all(_is_date(cell) for cell in below if cell)
+    dates_below = [cell for cell in below if _is_date(cell)]
+    if dates and len(dates_below) == len(list(filter(None, below))):
+        return False
+    if not number or all(PERIOD_NAME.fullmatch(row[n]) for n in dates):
+        return True
+    return not dates_below and not _is_labelled_value_row(grid, number)
+
+
+def _is_labelled_value_row(grid: CellGrid, number: int) -> bool:
+    """Return True for a row with its own label below a complete row of distinct names."""
+    label, above = clean_cell(grid[number][0]), [clean_cell(cell) for cell in grid[number - 1]]
+    is_own = label and label != above[0] and not is_unit(label)
+    return bool(is_own and all(above[1:]) and len(set(above[1:])) == len(above[1:]))
 
 
 def _is_date(cell: str) -> bool:

@@ -180,6 +180,18 @@ def test_the_unit_of_a_table(caption: str, unit: str) -> None:
         ([["Day", "08:00", "09:00"], ["Mon", "12", "30"]], 1),
         ([["Item", "As at 31 Mar", "30 Jun"], ["Cash", "5", "6"]], 1),
         ([["North", "31 Mar", "30 Jun"], ["South", "1 Mar", "3 Jun"]], 0),
+        # dates in a labelled row below names are values
+        ([["", "Opens", "Closes"], ["Saturday", "10:00", "18:00"], ["Sunday", "closed", "closed"],
+          ["Monday", "09:00", "17:00"]], 1),
+        ([["", "Hours", "Hours"], ["Saturday", "10:00", "18:00"], ["Sunday", "closed", "closed"],
+          ["Monday", "09:00", "17:00"]], 1),
+        ([["", "Signed", "Value"], ["Alpha", "31 March", "pending"], ["Beta", "n/a", "412"]], 1),
+        ([["", "Opens"], ["Saturday", "10:00"], ["Fee", "5"]], 1),
+        # but dates below a spanning name, or in a row without its own label, are names
+        ([["", "Balance", "Balance"], ["Item", "31 Mar", "30 Jun"], ["Cash", "5", "6"]], 2),
+        ([["Item", "Before", "After"], ["", "31 Mar", "30 Jun"], ["Cash", "5", "6"]], 2),
+        ([["Item", "Before", "After"], ["Item", "31 Mar", "30 Jun"], ["Cash", "5", "6"]], 2),
+        ([["", "Group", "Parent"], ["EUR m", "31 Mar", "31 Mar"], ["Cash", "5", "6"]], 2),
         ([["Rope", "12 kg", "30 kg"], ["Sand", "14 kg", "22 kg"]], 0),
         ([["Rope", "12 kg", "30 kg"], ["Sand", "5", "6"]], 0),
         ([["2023-12-31", "5", "6"], ["2022-12-31", "7", "8"]], 0),
@@ -190,7 +202,7 @@ def test_the_unit_of_a_table(caption: str, unit: str) -> None:
         ([["A"], ["B"]], 0),
         ([], 0),
     ],
-)
+)  # fmt: skip
 def test_headers(grid: list[list[str]], headers: int) -> None:
     assert count_header_rows(grid) == headers
 
