@@ -1,6 +1,7 @@
 """Compares the times of a statement about weekdays with the rows of a timetable.
 
-“Tuesday to Thursday: 10–18 h” is about Wednesday too, and says nothing of Friday.
+“Tuesday to Thursday: 10–18 h” is about Wednesday too, and says nothing of Friday. “9–5” ends in the
+afternoon; another bare hour may be of the morning or the afternoon.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Literal
 
 from babel.dates import get_day_names
 
+from core.baseline.exclusions import SENTENCE_END
 from core.baseline.value_comparison import ValueFinding, ValueStatus
 from core.tools.dates import DASH_PATTERN, find_weekdays
 from core.tools.vocabulary import (
@@ -28,12 +30,15 @@ from core.tools.vocabulary import (
 )
 
 PATTERNS = PatternTable("opening_times")
-HALF_DAY = 12 * 60
+HALF_DAY, DAY = 12 * 60, 24 * 60
 
 
 @dataclass(frozen=True)
 class _Time:
-    """A time of day at `[start, end)`, or a range of times; `low` and `high` are in minutes."""
+    """A time of day at `[start, end)`, or a range of times.
+
+    `low` and `high` are in minutes; a range past midnight ends after 24 hours.
+    """
 
     start: int
     end: int
@@ -41,6 +46,8 @@ class _Time:
     high: int
     side: Literal["from", "until", ""] = ""
     """The end of a range that the word before the time names."""
+    is_bare: bool = False
+    """True if it may be of the morning or the afternoon: “2”, “2–6”."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +83,13 @@ def compare_opening_times(
     closed = next((row.rest for row in rows if row.days & wanted and row.rest), "")
     findings = [_compare_days(claim, group, rows) for group in named]
     times = _find_times(claim, language)
-    findings += [_compare_time(claim, time, about, closed) for time in times]
+    stated = _find_stated_times(evidence, wanted, language)
+    findings += [
+        finding
+        for time in times
+        if (finding := _compare_time(claim, time, about, closed)).status != "different"
+        or not any(_relate(time, replace(other, side=""), DAY) == "equal" for other in stated)
+    ]
     return tuple(finding for finding in findings if finding.start >= own_start)
 
 
@@ -104,12 +117,11 @@ def _compare_time(
     status: ValueStatus = "different" if about or closed else "unmatched"
     instead, decided_by = (about[0][1],) * 2 if about else (closed, "")
     for time, text in about:
-        ends = {"from": (time.low,), "until": (time.high,)}.get(own.side, (time.low, time.high))
-        is_equal = own.low in ends if own.low == own.high else own.low == time.low
-        is_equal = is_equal and (own.low == own.high or own.high == time.high)
-        if is_equal or (not own.side and time.low <= own.low and own.high <= time.high):
-            status, instead, decided_by = "same", "", text if is_equal else ""
+        if relation := _relate(own, time, DAY):
+            status, instead, decided_by = "same", "", text if relation == "equal" else ""
             break
+        if (own.is_bare or time.is_bare) and _relate(own, time, HALF_DAY):
+            status, instead, decided_by = "unmatched", "", ""
     return ValueFinding(
         own.start,
         own.end,
@@ -121,6 +133,31 @@ def _compare_time(
         decided_by=decided_by,
         phrase_start=own.start,
     )
+
+
+def _relate(own: _Time, other: _Time, period: int) -> Literal["equal", "inside", ""]:
+    """Return how a time relates to another one, give or take whole periods."""
+    pairs = [(own.low + shift, own.high + shift) for shift in range(-2 * DAY, 2 * DAY, period)]
+    if own.low == own.high:
+        ends = {"from": (other.low,), "until": (other.high,)}.get(own.side, (other.low, other.high))
+        if any(low in ends for low, _ in pairs):
+            return "equal"
+    elif (other.low, other.high) in pairs:
+        return "equal"
+    is_inside = any(other.low <= low and high <= other.high for low, high in pairs)
+    return "inside" if is_inside and not own.side else ""
+
+
+def _find_stated_times(evidence: Sequence[str], days: frozenset[int], language: str) -> list[_Time]:
+    """Return the times that sentences, not rows, state about these weekdays."""
+    return [
+        time
+        for text in evidence
+        for sentence in SENTENCE_END.split(text)
+        if not _read_rows(sentence, language)
+        and any(group.days & days for group in _find_days(sentence, language))
+        for time in _find_times(sentence, language)
+    ]
 
 
 @lru_cache(maxsize=20_000)
@@ -209,10 +246,21 @@ def _find_times(text: str, language: str) -> Iterator[_Time]:
             low_time = _to_minutes(match, following["mark"] or "")
             if low_time > high and not match["mark"]:
                 low_time = _to_minutes(match, "")
-            yield _Time(match.start(), following.end(), low_time, high)
+            is_bare = _is_bare(match) and _is_bare(following)
+            if high <= low_time:
+                is_afternoon = low_time <= HALF_DAY and _is_bare(following)
+                high += HALF_DAY if is_afternoon else DAY
+            yield _Time(match.start(), following.end(), low_time, high, is_bare=is_bare)
         elif match["m"] or match["mark"] or side:
             minutes = _to_minutes(match, "")
-            yield _Time(match.start(), match.end(), minutes, minutes, side)
+            is_bare = _is_bare(match)
+            yield _Time(match.start(), match.end(), minutes, minutes, side, is_bare)
+
+
+def _is_bare(match: re.Match[str]) -> bool:
+    """Return True if nothing shows which half of the day a time is in; “09” is a 24-hour time."""
+    hour = match["h"]
+    return not match["mark"] and hour[0] != "0" and int(hour) * 60 <= HALF_DAY
 
 
 @lru_cache(maxsize=64)
