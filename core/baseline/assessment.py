@@ -22,6 +22,7 @@ from core.baseline.evidence_model import (
     measure_statement,
 )
 from core.baseline.evidence_windows import (
+    COPY_READING,
     UNREAD_WINDOW,
     EvidenceWindow,
     build_claim,
@@ -48,7 +49,7 @@ DOUBTED_FROM = 0.5
 P_IF_VALUES_AGREE, P_IF_VALUE_DIFFERS = 0.1, 0.9
 """Bounds of the probability where a range, bound or labelled row decides about a value."""
 SUPPORTED_FROM = 0.6
-"""Probability of support for the corrected claim from which a replacement is offered."""
+"""Probability of support for the corrected claim from which it is confirmed."""
 MAX_REPLACEMENTS = 12
 MAX_WRONG_PLACES = 2
 MAX_REPLACEMENT_CHARS = 60
@@ -154,14 +155,15 @@ class Assessor:
         """Return p, bounded where ranges, bounds or labelled rows decide about the values.
 
         They do if the statement only names a table cell, or if the reader supports it with their
-        values in place of its own.
+        values in place of its own. A statement that the evidence has word for word is not wrong.
         """
         values, claim = measured.values, measured.reading.claim
         decided = [value for value in values if value.decided_by]
         is_wrong = any(value.status == "different" for value in decided)
         is_settled = is_wrong or all(value.status in ("same", "derived") for value in values)
         is_date = all(value.is_date for value in decided)
-        if is_date or not is_settled or not measured.reading.is_known:
+        is_copied = any(w.reading == COPY_READING for w in measured.reading.windows)
+        if is_date or not is_settled or not measured.reading.is_known or (is_wrong and is_copied):
             return p
         bounded = max(p, P_IF_VALUE_DIFFERS) if is_wrong else min(p, P_IF_VALUES_AGREE)
         if all(value.cell_window for value in decided) and not measured.numbers["denials"]:
@@ -177,9 +179,7 @@ class Assessor:
         ]
         readings = self.reader.read([(text, claim) for text in texts], stop)
         best = max(readings, key=lambda reading: reading.supported, default=UNREAD_WINDOW)
-        if best.supported <= best.contradicted:
-            return p
-        return bounded
+        return bounded if best.supported >= SUPPORTED_FROM else p
 
     def _label(self, measured: StatementFeatures, language: str, stop: StopSignal) -> Assessment:
         p = self.model.probability(measured)

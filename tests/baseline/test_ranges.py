@@ -59,6 +59,38 @@ def test_claimed_bound_must_allow_what_source_allows(claimed: str, source: str, 
     assert match_claimed_quantity(one, other) == match
 
 
+@pytest.mark.parametrize(
+    ("supported", "label"), [(0.55, "unclear"), (0.6, "hallucinated"), (0.9, "hallucinated")]
+)
+def test_reader_must_plainly_support_claim_with_range(supported: float, label: str) -> None:
+    class RangeReader(ScriptedReader):
+        """Supports claims with the source's range as far as the case says, and knows no others."""
+
+        def _reading(self, evidence: str, claim: str) -> EntailmentReading:
+            is_range = "85 to 95 grams" in claim
+            return EntailmentReading(
+                *((supported, 0.05, 0.95 - supported) if is_range else NEUTRAL)
+            )
+
+    view = make_view(
+        make_case("The sensor weighs 120 grams."),
+        [make_passage("The sensor weighs 85 to 95 grams.")],
+    )
+    [item] = assessor_with(RangeReader()).assess(view, StopSignal())
+    assert item.label == label
+
+
+def test_row_does_not_overrule_word_for_word_copy() -> None:
+    claim = "On Friday Dr. Moor speaks until 20:00."
+    view = make_view(
+        make_case(claim),
+        [make_passage(claim), make_passage("Opening hours: Friday: 10:00–18:00", number=1)],
+    )
+    [item] = assessor_with(ScriptedReader({"": SUPPORTS})).assess(view, StopSignal())
+    assert "different" in {value.status for value in item.measured.values}
+    assert item.label == "supported"
+
+
 class SourceReader(ScriptedReader):
     """Supports only claims in the source's own words, and contradicts all others."""
 
