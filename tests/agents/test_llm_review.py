@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
 
 from core.agents.agent_runner import AgentContext
 from core.agents.rosters import build_roster
+from core.documents.isolation import read_source
 from core.documents.library import store_file
 from core.llm.call import ModelRequest
 from core.llm.prompting import Fence, PromptBook
@@ -23,13 +25,29 @@ from core.runtime.concurrency import StopSignal
 from core.runtime.config import Settings
 from core.runtime.errors import ModelError, ModelRefused, ModelTimeout, ReviewError
 from core.schema.events import TRANSIENT_KINDS, Event, RunResumed
-from core.schema.records import Case, Label, Plan
+from core.schema.records import Case, Label, Plan, Source
 from core.schema.roles import Roster
 from core.schema.rosters import AgentConfig, DebaterConfig, RosterConfig
 from core.schema.run_state import RunState, fold_events
 from core.store import open_store
 from tests.fakes import FakeDesk, Said, Scripted, review
 from tests.readers import word_assessor
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _files_read_once() -> Iterator[None]:
+    """OCR of the same few drawings takes two seconds each time."""
+    known: dict[tuple[Any, ...], Source] = {}
+
+    def read(*about: Any) -> Source:
+        *key, _stop, _on_progress = about
+        found = known.get(tuple(key)) or read_source(*about)
+        return known.setdefault(tuple(key), found)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("core.documents.library.read_source", read)
+        yield
+
 
 SEAT = AgentConfig("openai/tiny-talker", api_base="http://127.0.0.1:9/v1", window=8192)
 SHEET = RosterConfig(

@@ -221,6 +221,7 @@ def test_the_design_effect_is_that_of_a_clustered_mean(rows: list[tuple[bool, in
     assert len(names) < n or found == pytest.approx(1.0)
 
 
+@settings(max_examples=15, deadline=None)
 @given(st.lists(st.none() | st.floats(0, 1), max_size=8))
 def test_holm_is_that_of_stepping_down(values: list[float | None]) -> None:
     adjusted = adjust_by_holm([PairedStatistic(p, p, why="" if p else "?") for p in values])
@@ -261,7 +262,7 @@ def outcomes(rows: Sequence[tuple[Label, int, Label, Label]], system: int) -> Ou
     return Outcomes(golds, [Prediction(label, p[label]) for label in said])
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(ROWS, st.randoms(use_true_random=False))
 def test_comparisons_are_whole_and_the_same_in_any_order(
     rows: list[tuple[Label, int, Label, Label]], shuffler: random.Random

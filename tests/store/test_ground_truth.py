@@ -337,7 +337,7 @@ STEPS = st.lists(
 
 
 @given(STEPS, st.integers(1, 3), st.sampled_from(["majority", "unanimity", "settled"]))
-@settings(max_examples=often(150, 3000), deadline=None)
+@settings(max_examples=often(60, 3000), deadline=None)
 def test_the_queue_and_the_truth_count_the_same_after_whatever_happened(
     steps: list[tuple[str, str, Label]], wanted: int, rule: TruthRule
 ) -> None:
