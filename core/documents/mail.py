@@ -1,6 +1,6 @@
 """Reads e-mails (.eml) and web pages saved as one file (.mhtml).
 
-The parts are decoded here and read by the reader of their type. Of a body in several forms, the
+The parts are decoded here and read by the reader of their type. Of a text in several forms, the
 HTML one is read, as mail programs show it.
 """
 
@@ -9,16 +9,41 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator
 from dataclasses import replace
-from email import message_from_bytes, policy
+from email import message_from_bytes
+from email.errors import MessageError
 from email.message import EmailMessage
+from email.policy import EmailPolicy
+from typing import Any
 
 from core.documents.readers import ENCODING_OF_LABEL, decode_page, detect_kind, read_file
 from core.documents.source_builder import ReadRequest, SourceBuilder, text_block
 from core.runtime.errors import InputError
-from core.schema.records import Source, SourceKind
+from core.schema.records import Source
 
 SHOWN_HEADERS = ("From", "To", "Cc", "Date")
+MAIL_TYPES = ("message/rfc822", "message/global")
+CSS = "text/css"
+SIGNATURES = ("pgp-signature", "pkcs7-signature", "x-pkcs7-signature")
 ATTACHED_MAIL_NAME = "attached message.eml"
+# What the parsers of the standard library raise at malformed headers.
+HEADER_ERRORS = (
+    ArithmeticError, AttributeError, LookupError, TypeError, ValueError, MessageError
+)  # fmt: skip
+
+
+class _LenientPolicy(EmailPolicy):
+    """Returns malformed headers as they are written; those of a part's form count as empty."""
+
+    def header_fetch_parse(self, name: str, value: str) -> Any:
+        try:
+            return super().header_fetch_parse(name, value)
+        except HEADER_ERRORS:
+            is_form = name.lower().startswith("content-")
+            return self.header_factory(name, "") if is_form else " ".join(value.split())
+
+
+# Attached mails keep the lines of their headers, as malformed ones cannot be wrapped anew.
+POLICY = _LenientPolicy(refold_source="none")
 
 
 def read_mail(request: ReadRequest) -> Source:
@@ -42,18 +67,33 @@ def read_mail(request: ReadRequest) -> Source:
         if message[name]
     )
     body = message.get_body(("html", "plain"))
-    if isinstance(body, EmailMessage):
-        draft.add_source(_read_part(request, body, request.name, _kind_of_text(body)))
-    for name, part in _list_attachments(message):
-        try:
-            kind = detect_kind(name, _decode_part(part))
-            attachment = _read_part(request, part, name, kind)
-        except InputError as error:
-            draft.note(str(error))
+    for part in _list_parts(message):
+        name = part.get_filename() or ""
+        is_text = part.get_content_maintype() == "text" and not part.is_attachment()
+        if part is body or (is_text and not name):
+            if part is body or _decode_part(part).removeprefix(codecs.BOM_UTF8).strip():
+                draft.add_source(_read_text(request, part))
+        elif part.is_multipart() and part.get_content_type() not in MAIL_TYPES:
+            draft.note(f"A part of this e-mail ({part.get_content_type()}) is not read.")
         else:
-            draft.add_blocks([text_block("heading", name)])
-            draft.add_source(attachment)
+            _add_attachment(draft, request, part, name)
     return draft.finish()
+
+
+def _add_attachment(
+    draft: SourceBuilder, request: ReadRequest, part: EmailMessage, name: str
+) -> None:
+    is_mail = part.get_content_type() in MAIL_TYPES
+    name = name or (ATTACHED_MAIL_NAME if is_mail else "attachment")
+    data = _decode_part(part)
+    try:
+        kind = "mail" if is_mail else detect_kind(name, data)
+        attachment = read_file(replace(request, name=name, data=data, kind=kind))
+    except InputError as error:
+        draft.note(str(error))
+    else:
+        draft.add_blocks([text_block("heading", name)])
+        draft.add_source(attachment)
 
 
 def read_web_archive(request: ReadRequest) -> Source:
@@ -64,36 +104,49 @@ def read_web_archive(request: ReadRequest) -> Source:
             f"{request.file} has no web page in it; save the page again as .html or .mhtml and add "
             "it once more."
         )
-    return replace(_read_part(request, page, request.name, "html"), kind=request.kind)
+    return replace(_read_text(request, page), kind=request.kind)
 
 
 def _parse(request: ReadRequest) -> EmailMessage:
-    message = message_from_bytes(request.data, policy=policy.default)
-    assert isinstance(message, EmailMessage)  # noqa: S101 - the default policy makes these
+    message = message_from_bytes(request.data, policy=POLICY)
+    assert isinstance(message, EmailMessage)  # noqa: S101 - this policy makes these
     return message
 
 
-def _list_attachments(message: EmailMessage) -> Iterator[tuple[str, EmailMessage]]:
-    """Yield attachments with their names; pictures shown inside the body are no attachments."""
-    for part in message.iter_attachments():
-        if isinstance(part, EmailMessage) and part.get_content_type() == "message/rfc822":
-            yield part.get_filename() or ATTACHED_MAIL_NAME, part
-        elif isinstance(part, EmailMessage) and part.is_attachment():
-            yield part.get_filename() or "attachment", part
+def _list_parts(part: EmailMessage) -> Iterator[EmailMessage]:
+    """Yield the parts without parts of their own: texts in one form each, and attachments.
+
+    Left out are signatures, and pictures and styles shown inside a page.
+    """
+    subtype = part.get_content_subtype()
+    is_container = part.get_content_maintype() == "multipart" and part.is_multipart()
+    if not is_container or subtype == "encrypted":
+        if subtype not in SIGNATURES:
+            yield part
+        return
+    inner = [one for one in part.iter_parts() if isinstance(one, EmailMessage)]
+    body = part.get_body(("html", "plain"))
+    is_choice = subtype == "alternative" and body is not None
+    for one in inner[:1] if subtype == "signed" else inner:
+        is_other_form = is_choice and all(leaf is not body for leaf in one.walk())
+        for leaf in _list_parts(one):
+            is_aside = is_other_form and (leaf is one or not leaf.get_filename())
+            if subtype == "related":
+                is_aside = leaf.get_content_maintype() == "image" or leaf.get_content_type() == CSS
+            if leaf.is_attachment() or not is_aside:
+                yield leaf
 
 
-def _kind_of_text(part: EmailMessage) -> SourceKind:
-    return "html" if part.get_content_subtype() == "html" else "text"
-
-
-def _read_part(request: ReadRequest, part: EmailMessage, name: str, kind: SourceKind) -> Source:
-    return read_file(replace(request, name=name, data=_decode_part(part), kind=kind))
+def _read_text(request: ReadRequest, part: EmailMessage) -> Source:
+    is_page = part.get_content_subtype() == "html"
+    return read_file(replace(request, data=_decode_part(part), kind="html" if is_page else "text"))
 
 
 def _decode_part(part: EmailMessage) -> bytes:
     """Return the part's bytes; text becomes UTF-8 with a BOM, which every reader goes by."""
-    if part.get_content_type() == "message/rfc822":
-        return bytes(part.get_content())
+    if part.get_content_type() in MAIL_TYPES:
+        inner = part.get_payload(0)
+        return inner.as_bytes(policy=POLICY) if isinstance(inner, EmailMessage) else b""
     data = part.get_payload(decode=True)
     data = data if isinstance(data, bytes) else b""
     if part.get_content_maintype() != "text":
@@ -101,6 +154,6 @@ def _decode_part(part: EmailMessage) -> bytes:
     charset = part.get_content_charset("")
     try:
         text = data.decode(ENCODING_OF_LABEL.get(charset, charset), "replace")
-    except LookupError:  # no encoding is given, or an unknown one
+    except (LookupError, ValueError):  # no encoding is given, or an unknown one
         text = decode_page(data)[0]
     return codecs.BOM_UTF8 + text.encode("utf-8", "replace")

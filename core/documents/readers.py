@@ -213,7 +213,7 @@ def decode_page(data: bytes) -> tuple[str, str]:
             return data.decode(encoding), ""
         except UnicodeDecodeError:
             fallback = encoding if declared else fallback
-        except LookupError:
+        except (LookupError, ValueError):  # no encoding of text
             continue
     return _decode_leniently(data, fallback)
 

@@ -223,6 +223,7 @@ def test_declared_encodings_are_respected(data: bytes, text: str) -> None:
 
 
 def test_bytes_that_fit_no_encoding_are_shown_and_said() -> None:
+    assert decode_page("<meta charset=idna><p>é".encode())[0].endswith("é")
     text, remark = decode_page(b"<meta charset=utf-8><p>a\xffb")
     assert text.endswith("a\ufffdb")
     assert "do not fit the page's encoding (utf-8)" in remark

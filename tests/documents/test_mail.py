@@ -122,6 +122,87 @@ def test_a_mail_in_a_mail_is_read() -> None:
     assert texts == ["Fwd: Fees", "See below.", "attached message.eml", "Fees", FEE]
 
 
+def multipart(kind: str, *parts: str) -> str:
+    boundary = kind[:3]
+    body = "".join(f"--{boundary}\n{part}\n" for part in parts)
+    return f'Content-Type: multipart/{kind}; boundary="{boundary}"\n\n{body}--{boundary}--\n'
+
+
+PLAIN = f"Content-Type: text/plain\n\n{FEE}"
+LATER = "Content-Type: text/plain\n\nDogs are free."
+PAGE = f"Content-Type: text/html\n\n<p>{FEE}</p>"
+INLINE_TABLE = 'Content-Type: text/csv; name="a.csv"\nContent-Disposition: inline\n\na,b\n1,2'
+TABLE = 'Content-Type: text/csv\nContent-Disposition: attachment; filename="a.csv"\n\na,b\n1,2'
+PICTURE = 'Content-Type: image/png; name="logo.png"\nContent-Disposition: inline\n\nx'
+SIGNATURE = (
+    'Content-Type: application/pgp-signature; name="signature.asc"\n'
+    "Content-Disposition: attachment\n\n-----BEGIN PGP SIGNATURE-----"
+)
+FORWARDED = f'Content-Type: message/rfc822; name="Fees.pdf"\n\nSubject: Fees\n\n{FEE}'
+
+
+@pytest.mark.parametrize(
+    ("parts", "texts"),
+    [
+        (multipart("mixed", PLAIN, INLINE_TABLE, LATER),
+         [FEE, "a.csv", "a 1, b: 2", "Dogs are free."]),
+        (multipart("alternative", PLAIN, multipart("mixed", PAGE, TABLE)),
+         [FEE, "a.csv", "a 1, b: 2"]),
+        (multipart("alternative", multipart("mixed", PLAIN, TABLE), PAGE),
+         ["a.csv", "a 1, b: 2", FEE]),
+        (multipart("signed", multipart("mixed", PLAIN, TABLE), SIGNATURE),
+         [FEE, "a.csv", "a 1, b: 2"]),
+        (multipart("mixed", PLAIN, SIGNATURE), [FEE]),
+        (multipart("related", PAGE, PICTURE, TABLE), [FEE, "a.csv", "a 1, b: 2"]),
+        (multipart("mixed", multipart("related", PAGE, PICTURE), "Content-Type: text/plain\n\n"),
+         [FEE]),
+        (multipart("mixed", PLAIN, FORWARDED), [FEE, "Fees.pdf", "Fees", FEE]),
+        (multipart("mixed", PLAIN, FORWARDED.replace("\n\nS", '\n\nFrom: "\nS')),
+         [FEE, "Fees.pdf", "Fees", 'From: "', FEE]),
+        (multipart("alternative", INLINE_TABLE), ["a.csv", "a 1, b: 2"]),
+        (TABLE, ["a.csv", "a 1, b: 2"]),
+        (FORWARDED, ["Fees.pdf", "Fees", FEE]),
+        (PLAIN.replace("plain", 'plain; name="body.pdf"'), [FEE]),
+    ],
+)  # fmt: skip
+def test_every_part_is_read_once(parts: str, texts: list[str]) -> None:
+    source = read("a.eml", f"Subject: Outer\nMIME-Version: 1.0\n{parts}".encode())
+    assert [text for _, text in blocks_of(source)] == ["Outer", *texts]
+    assert source.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("part", "note"),
+    [
+        (multipart("encrypted", PLAIN, TABLE), "A part of this e-mail (multipart/encrypted)"),
+        ("Content-Type: message/delivery-status\n\nAction: failed",
+         "A part of this e-mail (message/delivery-status)"),
+        ("Content-Type: application/zip\nContent-Transfer-Encoding: base64\n\nAAAA",
+         "“attachment” is of a type that is not read"),
+    ],
+)  # fmt: skip
+def test_parts_that_are_not_read_are_noted(part: str, note: str) -> None:
+    source = read("a.eml", f"Subject: Outer\n{multipart('mixed', LATER, part)}".encode())
+    assert [text for _, text in blocks_of(source)] == ["Outer", "Dogs are free."]
+    assert [one.startswith(note) for one in source.notes] == [True]
+
+
+@pytest.mark.parametrize(
+    ("header", "texts"),
+    [
+        ('From: "', ['From: "']),
+        ("Date: 1 Jan 10000000000 10:00", ["Date: 1 Jan 10000000000 10:00"]),
+        ("From: =?utf-8?b?Cg==?= <a@b>", ["From: =?utf-8?b?Cg==?= <a@b>"]),
+        ("Content-Type: text/plain; charset=idna", []),
+        ("Content-Type: text/plain; charset=punycode", []),
+        ('Content-Disposition: attachment; filename*0*="', ["attachment"]),
+    ],
+)
+def test_a_malformed_header_does_not_hide_the_mail(header: str, texts: list[str]) -> None:
+    source = read("a.eml", f"Subject: Fees\n{header}\n\nCafé fees.".encode())
+    assert [text for _, text in blocks_of(source)] == ["Fees", *texts, "Café fees."]
+
+
 def test_an_attachment_that_cannot_be_read_is_named() -> None:
     source = read("a.eml", mail(tool_exe=b"MZ\x90\x00\x03\x00", logo_gif=b"GIF89a"))
     assert FEE in source.text
