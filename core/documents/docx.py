@@ -265,7 +265,7 @@ class _Walk:
     styles: dict[str, _Style]
     pictures: int = 0
     has_struck_text: bool = False
-    caption: str = field(default="", init=False)  # the text right before the next table
+    caption: str = field(default="", init=False)  # the paragraph right before the next table
 
     def blocks(self, element: Element) -> Iterator[BlockContent]:
         name = strip_namespace(element)
@@ -281,8 +281,8 @@ class _Walk:
         boxes: list[Element] = []
         style = self._style(find_child(paragraph, "pPr"), "pStyle")
         text = write_raised("".join(self._pieces(paragraph, boxes, style))).strip("\n")
-        if text.strip():
-            self.caption = text
+        self.caption = text.strip()
+        if self.caption:
             yield self._block(paragraph, text, style.name)
         for box in boxes:
             yield from self.blocks(box)
@@ -352,10 +352,12 @@ class _Walk:
                 for cell in _find_children(row, "tc"):
                     for item in cell:
                         yield from self.blocks(item)
-            return
-        yield from build_table_blocks(grid, headers or None, caption)
-        for inner in nested:
-            yield from self.blocks(inner)
+        else:
+            yield from build_table_blocks(grid, headers or None, caption)
+            for inner in nested:
+                self.caption = ""
+                yield from self.blocks(inner)
+        self.caption = ""
 
     def _row(self, row: Element, above: list[str], nested: list[Element]) -> list[str]:
         """Return one row of the grid; a cell merged downwards repeats the text above it.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from core.documents.raised_text import RAISED_END, RAISED_START, write_raised
-from core.documents.readers import decode_page, decode_text
+from core.documents.readers import MAX_TITLE_LENGTH, decode_page, decode_text
 from core.documents.source_builder import (
     STRUCK_TEXT_NOTE,
     BlockContent,
@@ -63,6 +63,12 @@ KIND_OF_TAG: dict[str, BlockKind] = {
     "figcaption": "caption",
     "caption": "caption",
 }
+SENTENCE_END = re.compile(r"[.!?](?:\s|$)|[。！？]")
+UNIT_NOTE = re.compile(  # “All amounts in thousands of euros.”
+    r"(?:(?:all|alle|tous|todos|tutti|the|die|les|los|las|gli|le) )*(?:amounts|figures|values|"
+    r"angaben|beträge|werte|montants|chiffres|valeurs|importes|cifras|importi|valori|单位|単位)",
+    re.I,
+)
 MAX_KIND_ANCESTORS = 6  # elements between a text and the tag that gives its kind
 RAISED_MARKDOWN = re.compile(r"\[\^[^\]\s]{1,40}\]|\^(?P<raised>[^\s^]{1,20})\^")
 FOOTNOTE_OPENING = re.compile(r"(?P<raised>)\[\^[^\]\s]{1,40}\]:\s*")
@@ -204,6 +210,7 @@ class _Walk:
     within: list[str] = field(default_factory=list)  # open block elements, outermost first
     about: tuple[str, ...] = ()  # those open when the line began, innermost first
     term: str = ""  # a term whose definition is yet to come
+    table_end: int = 0  # blocks up to the end of the last table
     repeats: int = MAX_SPANNED_CELLS
     charts: int = 0
 
@@ -254,11 +261,7 @@ def _walk_tree(root: LexborNode, walk: _Walk) -> _Walk:
             node = node.child
             continue
         while node is not None:
-            if node.tag in BLOCK_TAGS:
-                walk.close()
-            elif walk.opened[-1:] == [node.mem_id]:
-                walk.opened.pop()
-                walk.add(RAISED_END)
+            _leave_node(node, walk)
             if node.mem_id == root.mem_id:
                 node = None
             elif node.next is not None:
@@ -271,6 +274,16 @@ def _walk_tree(root: LexborNode, walk: _Walk) -> _Walk:
     walk.close()
     walk.end_term()
     return walk
+
+
+def _leave_node(node: LexborNode, walk: _Walk) -> None:
+    if node.tag in BLOCK_TAGS:
+        walk.close()
+    elif walk.opened[-1:] == [node.mem_id]:
+        walk.opened.pop()
+        walk.add(RAISED_END)
+    if node.tag == "table":
+        walk.table_end = len(walk.blocks)
 
 
 def _visit_node(node: LexborNode, walk: _Walk) -> bool:
@@ -368,9 +381,16 @@ def _read_table(table: LexborNode, walk: _Walk) -> list[BlockContent] | None:
     if max((len(row) for row in grid), default=0) < 2:
         return None
     headers = names.index(False) if False in names else len(names)
-    before = [block.text for block in walk.blocks[-1:] if block.kind != "table row"]
+    before = [block.text for block in walk.blocks[walk.table_end :][-1:] if _is_title(block)]
     above = caption or "".join(before)
     return [text_block("caption", caption), *build_table_blocks(grid, headers or None, above)]
+
+
+def _is_title(block: BlockContent) -> bool:
+    """Return True for a heading, a caption, a short line that is no sentence, or a unit note."""
+    is_short = len(block.text) <= MAX_TITLE_LENGTH and not SENTENCE_END.search(block.text)
+    is_line = block.kind == "paragraph" and (is_short or UNIT_NOTE.match(block.text))
+    return block.kind in ("heading", "caption") or bool(is_line)
 
 
 @dataclass

@@ -254,6 +254,25 @@ def test_text_right_above_a_table_names_the_unit_of_its_values(style: str) -> No
     assert rows == ["Item Cash (thousands of US$), 31 Mar: 22,402", "Town Moorton, 2023: 5"]
 
 
+def test_text_apart_from_a_table_names_no_unit() -> None:
+    def build(document: Any) -> None:
+        document.add_paragraph("Balance sheet in thousands of US$")
+        document.add_paragraph(" ")
+        fill(document.add_table(2, 2), [["Item", "31 Mar"], ["Cash", "22,402"]])
+        outer = document.add_table(2, 2)
+        fill(outer, [["Company", "Report"], ["Moor", "Sales in TEUR"]])
+        fill(outer.cell(1, 1).add_table(2, 2), [["Town", "2023"], ["Moorton", "5"]])
+        fill(document.add_table(2, 2), [["Town", "2023"], ["Fenton", "6"]])
+
+    rows = [text for kind, text in blocks_of(read_word(word(build))) if kind == "table row"]
+    assert rows == [
+        "Item Cash, 31 Mar: 22,402",
+        "Company Moor, Report: Sales in TEUR",
+        "Town Moorton, 2023: 5",
+        "Town Fenton, 2023: 6",
+    ]
+
+
 def test_cells_merged_across_name_their_columns_or_a_group_of_rows() -> None:
     def build(document: Any) -> None:
         table = document.add_table(5, 3)

@@ -151,6 +151,26 @@ def test_no_note_where_no_text_is_struck(page: str) -> None:
     assert (source.text, source.notes) == ("Cats.", ())
 
 
+@pytest.mark.parametrize(
+    ("above", "row"),
+    [
+        ("<h2>Sales in TEUR</h2>", "Town Moorton (TEUR), 2023: 5"),
+        ("<h2>1. Sales in TEUR</h2>", "Town Moorton (TEUR), 2023: 5"),
+        ("<p>Sales (in TEUR):</p>", "Town Moorton (TEUR), 2023: 5"),
+        ("<p>In 2023 the towns grew. We list their sales (TEUR) below.</p>",
+         "Town Moorton, 2023: 5"),
+        ("<p>The towns reported sales (TEUR) as in earlier years.</p>", "Town Moorton, 2023: 5"),
+        (f"<p>{'Sales and sales ' * 10}(TEUR)</p>", "Town Moorton, 2023: 5"),
+        ("<table><tr><td>Sales in TEUR</table>", "Town Moorton, 2023: 5"),
+        ("<table><tr><th>Town<th>2022<tr><td>Fenton<td>6<tr><td>Sales in TEUR<td></table>",
+         "Town Moorton, 2023: 5"),
+    ],
+)  # fmt: skip
+def test_only_a_heading_or_title_right_above_a_table_names_its_unit(above: str, row: str) -> None:
+    page = f"{above}<table><tr><th>Town<th>2023<tr><td>Moorton<td>5</table>"
+    assert blocks_of(read(page))[-1] == ("table row", row)
+
+
 def test_elements_say_what_their_text_is() -> None:
     page = (
         "<title>Water report</title><h1>Report 2024</h1><h2>Prices</h2><p>One <b>two</b>.</p>"
