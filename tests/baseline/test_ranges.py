@@ -61,7 +61,7 @@ def test_claimed_bound_must_allow_what_source_allows(claimed: str, source: str, 
 
 @pytest.mark.parametrize(
     ("supported", "label"),
-    [(0.1, "unclear"), (0.4, "unclear"), (0.5, "hallucinated"), (0.9, "hallucinated")],
+    [(0.1, "unclear"), (0.25, "unclear"), (0.35, "hallucinated"), (0.9, "hallucinated")],
 )
 def test_reader_must_plainly_support_claim_with_range(supported: float, label: str) -> None:
     class RangeReader(ScriptedReader):
