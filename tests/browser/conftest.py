@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
 from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 from components.app.login import COOKIE
@@ -24,6 +24,7 @@ from tests.fakes import get_last_person
 from tests.needs import chromium, need
 
 LOG_SHOWN = 6000
+LONGEST_WAIT = 60_000  # milliseconds for whatever a page is to show
 PATIENCE = 300
 """Seconds for a journey: on a busy machine a server alone can take 60 of them to start."""
 SHOTS = ROOT / "test-results"
@@ -59,6 +60,7 @@ def browser() -> Iterator[Browser]:
     """Debian's Chromium."""
     path = chromium()
     need(bool(path), "a Chromium for browser tests (set CHROMIUM or install the package chromium)")
+    expect.set_options(timeout=LONGEST_WAIT)
     with sync_playwright() as play:
         opened = play.chromium.launch(executable_path=path, args=FLAGS)
         yield opened
@@ -137,7 +139,7 @@ def open_page(
                 name = quote(get_last_person(store), safe="")
             context.add_cookies([{"name": COOKIE, "value": name, "url": server.url}])
         page = context.new_page()
-        page.set_default_timeout(30_000)
+        page.set_default_timeout(LONGEST_WAIT)
 
         known = (
             server.url,
@@ -176,11 +178,11 @@ def settle(page: Page) -> None:
 
 
 def until_kept(page: Page, server: Site, words: str) -> None:
-    """Wait, at most 15 seconds, until the server has kept a draft that holds these words.
+    """Wait, at most a minute, until the server has kept a draft that holds these words.
 
     A pause in typing has no length of its own: a machine that does much else takes longer to tell.
     """
-    for _ in range(600):
+    for _ in range(2400):
         page.wait_for_timeout(25)
         with closing(sqlite3.connect(server.home / "counterpoint.db")) as db:
             drafts = db.execute("SELECT value FROM settings WHERE name LIKE 'note.draft.%'")

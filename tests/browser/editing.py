@@ -39,7 +39,7 @@ class EditorPage:
     def told(self, revision: int) -> dict[str, Any]:
         """What Python holds once it has heard of that revision."""
         self.page.wait_for_timeout(100)
-        for _ in range(100):
+        for _ in range(1200):
             if self._out.is_file():
                 told: dict[str, Any] = json.loads(self._out.read_text())
                 if told["revision"] >= revision:

@@ -40,7 +40,7 @@ def test_a_comparison_is_left_found_again_and_stopped(
     page.get_by_role("link", name=re.compile("The tower is 512 m tall")).click()
     under_way.wait_for()
     page.get_by_role("button", name="Stop all").press("Enter")
-    under_way.wait_for(state="detached", timeout=15_000)
+    under_way.wait_for(state="detached")
     rows = page.locator('[data-testid="stDataFrame"] canvas').first
     for _ in range(2):  # it stays so
         expect(rows).to_contain_text("Stopped")

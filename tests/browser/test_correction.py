@@ -200,4 +200,4 @@ def test_a_claim_that_was_typed_outlives_a_reload(make_site: MakeSite, open_page
     page.wait_for_timeout(500)
     settle(page)
     page.reload()
-    expect(field).to_have_value("The bridge is 512 m long.", timeout=20_000)
+    expect(field).to_have_value("The bridge is 512 m long.")
