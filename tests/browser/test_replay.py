@@ -14,7 +14,7 @@ from tests.browser.serving import Site
 
 MakeSite = Callable[..., Site]
 OpenPage = Callable[..., Page]
-PATIENCE = 15.0
+PATIENCE = 60.0
 IN_VIEW = """element => {
   const place = element.getBoundingClientRect();
   return place.top >= 0 && place.bottom <= window.innerHeight;
