@@ -204,20 +204,20 @@ def test_turns_come_in_their_order_with_what_was_asked_and_stated() -> None:
     found = made(TurnFinished(102.0, side, 1.0), TurnFinished(103.0, one, 2.0))
     turns = found["turns"]
     assert isinstance(turns, list)
-    told = [(t["number"], t["manner"], t["assigned"], t["doubt"], t["cut"]) for t in turns]
-    assert told == [
+    rows = [(t["number"], t["manner"], t["assigned"], t["doubt"], t["cut"]) for t in turns]
+    assert rows == [
         (1, "answer", None, "A digit", False),
         (2, "compete", "hallucinated", "", True),
     ]
 
 
 def test_long_work_is_reported_every_few_seconds_and_short_work_is_not() -> None:
-    said: list[str] = []
+    reported: list[str] = []
     times = iter([100.0, 104.0, 105.0, 106.0, 111.0, 120.0, 130.0])
-    lines = ProgressLines(said.append, lambda: next(times))
+    lines = ProgressLines(reported.append, lambda: next(times))
     for page in (1, 2, 3, 4, 5, 5, 6):
         lines.report(f"Reading a.pdf: page {page} of 6", page, 6)
-    assert said == ["Reading a.pdf: page 3 of 6 (50%)", "Reading a.pdf: page 5 of 6 (83%)"]
+    assert reported == ["Reading a.pdf: page 3 of 6 (50%)", "Reading a.pdf: page 5 of 6 (83%)"]
 
 
 class OneRun(JobRunner):
@@ -235,7 +235,7 @@ class OneRun(JobRunner):
 
 
 def test_waiting_for_run_reports_indexing() -> None:
-    said: list[str] = []
+    lines: list[str] = []
     times = iter([0.0, 60.0])
     run = OneRun(
         None,
@@ -243,5 +243,5 @@ def test_waiting_for_run_reports_indexing() -> None:
         ProgressMade(2.0, "debating", "Round 1", 1, 2),
         ProgressMade(3.0, "searching", "Indexing a.pdf: passage 192 of 384", 192, 384),
     )
-    wait_for_run(run, "r", ProgressLines(said.append, lambda: next(times)))
-    assert said == ["Indexing a.pdf: passage 192 of 384 (50%)"]
+    wait_for_run(run, "r", ProgressLines(lines.append, lambda: next(times)))
+    assert lines == ["Indexing a.pdf: passage 192 of 384 (50%)"]

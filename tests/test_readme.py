@@ -56,13 +56,13 @@ def test_every_option_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
     for command in COMMANDS:
         with pytest.raises(SystemExit):
             main([command, "--help"])
-    told = capsys.readouterr().out
+    help_texts = capsys.readouterr().out
     page = (ROOT / "docs" / "researchers.md").read_text(encoding="utf-8")
     section = page[page.index("## At the command line") : page.index("## The papers")]
     options = set(re.findall(r"--[a-z-]+", section))
     assert len(options) > 20
     for option in options:
-        assert option in told
+        assert option in help_texts
 
 
 def test_readme_fits_on_two_screens() -> None:

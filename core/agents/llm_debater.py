@@ -425,5 +425,5 @@ def _describe_conflicts(answer: _Sorted, evidence: Evidence) -> tuple[str, ...]:
         ]
         about = conflict.about.strip().rstrip(".")
         if len(sides) > 1 and about:
-            sentences.append(f"{about}: {' stands against '.join(sides)}.")
+            sentences.append(f"{about}: {' contradicts '.join(sides)}.")
     return tuple(sentences)

@@ -327,7 +327,7 @@ def describe_conflict(conflict: tuple[Passage, Passage]) -> str:
     one, other = conflict
     is_one_source = one.source_id == other.source_id
     subject = "the source contradicts itself" if is_one_source else "the sources disagree"
-    return f"{subject}: {cite_passage(one)} stands against {cite_passage(other)}"
+    return f"{subject}: {cite_passage(one)} contradicts {cite_passage(other)}"
 
 
 def _max_doubt(item: Assessment, start: int, end: int) -> float:

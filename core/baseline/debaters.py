@@ -110,7 +110,7 @@ class BuiltInContextWriter:
             f"for {format_count(len(view.statements), 'statement')}."
         )
         conflicts = tuple(
-            f"On “{item.statement.text}” {cite_passage(item.conflict[0])} stands against "
+            f"On “{item.statement.text}” {cite_passage(item.conflict[0])} contradicts "
             f"{cite_passage(item.conflict[1])}."
             for item in self._assessor.assess(view, stop)
             if item.conflict

@@ -445,8 +445,8 @@ class JobRunner:
             self._waiting.append(active)
             self._start_workers(workers)
             if not self._has_heartbeat:
-                self._has_heartbeat = True
                 threading.Thread(target=self._renew_leases, daemon=True, name="heartbeat").start()
+                self._has_heartbeat = True
 
     def _start_workers(self, limit: int) -> None:
         """Start workers for the runs that wait, up to the limit; call it with the lock held."""

@@ -61,9 +61,7 @@ def test_it_is_shown_the_case_the_last_message_and_its_share() -> None:
 
 def test_a_conflict_is_shown_only_to_whom_both_sides_are_given() -> None:
     on_page = VIEW.evidence.passages[REPORT.id]
-    conflict = (
-        f"The year of opening: {cite_passage(on_page)} stands against {cite_passage(LEAFLET)}."
-    )
+    conflict = f"The year of opening: {cite_passage(on_page)} contradicts {cite_passage(LEAFLET)}."
     both = workplace(["AGREE."])
     LlmDebater(SEAT, both.work).argue(
         debate_view(VIEW, conflicts=(conflict,)), ignore_piece, StopSignal()

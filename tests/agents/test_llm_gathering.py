@@ -129,7 +129,7 @@ def test_shares_facts_and_conflicts() -> None:
     assert context.whole == (ONE, TWO, THREE)
     assert context.facts == (ContextFact("The report says 1931.", (ONE,)),)
     assert context.conflicts == (
-        "The year of opening: “The bridge was opened in 1931.” (report.pdf) stands against “It "
+        "The year of opening: “The bridge was opened in 1931.” (report.pdf) contradicts “It "
         "opened in 1926, says the leaflet.” (leaflet.txt).",
     )
     assert context.summary == "Two years of opening."

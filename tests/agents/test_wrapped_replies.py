@@ -154,24 +154,24 @@ def test_role_uses_no_object_that_was_cut_off(role: str) -> None:
 
 @pytest.mark.parametrize("is_object", [False, True])
 def test_turn_that_was_cut_off_keeps_whole_sentences(is_object: bool) -> None:
-    said = "DENY, WRONG. The page says 1931. The leaf"
+    written = "DENY, WRONG. The page says 1931. The leaf"
     fields = {"reply": "DENY", "claim": "WRONG", "argument": "The page says 1931. The leaf"}
-    reply = json.dumps(fields)[:-2] if is_object else said
+    reply = json.dumps(fields)[:-2] if is_object else written
     place = workplace([Said(reply, "length")])
     turn = LlmDebater(SEAT, place.work).argue(debate_view(VIEW), ignore_piece, STOP)
     assert (turn.text, turn.cut) == ("DENY, WRONG. The page says 1931.", True)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "written",
     [
         "DENY, WRO",
         "DENY, WRONG. The bridge opened in the year of",
         "DENY, WRONG: it was 4.5 m and then the sou",
     ],
 )
-def test_turn_that_was_cut_off_in_its_first_sentence_is_not_used(said: str) -> None:
-    place = workplace([Said(said, "length")])
+def test_turn_that_was_cut_off_in_its_first_sentence_is_not_used(written: str) -> None:
+    place = workplace([Said(written, "length")])
     with pytest.raises(ReplyError, match="cut off"):
         LlmDebater(SEAT, place.work).argue(debate_view(VIEW), ignore_piece, STOP)
 

@@ -352,10 +352,10 @@ whole_uses = st.builds(use, st.none(), labels, st.sampled_from(["conditions", "c
 
 def test_conflict_of_sources_is_quoted_in_conclusion() -> None:
     view = view_of("The ferry takes 25 minutes.")
-    words = "The sources disagree: “25 minutes” (a.txt) stands against “55 minutes” (b.txt)."
+    words = "The sources disagree: “25 minutes” (a.txt) contradicts “55 minutes” (b.txt)."
     conflict = use(0, "unclear", "match", gave='{"cause": "sources_disagree"}', words=words)
-    told = build_audit_judgement(AuditResult(view, {0: entry(0, "unclear")}, [conflict]))
-    assert (told.cause, told.cause_words) == ("sources_disagree", words)
+    judgement = build_audit_judgement(AuditResult(view, {0: entry(0, "unclear")}, [conflict]))
+    assert (judgement.cause, judgement.cause_words) == ("sources_disagree", words)
 
 
 @given(st.lists(remembered, max_size=6), st.lists(whole_uses, max_size=3))
